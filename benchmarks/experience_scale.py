@@ -61,7 +61,7 @@ def main() -> None:
     with benchmark_servers(WORK, fresh=not arguments.kept) as servers:
         if arguments.kept:
             result = json.loads((RESULTS / f"{arguments.name}.json").read_text())
-            set_environment(servers.url_of(DATABASE), servers)
+            set_environment(servers.get_url(DATABASE), servers)
         else:
             result = filled(servers, arguments.entries)
         with Session() as session:

@@ -232,7 +232,7 @@ def result_of(store: VectorStore) -> dict[str, Any]:
 
 
 def _opened(servers: Servers, *, fresh: bool) -> VectorStore:
-    url = servers.database("vectors") if fresh else servers.url_of("vectors")
+    url = servers.database("vectors") if fresh else servers.get_url("vectors")
     return open_store(StoreConfig(servers.elasticsearch_url, prefix="pgbench", vectors_url=url))
 
 

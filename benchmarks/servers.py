@@ -45,9 +45,9 @@ class Servers:
         with psycopg.connect(self.postgres_url, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
             connection.execute(f'CREATE DATABASE "{name}"')
-        return self.url_of(name)
+        return self.get_url(name)
 
-    def url_of(self, name: str) -> str:
+    def get_url(self, name: str) -> str:
         """The URL of a database."""
         return urlunsplit(urlsplit(self.postgres_url)._replace(path=f"/{name}"))
 
@@ -105,7 +105,7 @@ def benchmark_servers(work: Path, *, fresh: bool = True) -> Iterator[Servers]:
         shutil.rmtree(home / "data", ignore_errors=True)
         shutil.rmtree(work / "postgres", ignore_errors=True)
     postgres, elasticsearch = EmbeddedPostgres(work / "postgres"), EmbeddedElasticsearch(home)
-    if elasticsearch.running():
+    if elasticsearch.is_running():
         sys.exit("another benchmark is under way in this folder (--work gives another)")
     try:
         postgres.start()

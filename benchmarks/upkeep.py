@@ -76,7 +76,7 @@ def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
     names = sorted(path.name for path in (home / "documents").iterdir())
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.url_of("upkeep")
+        "RAG_ASSETS_DATABASE_URL": servers.get_url("upkeep")
         if again
         else servers.database("upkeep"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
@@ -146,13 +146,13 @@ def measured(work: Callable[[], None]) -> None:
 
 def night() -> None:
     """Run the nightly comparison of all tenants; ends the benchmark if a check fails."""
-    from rag_assets.cli.runs import repository
+    from rag_assets.cli.runs import get_repository
     from rag_assets.cli.session import Session
 
     with Session() as session:
         catalog = session.catalog
         result = (
-            repository()
+            get_repository()
             .get_job("detect_drift")
             .execute_in_process(instance=session.instance, run_config={"loggers": {"console": {}}})
         )

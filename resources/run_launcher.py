@@ -26,7 +26,7 @@ from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import RUN
 from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
 from rag_assets.runtime.liveness import ProcessIdentity
-from rag_assets.runtime.program_processes import revive
+from rag_assets.runtime.program_processes import revive_fork_server
 
 
 class ForkingRunLauncher(DefaultRunLauncher):
@@ -36,7 +36,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
         """Launch a run; see the base class."""
         run = context.dagster_run
         if not self._fork(run):
-            revive(Settings.from_environment())
+            revive_fork_server(Settings.from_environment())
             self._report_event(
                 run, "No fork server answered: the run was launched through the code server."
             )

@@ -113,12 +113,12 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
 def process_tags(settings: Settings) -> dict[str, str]:
     """Return the tags of a run of this process, by which others notice that the process ended."""
     mark_process(marks(settings))
-    return {PROCESS_TAG: str(ProcessIdentity.of(os.getpid()))}
+    return {PROCESS_TAG: str(ProcessIdentity.from_pid(os.getpid()))}
 
 
 def worker_tags(pid: int) -> dict[str, str]:
     """Return the tags of a run that a fork on this machine executes; the fork sets its mark."""
-    return {WORKER_TAG: str(ProcessIdentity.of(pid))}
+    return {WORKER_TAG: str(ProcessIdentity.from_pid(pid))}
 
 
 def marks(settings: Settings) -> Path:

@@ -26,18 +26,18 @@ from rag_assets.storage.catalog.installation.roles import ROLES, Role, create_ro
 def create_database(postgres_url: str, name: str) -> str:
     """Create a database with all tables, which are empty; return its URL."""
     execute(postgres_url, "CREATE DATABASE {} TEMPLATE {}", name, _template(postgres_url))
-    return url_of(postgres_url, name)
+    return get_url(postgres_url, name)
 
 
 def create_empty_database(postgres_url: str, name: str) -> str:
     """Create a database without tables; return its URL."""
     execute(postgres_url, "CREATE DATABASE {}", name)
-    return url_of(postgres_url, name)
+    return get_url(postgres_url, name)
 
 
 def recreate_database(url: str) -> None:
     """Replace a database with an empty one, even if it has connections."""
-    name, server = name_of(url), url_of(url, "postgres")
+    name, server = name_of(url), get_url(url, "postgres")
     drop_database(server, name)
     execute(server, "CREATE DATABASE {}", name)
 
@@ -80,7 +80,7 @@ def drop_template(postgres_url: str) -> None:
         drop_database(postgres_url, _template(postgres_url))
 
 
-def url_of(postgres_url: str, name: str) -> str:
+def get_url(postgres_url: str, name: str) -> str:
     """Return the URL of another database of a server."""
     return urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
 
@@ -97,7 +97,7 @@ def _template(postgres_url: str) -> str:
     before = dict(os.environ)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as environment:
         environment.setenv("RAG_ASSETS_HOME", folder)
-        environment.setenv("RAG_ASSETS_DATABASE_URL", url_of(postgres_url, name))
+        environment.setenv("RAG_ASSETS_DATABASE_URL", get_url(postgres_url, name))
         environment.setenv(
             "RAG_ASSETS_ELASTICSEARCH_URL", "http://127.0.0.1:9"
         )  # a template must have no connections

@@ -16,7 +16,7 @@ from pathlib import Path
 from kingfisher_sdk import Rules
 
 from rag_assets.privacy.secrets.scanner import SecretScanner
-from rag_assets.runtime.processes import exclusive
+from rag_assets.runtime.processes import hold_lock
 
 SHARED_RULES = "RAG_ASSETS_TEST_RULES"
 """Environment variable: the folder of the rules of a session with several processes."""
@@ -41,7 +41,7 @@ def _compiled() -> Path:
         root = tempfile.mkdtemp(prefix="rag-assets-rules-")
         atexit.register(shutil.rmtree, root, ignore_errors=True)
     folder = Path(root) / "rules"
-    with exclusive(Path(root) / "lock"):
+    with hold_lock(Path(root) / "lock"):
         if not folder.exists():
             draft = Path(root) / "draft"
             draft.mkdir(mode=0o700)

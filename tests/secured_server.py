@@ -35,7 +35,7 @@ from rag_assets.runtime.elasticsearch_install import (
     fetch_jar,
     install_distribution,
 )
-from rag_assets.runtime.net import LOOPBACK, free_port
+from rag_assets.runtime.net import LOOPBACK, find_free_port
 
 PASSWORD: Final = "password-of-the-test"
 _LOCK: Final = Path(__file__).with_name("secured_server.lock")
@@ -72,7 +72,7 @@ def secured_server(
     directory: Path, roles: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[SecuredServer]:
     """Start a server with an account for each role, and the superuser `admin`."""
-    home, port = directory / "home", free_port()
+    home, port = directory / "home", find_free_port()
     _install(home)
     # JSON is valid YAML.
     lines = [f"{name}: {json.dumps(role)}\n" for name, role in roles.items()]
@@ -165,13 +165,13 @@ def main() -> None:
     (home / "config" / "log4j2.properties").write_text(node._LOGGING)
     jpype.startJVM(
         str(java.library),
-        *node.jvm_options(java, home=home, heap="512m"),
+        *node.build_jvm_options(java, home=home, heap="512m"),
         classpath=[str(jar) for jar in sorted((home / "lib").glob("*.jar"))],
         convertStrings=False,
     )
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
-    settings = node.node_settings(home, home / "data", arguments.port)
+    settings = node.build_node_settings(home, home / "data", arguments.port)
     started = node.start_node(home, settings | _SETTINGS)
     stopped.wait()
     started.close()

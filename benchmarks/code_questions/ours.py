@@ -118,7 +118,7 @@ def indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterato
     name = "code_questions"
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database(name) if fresh else servers.url_of(name),
+        "RAG_ASSETS_DATABASE_URL": servers.database(name) if fresh else servers.get_url(name),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT]

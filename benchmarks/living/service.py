@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rag_assets.runtime.net import free_port
+from rag_assets.runtime.net import find_free_port
 
 _START_SECONDS = 120
 _CLI = (sys.executable, "-m", "rag_assets.cli")
@@ -32,7 +32,7 @@ def service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
     """
     created = ("tokens", "create", tenant_id, "--principal", "trial", "--json")
     made = subprocess.run([*_CLI, *created], check=True, capture_output=True, text=True)
-    url = f"http://127.0.0.1:{(port := free_port())}"
+    url = f"http://127.0.0.1:{(port := find_free_port())}"
     with (
         log.open("w") as lines,
         subprocess.Popen(

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 
 from benchmarks.pushing.site import Workspace
-from rag_assets.api.knowledge_routes import status_of_records
+from rag_assets.api.knowledge_routes import read_status_of_records
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
 
@@ -56,7 +56,7 @@ def counted(workspace: Workspace) -> Counted:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         catalog = Catalog(_OneMoment(connection))
         record = catalog.tenants.get(workspace.id)
-        told = status_of_records(catalog, record, readers=None).queue_depth
+        told = read_status_of_records(catalog, record, readers=None).queue_depth
         days = record.config.get("workspace", {}).get("resolved_comment_days", _RESOLVED_DAYS)
         since = datetime.now(UTC) - timedelta(days=days)
         return Counted(told, _recounted(connection, workspace.id, since))

@@ -28,7 +28,7 @@ from rag_assets.pipeline.context import build_owner
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG
 from rag_assets.runtime.liveness import ProcessIdentity
-from rag_assets.runtime.net import free_port
+from rag_assets.runtime.net import find_free_port
 from rag_assets.runtime.processes import BackgroundProcess
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -50,7 +50,7 @@ class Service:
     def __init__(self, log: Path) -> None:
         self._log = log
         self._process: subprocess.Popen[bytes] | None = None
-        self._port = free_port()
+        self._port = find_free_port()
 
     @property
     def url(self) -> str:

@@ -24,7 +24,7 @@ from benchmarks import corpus
 from benchmarks.measure import PROJECT
 from benchmarks.servers import Servers
 from benchmarks.serving.questions import read
-from rag_assets.runtime.net import free_port
+from rag_assets.runtime.net import find_free_port
 
 QUESTIONS = 20_000
 """Of each tenant: none is sent twice unless a case repeats it."""
@@ -112,7 +112,7 @@ class Installation:
     def service(self, workers: int) -> Iterator[Service]:
         """`rag-assets serve`, until the block ends."""
         tokens = {tenant: self._token(tenant) for tenant in self._tenants}
-        url = f"http://127.0.0.1:{(port := free_port())}"
+        url = f"http://127.0.0.1:{(port := find_free_port())}"
         with (
             (self._work / "service.log").open("a") as log,
             subprocess.Popen(

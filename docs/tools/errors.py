@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from rag_assets.api.problems import HTTP_KINDS, all_kinds, get_problem_kind
+from rag_assets.api.problems import HTTP_KINDS, get_problem_kind, list_kinds
 from rag_assets.common import errors
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
@@ -93,7 +93,7 @@ def _problems() -> Iterator[str]:
     yield "| status | type | title | detail | errors |"
     yield "|---|---|---|---|---|"
     rows: dict[tuple[int, str, str, str], list[str]] = defaultdict(list)
-    for error, kind in all_kinds().items():
+    for error, kind in list_kinds().items():
         detail = kind.detail or _detail(error, kind.status)
         rows[kind.status, kind.name, kind.title, detail].append(error.__name__)
     for kind in HTTP_KINDS:
@@ -123,7 +123,7 @@ def _reasons() -> Iterator[str]:
 def _fields(values: set[tuple[str, str]]) -> Iterator[str]:
     yield "\n## Invalid fields\n"
     yield "`errors[].problem` of an invalid request, followed by what came, as in"
-    yield "“it must be an array; a string came”; for tenants.yaml and commands without that.\n"
+    yield "“it must be an array; got a string”; for tenants.yaml and commands without that.\n"
     for text in sorted({*allowed_texts(), *PATTERNS.values(), *(text for text, _ in values)}):
         yield f"- {_plain(text)}"
 

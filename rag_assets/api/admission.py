@@ -1,8 +1,7 @@
 """Admission control: which requests run at once, which wait, and which are refused.
 
-Running more requests at once than the servers can handle delays every answer. So each request needs
-a turn: one of a limited number of slots, which it occupies while it runs. If no slot is free, the
-request waits. It is refused as soon as it is known that it would wait too long.
+Each request needs a turn: one of a limited number of slots, which it occupies while it runs. If no
+slot is free, the request waits. It is refused as soon as its expected wait is too long.
 """
 
 from __future__ import annotations
@@ -34,36 +33,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The maximum concurrent turns of a worker.
+    """The maximum number of concurrent turns of a worker.
 
     Attributes:
-        at_once: maximum for all tenants together.
-        of_one_tenant: maximum for a single tenant.
+        total: maximum for all tenants together.
+        per_tenant: maximum for each tenant.
     """
 
-    at_once: int
-    of_one_tenant: int
+    total: int
+    per_tenant: int
 
     @classmethod
-    def dealt(cls, turns: int, worker: int = 0, workers: int = 1) -> Turns:
+    def for_worker(cls, turns: int, worker: int = 0, workers: int = 1) -> Turns:
         """Return a worker's share of all turns.
 
-        The shares of all workers add up to the whole, both in total and for a single tenant. A
-        tenant gets at most three quarters of the whole. With several workers, a tenant never gets
-        all turns of a worker.
+        A tenant gets at most three quarters of all turns, and with several workers, never all
+        turns of one worker.
 
         Args:
             turns: maximum concurrent turns of all workers together.
             worker: number of the worker, from 0.
             workers: number of workers.
         """
-        mine, tenants = (_dealt(whole, worker, workers) for whole in (turns, turns - turns // 4))
-        return cls(mine, tenants if workers == 1 else max(1, min(tenants, mine - 1)))
+        total, per_tenant = (
+            _divide(whole, worker, workers) for whole in (turns, turns - turns // 4)
+        )
+        return cls(total, per_tenant if workers == 1 else max(1, min(per_tenant, total - 1)))
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """The limits on the concurrent work of one worker.
+class WorkerLimits:
+    """Limits on the concurrent work of one worker.
 
     Attributes:
         searches: turns for searches.
@@ -76,17 +76,17 @@ class Share:
     uploads: Turns
 
     @classmethod
-    def of(cls, settings: ServiceSettings, worker: int = 0) -> Share:
-        """Return the share of a worker, counted from 0."""
+    def from_settings(cls, settings: ServiceSettings, worker: int = 0) -> WorkerLimits:
+        """Return the limits of a worker, counted from 0."""
         workers = settings.workers
         return cls(
-            Turns.dealt(settings.searches, worker, workers),
-            Turns.dealt(settings.threads, worker, workers),
-            Turns.dealt(settings.uploads, worker, workers),
+            Turns.for_worker(settings.searches, worker, workers),
+            Turns.for_worker(settings.threads, worker, workers),
+            Turns.for_worker(settings.uploads, worker, workers),
         )
 
 
-def _dealt(whole: int, worker: int, workers: int) -> int:
+def _divide(whole: int, worker: int, workers: int) -> int:
     return whole // workers + (worker < whole % workers)
 
 
@@ -97,7 +97,7 @@ class FairQueue(Generic[T]):
     """A queue in which many requests of one caller delay each other, but not other callers.
 
     Args:
-        max_busy: maximum number of turns that one tenant may have at once; its other requests wait.
+        max_busy: maximum number of concurrent turns of one tenant.
     """
 
     def __init__(self, max_busy: int) -> None:
@@ -110,16 +110,16 @@ class FairQueue(Generic[T]):
         """Return the number of waiters."""
         return self._count
 
-    def may_begin(self, tenant: str) -> bool:
-        """Return whether a tenant has fewer running turns than max_busy."""
+    def can_start(self, tenant: str) -> bool:
+        """Return whether the tenant may start another turn."""
         return self._busy[tenant] < self._max_busy
 
-    def begin(self, tenant: str) -> None:
-        """Count a turn of the tenant as running."""
+    def start(self, tenant: str) -> None:
+        """Record the start of a turn."""
         self._busy[tenant] += 1
 
     def end(self, tenant: str) -> None:
-        """Count a turn of the tenant as ended."""
+        """Record the end of a turn."""
         self._busy[tenant] -= 1
         if not self._busy[tenant]:
             del self._busy[tenant]
@@ -141,10 +141,10 @@ class FairQueue(Generic[T]):
             return
         self._forget(tenant, caller, queue)
 
-    def next(self) -> tuple[str, T] | None:
+    def pop(self) -> tuple[str, T] | None:
         """Remove and return the next waiter and its tenant; None if no turn may start."""
         for tenant, callers in self._waiting.items():
-            if self.may_begin(tenant):
+            if self.can_start(tenant):
                 caller, queue = next(iter(callers.items()))
                 waiter = queue.popleft()
                 self._waiting.move_to_end(tenant)
@@ -153,7 +153,7 @@ class FairQueue(Generic[T]):
                 return tenant, waiter
         return None
 
-    def ahead(self, tenant: str, caller: str) -> int:
+    def count_ahead(self, tenant: str, caller: str) -> int:
         """Return the number of waiters that would be served before a new waiter of this caller."""
         callers = self._waiting.get(tenant, OrderedDict())
         own = len(callers.get(caller, ()))
@@ -163,11 +163,11 @@ class FairQueue(Generic[T]):
         tenants = len(self._waiting) - (tenant in self._waiting)
         return min(self._count, before + (before + 1) * tenants)
 
-    def longest(self) -> tuple[str, str, deque[T]] | None:
-        """Return the tenant with the most waiters, its busiest caller, and the caller's waiters."""
+    def find_longest(self) -> tuple[str, str, deque[T]] | None:
+        """Return the tenant with the most waiters, its busiest caller, and their waiters."""
         if not self._count:
             return None
-        tenant, callers = max(self._waiting.items(), key=lambda item: _size(item[1]))
+        tenant, callers = max(self._waiting.items(), key=lambda item: _count_waiters(item[1]))
         caller, queue = max(callers.items(), key=lambda item: len(item[1]))
         return tenant, caller, queue
 
@@ -180,7 +180,7 @@ class FairQueue(Generic[T]):
             del self._waiting[tenant]
 
 
-def _size(callers: OrderedDict[str, deque[T]]) -> int:
+def _count_waiters(callers: OrderedDict[str, deque[T]]) -> int:
     return sum(map(len, callers.values()))
 
 
@@ -188,24 +188,22 @@ CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone
 """Function that returns once the client of the current request has disconnected."""
 
 _MAX_WAITING = 2_000
-_MIN_SAMPLES = 32
+_MIN_DURATIONS = 32
 """Minimum number of completed turns before their average duration is used."""
-_SAMPLES = 64
+_MAX_DURATIONS = 64
 """Number of latest turns whose durations are averaged; under load, these are about one second."""
-_LONGEST_RETRY = 60
+_MAX_RETRY_SECONDS = 60
 
 
 class Overloaded(RagAssetsError):
-    """A request would wait too long for its turn.
+    """The request would wait too long for its turn.
 
     Args:
-        retry_after: seconds after which the request may be served in time.
+        retry_after: seconds after which to try again.
     """
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(
-            "more requests wait than can be answered soon", hint=f"try again in {retry_after} s"
-        )
+        super().__init__("too many requests are waiting", hint=f"try again in {retry_after} s")
         self.retry_after = retry_after
 
 
@@ -225,20 +223,17 @@ class _Waiter:
 
     Attributes:
         turn: a future, done when the turn starts or the request is refused.
-        until: latest time at which the turn may start.
+        deadline: latest time at which the turn may start.
     """
 
     turn: asyncio.Future[None]
-    until: float
+    deadline: float
 
 
 class Admission:
-    """A limit on the requests that run at once in one event loop.
-
-    A tenant with slow requests cannot occupy all turns.
+    """A limit on concurrent requests in one event loop, in total and for each tenant.
 
     Args:
-        turns: maximum concurrent turns, in total and for one tenant.
         wait_seconds: longest wait for a turn.
         clock: returns the current time in seconds.
     """
@@ -246,11 +241,11 @@ class Admission:
     def __init__(
         self, turns: Turns, wait_seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._free = self._turns = turns.at_once
+        self._free = self._turns = turns.total
         self._wait_seconds = wait_seconds
         self._clock = clock
-        self._queue: FairQueue[_Waiter] = FairQueue(turns.of_one_tenant)
-        self._samples: deque[float] = deque(maxlen=_SAMPLES)
+        self._queue: FairQueue[_Waiter] = FairQueue(turns.per_tenant)
+        self._durations: deque[float] = deque(maxlen=_MAX_DURATIONS)
         self._average = 0.0
 
     @asynccontextmanager
@@ -258,26 +253,26 @@ class Admission:
         """Wait for a turn, and keep it until the context ends.
 
         Args:
-            tenant: the tenant of the request; waiting tenants are served in rotation.
-            caller: the caller; the waiting callers of one tenant are also served in rotation.
+            tenant: waiting tenants are served in rotation.
+            caller: waiting callers of one tenant are served in rotation.
 
         Raises:
             Overloaded: the turn would start too late, or did not start in time.
             ClientGone: the client has disconnected.
         """
-        if self._free and not len(self._queue) and self._queue.may_begin(tenant):
-            self._begin(tenant)
+        if self._free and not len(self._queue) and self._queue.can_start(tenant):
+            self._start(tenant)
         else:
             await self._wait(tenant, caller)
-        began = self._clock()
+        started = self._clock()
         try:
             yield
         finally:
-            self._sample(self._clock() - began)
+            self._record_duration(self._clock() - started)
             self._end(tenant)
 
     async def _wait(self, tenant: str, caller: str) -> None:
-        expected = self._estimate_seconds(self._queue.ahead(tenant, caller))
+        expected = self._estimate_seconds(self._queue.count_ahead(tenant, caller))
         if expected > self._wait_seconds:
             raise self._build_overloaded(expected)
         if len(self._queue) >= _MAX_WAITING:
@@ -285,8 +280,8 @@ class Admission:
         turn = asyncio.get_running_loop().create_future()
         waiter = _Waiter(turn, self._clock() + self._wait_seconds)
         self._queue.add(tenant, caller, waiter)
-        self._begin_waiting()
-        disconnected = asyncio.ensure_future(_client_gone())
+        self._start_waiting()
+        disconnected = asyncio.ensure_future(_wait_for_disconnect())
         try:
             await asyncio.wait(
                 {turn, disconnected},
@@ -308,26 +303,26 @@ class Admission:
             disconnected.cancel()
             self._queue.discard(tenant, caller, waiter)
 
-    def _begin(self, tenant: str) -> None:
+    def _start(self, tenant: str) -> None:
         self._free -= 1
-        self._queue.begin(tenant)
+        self._queue.start(tenant)
 
     def _end(self, tenant: str) -> None:
         self._free += 1
         self._queue.end(tenant)
-        self._begin_waiting()
+        self._start_waiting()
         self._refuse_late()
 
-    def _begin_waiting(self) -> None:
-        while self._free and (taken := self._queue.next()) is not None:
+    def _start_waiting(self) -> None:
+        while self._free and (taken := self._queue.pop()) is not None:
             tenant, waiter = taken
-            self._begin(tenant)
+            self._start(tenant)
             waiter.turn.set_result(None)
 
-    def _sample(self, seconds: float) -> None:
-        self._samples.append(seconds)
-        if len(self._samples) >= _MIN_SAMPLES:
-            self._average = fmean(self._samples)
+    def _record_duration(self, seconds: float) -> None:
+        self._durations.append(seconds)
+        if len(self._durations) >= _MIN_DURATIONS:
+            self._average = fmean(self._durations)
 
     def _estimate_seconds(self, ahead: int | None = None) -> float:
         """Return the expected seconds until a turn starts; 0 while the average duration is unknown.
@@ -335,32 +330,32 @@ class Admission:
         Args:
             ahead: number of turns that come first; by default, the number of all waiting requests.
         """
-        under_way = max(1, self._turns - self._free)
-        return (len(self._queue) if ahead is None else ahead) * self._average / under_way
+        running = max(1, self._turns - self._free)
+        return (len(self._queue) if ahead is None else ahead) * self._average / running
 
     def _refuse_late(self) -> None:
-        """Refuse the last request in the longest line if its turn will start too late."""
+        """Refuse the last request in the longest queue if its turn would start too late."""
         if self._estimate_seconds() <= self._wait_seconds:
             return
-        longest = self._queue.longest()
+        longest = self._queue.find_longest()
         if longest is None:
             return
-        tenant, caller, line = longest
-        last = line[-1]
-        expected = self._estimate_seconds(self._queue.ahead(tenant, caller))
-        if self._clock() + expected > last.until:
+        tenant, caller, queue = longest
+        last = queue[-1]
+        expected = self._estimate_seconds(self._queue.count_ahead(tenant, caller))
+        if self._clock() + expected > last.deadline:
             self._refuse_last()
 
     def _refuse_last(self) -> None:
-        longest = self._queue.longest()
+        longest = self._queue.find_longest()
         if longest is not None:
-            tenant, caller, line = longest
-            last = line[-1]
+            tenant, caller, queue = longest
+            last = queue[-1]
             self._queue.discard(tenant, caller, last)
             last.turn.set_exception(self._build_overloaded(self._estimate_seconds()))
 
     def _build_overloaded(self, expected: float) -> Overloaded:
-        return Overloaded(min(_LONGEST_RETRY, max(1, math.ceil(expected))))
+        return Overloaded(min(_MAX_RETRY_SECONDS, max(1, math.ceil(expected))))
 
 
 class AdmittedRetriever:
@@ -414,7 +409,7 @@ class AdmittedRetriever:
         await self._retriever.close()
 
 
-async def _client_gone() -> None:
+async def _wait_for_disconnect() -> None:
     watch = CLIENT_GONE.get(None)
     if watch is None:
         await asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""The application: routes, problems, middleware."""
+"""The ASGI application: routes, problem documents and middleware."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 from rag_assets.api.backend import Backend, BackendDependency
 from rag_assets.api.guard import Guarded
 from rag_assets.api.knowledge_routes import answers, journal, knowledge
-from rag_assets.api.mcp_routes import agents, mcp_server
+from rag_assets.api.mcp_routes import agents, run_mcp_server
 from rag_assets.api.middleware import RequestMetrics, RequestMiddleware
 from rag_assets.api.problems import MEDIA_TYPE, document_problems, handle_problems
 from rag_assets.api.record_routes import records
@@ -32,21 +32,21 @@ _FIRST_PROBLEM = 400
 
 
 class Description:
-    """A rendered OpenAPI description.
+    """The OpenAPI description, rendered as JSON.
 
     Args:
-        schema: schema from FastAPI, in which the media type of problem documents is corrected.
+        schema: schema from FastAPI; the media type of its problem documents is corrected.
 
     Attributes:
-        names: the names of all fields and parameters.
+        names: names of all fields and parameters.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
         _correct_media_types(schema)
-        self.names = frozenset(_names(schema))
+        self.names = frozenset(_iter_names(schema))
         self._body = bytes(JSONResponse(schema).body)
 
-    async def response(self, _: Request) -> Response:
+    async def respond(self, _: Request) -> Response:
         """Return the description as a response."""
         return Response(self._body, media_type="application/json")
 
@@ -60,7 +60,7 @@ def _correct_media_types(schema: dict[str, Any]) -> None:
                     content[MEDIA_TYPE] = content.pop("application/json")
 
 
-def _names(schema: Mapping[str, Any]) -> Iterator[str]:
+def _iter_names(schema: Mapping[str, Any]) -> Iterator[str]:
     for model in schema["components"]["schemas"].values():
         for name, field in model.get("properties", {}).items():
             yield name
@@ -96,12 +96,12 @@ async def ready(backend: BackendDependency) -> Health:
 )
 async def metrics(request: Request) -> Response:
     """Return metrics of requests for Prometheus, without a breakdown by tenant."""
-    measured: RequestMetrics = request.app.state.metrics
-    return Response(measured.text(), media_type=CONTENT_TYPE_LATEST)
+    request_metrics: RequestMetrics = request.app.state.metrics
+    return Response(request_metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
 
 _ABOUT = (
-    "Answers from a tenant's documents, only what the caller may read."
+    "Answers from those documents of a tenant that the caller may read."
     " Failures are problem documents (RFC 9457)."
 )
 
@@ -121,15 +121,14 @@ def build_app(
         backend: servers and limits; closed when the application ends.
         routers: additional endpoints; each must use the route class Guarded, which requires a valid
             token.
-        dependencies: FastAPI dependencies that are added to each additional endpoint, such as
-            [Depends(...)].
+        dependencies: FastAPI dependencies of each additional endpoint, such as [Depends(...)].
         tools: additional tools for agents.
         prompts: prompts for agents.
         pages: pages of the panel, which identifies its users by sessions instead of tokens.
 
     Raises:
-        ConfigurationError: an additional endpoint would be open to callers without a token, or has
-            the method and path of another endpoint.
+        ConfigurationError: an additional endpoint does not require a token, or has the same method
+            and path as another endpoint.
     """
     # FastAPI's documentation pages would load scripts from another site.
     app = FastAPI(
@@ -148,18 +147,18 @@ def build_app(
     app.state.tools = tuple(tools)
     app.state.prompts = tuple(prompts)
     pushing = (contents, record_lines, records, reconciling, writing)
-    own = (knowledge, *pushing, streaming, uploading, journal, answers, operation, agents)
-    for router in own:
+    core_routers = (knowledge, *pushing, streaming, uploading, journal, answers, operation, agents)
+    for router in core_routers:
         app.include_router(router)
-    _require_distinct([*own, *routers])
+    _require_distinct([*core_routers, *routers])
     for router in routers:
         _require_guarded(router)
         app.include_router(router, dependencies=dependencies)
     app.router.routes.extend(pages)
     handle_problems(app)
     app.add_middleware(RequestMiddleware, metrics=app.state.metrics)
-    app.state.description = described = Description(app.openapi())
-    app.add_route("/openapi.json", described.response, include_in_schema=False)
+    app.state.description = description = Description(app.openapi())
+    app.add_route("/openapi.json", description.respond, include_in_schema=False)
     return app
 
 
@@ -170,7 +169,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         state = app.state
         async with (
             state.backend.restores.watching(),
-            mcp_server(state.backend, state.tools, state.prompts) as state.mcp_server,
+            run_mcp_server(state.backend, state.tools, state.prompts) as state.mcp_server,
         ):
             yield
     finally:
@@ -178,26 +177,26 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _require_distinct(routers: Sequence[APIRouter]) -> None:
-    """Require that no two endpoints have the same method and path: one would hide the other."""
-    taken: set[tuple[str, str]] = set()
+    """Refuse two endpoints with the same method and path, because one would hide the other."""
+    endpoints: set[tuple[str, str]] = set()
     for route in (route for router in routers for route in router.routes):
         path = re.sub(r"{[^}]*}", "{}", getattr(route, "path", ""))
         for method in getattr(route, "methods", None) or ():
-            if (method, path) in taken:
+            if (method, path) in endpoints:
                 raise ConfigurationError(
                     f"two endpoints have the same method and path: {method} "
                     f"{getattr(route, 'path', '')}",
                     hint="choose a different path for the endpoint of the system",
                 )
-            taken.add((method, path))
+            endpoints.add((method, path))
 
 
 def _require_guarded(router: APIRouter) -> None:
     for route in router.routes:
         if not isinstance(route, Guarded):
-            path = getattr(route, "path", "of a router within it")
+            path = getattr(route, "path", "of a nested router")
             raise ConfigurationError(
                 f"router {router.prefix or '/'}: endpoint {path} could be called without a token",
-                hint="make routers with route_class=rag_assets.api.guard.Guarded, and add each"
-                " by itself",
+                hint="create each router with route_class=rag_assets.api.guard.Guarded, and do not"
+                " nest routers",
             )

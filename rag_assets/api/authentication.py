@@ -1,4 +1,4 @@
-"""Authentication of a request, by its token and the address of its client."""
+"""Authentication of requests by token, and the addresses of their clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from anyio.to_thread import run_sync
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from rag_assets.api.identity import PREFIX, Identity, TokenLookups, Unauthenticated, get_identity
+from rag_assets.api.identity import (
+    SERVICE_PREFIX,
+    Identity,
+    TokenLookups,
+    Unauthenticated,
+    get_identity,
+)
 from rag_assets.api.jwt_tokens import JwtVerifier, load_keys
 from rag_assets.api.settings import JwtSettings, Network
 from rag_assets.common.errors import ConfigurationError
@@ -20,18 +26,17 @@ from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
 
 _Address: TypeAlias = IPv4Address | IPv6Address
-_SITE = 64
+_CLIENT_PREFIX_BITS = 64
 
 
 def get_client_address(scope: Scope, proxies: Collection[Network]) -> str:
-    """Return the address under which a request is counted; for IPv6, the /64 network of the client.
+    """Return the client's address, under which its requests are counted; for IPv6, its /64 network.
 
-    Any client can send X-Forwarded-For, so only the part that known proxies wrote is trusted: the
-    result is the last address in the header that does not belong to a known proxy.
+    Any client can send X-Forwarded-For, so only the part that trusted proxies wrote is used: the
+    result is the last address in the header that does not belong to a trusted proxy.
 
     Args:
-        scope: the request's ASGI scope.
-        proxies: networks of proxies that are trusted for X-Forwarded-For.
+        proxies: networks of the trusted proxies.
     """
     peer = scope.get("client")
     address = _parse_address(peer[0]) if peer else None
@@ -40,14 +45,14 @@ def get_client_address(scope: Scope, proxies: Collection[Network]) -> str:
     if _is_among(address, proxies):
         forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for"))
         for part in reversed(forwarded.split(",")):
-            before = _parse_address(part.strip())
-            if before is None:
+            previous = _parse_address(part.strip())
+            if previous is None:
                 break
-            address = before
+            address = previous
             if not _is_among(address, proxies):
                 break
     if isinstance(address, IPv6Address):
-        return str(ip_network((address, _SITE), strict=False))
+        return str(ip_network((address, _CLIENT_PREFIX_BITS), strict=False))
     return str(address)
 
 
@@ -71,14 +76,14 @@ def _is_among(address: _Address, networks: Collection[Network]) -> bool:
     return any(address in network for network in networks)
 
 
-_DIGITS = 12
+_DIGEST_DIGITS = 12
 
 
 class Authenticator:
-    """Checks the token of a request, and returns the identity of its caller.
+    """The authentication of requests by service token or JWT.
 
     Args:
-        tokens: reads the service tokens, and the projects of organizations.
+        tokens: reads service tokens, and the projects of organizations.
         settings: settings of valid JWTs; None refuses all JWTs.
         mask: masks credentials in a text.
     """
@@ -92,7 +97,7 @@ class Authenticator:
         self._jwt = None if settings is None else JwtVerifier(settings, load_keys(settings))
         self._fetches_keys = settings is not None and settings.jwks is not None
 
-    async def identity(self, authorization: str | None) -> Identity:
+    async def authenticate(self, authorization: str | None) -> Identity:
         """Return the identity of the token in an Authorization header.
 
         Raises:
@@ -106,30 +111,29 @@ class Authenticator:
                 "the request has no bearer token",
                 hint="send a token in the header `Authorization: Bearer TOKEN`",
             )
-        if token.startswith(PREFIX):
-            return await self._with_projects(await get_identity(self._tokens, token))
+        if token.startswith(SERVICE_PREFIX):
+            return await self._add_projects(await get_identity(self._tokens, token))
         if self._jwt is None:
             raise Unauthenticated(
-                "this service accepts only service tokens, and the token is not one",
+                "this service accepts only service tokens, which start with rag_",
                 hint="create a service token with `rag-assets tokens create`",
             )
-        # Checking a signature takes less time than starting a thread, but fetching keys takes
-        # longer.
+        # Only fetching keys takes longer than starting a thread.
         if self._fetches_keys:
-            identity = await run_sync(self._jwt.identity, token)
+            identity = await run_sync(self._jwt.verify, token)
         else:
-            identity = self._jwt.identity(token)
-        return await self._with_projects(replace(identity, name=self._safe_name(identity.name)))
+            identity = self._jwt.verify(token)
+        return await self._add_projects(replace(identity, name=self._mask_name(identity.name)))
 
-    def _safe_name(self, name: str) -> str:
+    def _mask_name(self, name: str) -> str:
         """Return the name under which a caller is recorded; a credential in the name is masked.
 
         The digest distinguishes callers with names that differ only in the masked part.
         """
         masked = self._mask(name)
-        return name if masked == name else f"{masked}#{sha256_hex(name)[:_DIGITS]}"
+        return name if masked == name else f"{masked}#{sha256_hex(name)[:_DIGEST_DIGITS]}"
 
-    async def _with_projects(self, identity: Identity) -> Identity:
+    async def _add_projects(self, identity: Identity) -> Identity:
         """Add the tenants of the organization's current projects to an identity."""
         if identity.organization is None:
             return identity
@@ -138,10 +142,10 @@ class Authenticator:
 
 
 def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:
-    """Refuse to listen on an address that other machines can reach if no valid token can exist.
+    """Refuse to listen on an address that other machines can reach if no token can be valid.
 
     Raises:
-        ConfigurationError: no key is configured, and no service token was created.
+        ConfigurationError: no key is configured, and no service token exists.
     """
     if is_loopback(host) or settings is not None or catalog.service_tokens.any():
         return

@@ -1,4 +1,4 @@
-"""The servers and limits for answering requests."""
+"""The backend of the endpoints: servers, limits, and threads for blocking work."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from sqlalchemy import text
 
-from rag_assets.api.admission import Admission, AdmittedRetriever, Share
+from rag_assets.api.admission import Admission, AdmittedRetriever, WorkerLimits
 from rag_assets.api.authentication import Authenticator
-from rag_assets.api.guard import Guard, Receiving
+from rag_assets.api.guard import FileReceiver, Guard
 from rag_assets.api.identity import Identity
 from rag_assets.api.rate_limits import SharedLimits
 from rag_assets.api.restore_watch import RestoreWatch
@@ -38,8 +38,8 @@ from rag_assets.storage.lake.store import Lake
 
 _T = TypeVar("_T")
 
-_SECONDS = 30.0
-_WRITES = 4
+_RUN_SECONDS = 30.0
+_MAX_WRITES = 4
 _WRITE_SECONDS = 5.0
 _PROBE_SECONDS = 3.0
 
@@ -53,11 +53,11 @@ class Backend:
         settings: settings of the service.
         chat_models: write answers from the hits of searches.
         blobs: stores uploaded files.
-        share: how much of the limits this process may use; by default, all of them.
+        share: limits of this process; by default, the limits of the whole service.
         limits: counts shared with other workers; by default, counts of this process only.
 
     Raises:
-        ConfigurationError: the key for verifying tokens is not usable.
+        ConfigurationError: the key that verifies tokens is not usable.
     """
 
     def __init__(
@@ -69,10 +69,13 @@ class Backend:
         chat_models: ChatModels,
         *,
         blobs: BlobStore,
-        share: Share | None = None,
+        share: WorkerLimits | None = None,
         limits: SharedLimits | None = None,
     ) -> None:
-        share, limits = share or Share.of(settings), limits or SharedLimits.of(settings)
+        share, limits = (
+            share or WorkerLimits.from_settings(settings),
+            limits or SharedLimits.from_settings(settings),
+        )
         self.catalog = catalog
         searches = Admission(share.searches, settings.wait)
         self.retriever = AdmittedRetriever(retriever, searches)
@@ -90,12 +93,12 @@ class Backend:
         self.rates, self.written = limits.rates, limits.written
         self.blobs, self.embedders = blobs, retriever.embedders
         self.uploads = Uploads(catalog, blobs, lambda: retriever.masker)
-        self.receiving = Receiving(Admission(share.uploads, settings.wait))
+        self.file_receiver = FileReceiver(Admission(share.uploads, settings.wait))
         self._store, self.vectors = store, store.vectors
         self._reads = Admission(share.reads, settings.wait)
-        self._threads = CapacityLimiter(share.reads.at_once)
+        self._threads = CapacityLimiter(share.reads.total)
         self._probes = CapacityLimiter(1)
-        self._writes = CapacityLimiter(_WRITES)
+        self._writes = CapacityLimiter(_MAX_WRITES)
         self._writers: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
@@ -104,7 +107,7 @@ class Backend:
         await self._tokens.close()
         await self.retriever.close()
 
-    def reader_context(self, tenant_id: str) -> TenantContext:
+    def build_reader_context(self, tenant_id: str) -> TenantContext:
         """Return the TenantContext for reading a tenant's data; writing needs the tenant's lock.
 
         Raises:
@@ -138,11 +141,11 @@ class Backend:
 
         Raises:
             Overloaded, ClientGone: see Admission.
-            ServiceUnavailable: the work takes too long; its thread is abandoned.
+            ServiceUnavailable: the work took too long; its thread is abandoned.
         """
         async with self._reads.turn(tenant_id, caller or ""):
-            done = run_sync(work, limiter=self._threads, abandon_on_cancel=True)
-            return await _await_within(done, _SECONDS)
+            result = run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+            return await _await_within(result, _RUN_SECONDS)
 
     async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
         """Run work that changes a tenant in a thread; writes of one tenant run one at a time.
@@ -154,8 +157,7 @@ class Backend:
             ServiceUnavailable: see run().
         """
         writer = self._writers.setdefault(tenant_id, anyio.Lock())
-        # Only one write of a tenant can run at a time anyway; waiting here does not occupy a
-        # thread.
+        # Waiting here does not occupy a thread.
         try:
             with anyio.fail_after(_WRITE_SECONDS):
                 await writer.acquire()
@@ -165,13 +167,13 @@ class Backend:
             ) from None
         try:
             return await _await_within(
-                run_sync(work, limiter=self._writes, abandon_on_cancel=True), _SECONDS
+                run_sync(work, limiter=self._writes, abandon_on_cancel=True), _RUN_SECONDS
             )
         finally:
             writer.release()
 
     async def require_ready(self) -> None:
-        """Check that the servers answer; the check does not wait behind searches.
+        """Check that the servers answer, without waiting behind searches.
 
         Raises:
             ServiceUnavailable: a server does not answer.
@@ -198,12 +200,12 @@ async def _await_within(work: Awaitable[_T], seconds: float) -> _T:
 _bearer = HTTPBearer(auto_error=False, description="A JWT, or a service token.")
 
 
-async def _backend(request: Request) -> Backend:
+async def _get_backend(request: Request) -> Backend:
     backend: Backend = request.app.state.backend
     return backend
 
 
-async def _identity(
+async def _get_identity(
     request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Identity:
     """Return the caller's identity, as established by the guard."""
@@ -211,5 +213,5 @@ async def _identity(
     return identity
 
 
-BackendDependency = Annotated[Backend, Depends(_backend)]
-IdentityDependency = Annotated[Identity, Depends(_identity)]
+BackendDependency = Annotated[Backend, Depends(_get_backend)]
+IdentityDependency = Annotated[Identity, Depends(_get_identity)]

@@ -1,11 +1,11 @@
 """Connections with time limits; idle connections are closed to make room for new ones.
 
-Any client that reaches the service can open connections without a token. A connection is closed if
-it sends no request or reads no answer in time. If there are too many connections, the one that has
+Clients can open connections without a token. A connection is closed if its client does not send a
+request, or read an answer, in time. If there are too many connections, the connection that has
 waited longest for a request is closed.
 
-The parser calls back for every header and has no limits. So it is fed in small slices.
-Parsing stops as soon as a limit is exceeded or a complete request waits for its answer.
+The parser itself has no limits, so it gets its input in small slices. Parsing stops as soon as a
+limit is exceeded or a complete request waits for its answer.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from rag_assets.api.problems import http_kind, problem_response
+from rag_assets.api.problems import build_problem_response, get_http_kind
 
 SLICE = 1_024
-"""Bytes parsed at once; only requests in the same slice are parsed before the previous answer."""
+"""Bytes parsed at once."""
 
 DRAINED_BYTES = 262_144
 """Maximum bytes of a refused body that are read to keep the connection, as in Go's net/http."""
@@ -40,100 +40,102 @@ _BAD_REQUEST = 400
 _URL_TOO_LONG = 414
 _HEAD_TOO_LARGE = 431
 _VERSIONS = frozenset({"1.0", "1.1"})
-_ONCE = frozenset({b"host", b"authorization", b"content-type", b"content-encoding", b"expect"})
+_UNREPEATABLE = frozenset(
+    {b"host", b"authorization", b"content-type", b"content-encoding", b"expect"}
+)
 """Headers that must not be repeated: a proxy and this service might use different values."""
 
 
-class _Refused(Exception):
-    """Parsing stops because the request is refused."""
+class _ParsingStopped(Exception):
+    """Stops the parser because the request is refused."""
 
 
-class _Feeding(Protocol):
+class _Parser(Protocol):
     @property
-    def unfed(self) -> bytes: ...
-    def feed(self) -> None: ...
+    def unparsed(self) -> bytes: ...
+    def parse(self) -> None: ...
 
 
 class _Flow(FlowControl):
     """Flow control that resumes reading only after all bytes that were read have been parsed."""
 
-    def __init__(self, transport: Transport, connection: _Feeding, loop: AbstractEventLoop) -> None:
+    def __init__(self, transport: Transport, connection: _Parser, loop: AbstractEventLoop) -> None:
         super().__init__(transport)
         self._connection = connection
         self._loop = loop
 
     def resume_reading(self) -> None:
-        if self._connection.unfed:
-            self._loop.call_soon(self._connection.feed)
+        if self._connection.unparsed:
+            self._loop.call_soon(self._connection.parse)
         else:
             super().resume_reading()
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """A protocol that parses requests within limits, and only after the previous answer.
+    """An HTTP protocol with limits, which parses a request only after the previous answer.
 
     Attributes:
-        head_bytes: maximum bytes of a request line and its headers, and of the framing of a body:
-            chunk sizes, chunk extensions and trailers.
-        head_fields: maximum number of headers.
-        unfed: bytes that were read but not yet parsed; reading pauses until they are parsed.
+        max_head_bytes: maximum bytes of a request line with its headers, and of the framing of a
+            body: chunk sizes, chunk extensions and trailers.
+        max_headers: maximum number of headers.
+        unparsed: bytes that were read but not parsed yet; meanwhile, reading pauses.
     """
 
-    head_bytes = 65_536
-    head_fields = 100
-    unfed = b""
+    max_head_bytes = 65_536
+    max_headers = 100
+    unparsed = b""
 
     _status = _BAD_REQUEST
     _in_head = True
-    _size = 0
-    _fields = 0
-    _around = 0
+    _head_size = 0
+    _header_count = 0
+    _overhead = 0
     _unread_bytes = 0
     _is_close_announced = False
-    _deaf = False
+    _ignores_input = False
     _dropped = 0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # noqa: D102
         super().connection_made(transport)
         self.flow = _Flow(transport, self, self.loop)
-        self._service: Any = self.app
+        self._wrapped_app: Any = self.app
         self.app = self._answer
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
-        self._deaf = True
+        self._ignores_input = True
         super().connection_lost(exc)
-        # This breaks a reference cycle, which would be kept until the garbage collector runs.
-        self.unfed = self.url = b""
+        # This breaks a reference cycle.
+        self.unparsed = self.url = b""
         self.headers = []
         if self.cycle is not None:
             self.cycle.body = bytearray()
 
     def data_received(self, data: bytes) -> None:  # noqa: D102
-        if self._deaf:
+        if self._ignores_input:
             self._drop(data)
             return
-        self.unfed = self.unfed + data if self.unfed else data
-        self.feed()
+        self.unparsed = self.unparsed + data if self.unparsed else data
+        self.parse()
 
-    def feed(self) -> None:
-        """Parse the bytes that were read, as far as they may be parsed now."""
-        data, at = self.unfed, 0
+    def parse(self) -> None:
+        """Parse the bytes that may be parsed now."""
+        data, at = self.unparsed, 0
         while at < len(data) and self._should_continue():
             part = data[at : at + SLICE]
             at += len(part)
             super().data_received(part)
-            self._around += len(part)
-            if self._around > self.head_bytes and self._should_continue():
+            self._overhead += len(part)
+            if self._overhead > self.max_head_bytes and self._should_continue():
                 self._refuse(_HEAD_TOO_LARGE)
-        self.unfed = b"" if self._deaf else data[at:]
-        if self.unfed:
+        self.unparsed = b"" if self._ignores_input else data[at:]
+        if self.unparsed:
             self.flow.pause_reading()
         elif at:
             self._resume_reading()
 
     def on_message_begin(self) -> None:  # noqa: D102
         self._in_head = True
-        self._size = self._fields = self._around = 0
+        self._head_size = self._header_count = self._overhead = 0
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:  # noqa: D102
@@ -144,14 +146,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         # Trailers arrive here as well, but must not be treated as headers.
         if not self._in_head:
             return
-        self._fields += 1
+        self._header_count += 1
         self._measure(len(name) + len(value) + len(b": \r\n"), _HEAD_TOO_LARGE)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:  # noqa: D102
         self._in_head = False
-        self._around = 0
-        self._require_one_meaning()
+        self._overhead = 0
+        self._require_unambiguous()
         self._unread_bytes = self._promised_bytes()
         super().on_headers_complete()
         if self.parser.should_upgrade():
@@ -160,7 +162,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:  # noqa: D102
-        self._around -= len(body)
+        self._overhead -= len(body)
         self._unread_bytes -= len(body)
         super().on_body(body)
 
@@ -177,7 +179,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._refuse(self._status)
 
     def _unsupported_upgrade_warning(self) -> None:
-        self._deaf = True
+        self._ignores_input = True
 
     @property
     def is_draining(self) -> bool:
@@ -186,7 +188,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return cycle is not None and cycle.response_complete and cycle.more_body
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; if the connection ends after the response, say so in the response."""
+        """Answer a request, and announce in the response if the connection will be closed."""
 
         async def announce(message: Message) -> None:
             cycle = self.cycle
@@ -203,7 +205,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 # sends. _hang_up() waits for the client.
                 cycle.keep_alive = True
 
-        await self._service(scope, receive, announce)
+        await self._wrapped_app(scope, receive, announce)
 
     def _can_drain(self, cycle: RequestResponseCycle) -> bool:
         """Return whether the rest of a body is small and certain to arrive."""
@@ -211,30 +213,30 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _promised_bytes(self) -> int:
         """Return the length of the body; for a chunked body, more than can be drained."""
-        named = dict(self.headers)
-        if b"transfer-encoding" in named:
-            return DRAINED_BYTES + self.head_bytes
-        return int(named.get(b"content-length", b"0"))
+        headers = dict(self.headers)
+        if b"transfer-encoding" in headers:
+            return DRAINED_BYTES + self.max_head_bytes
+        return int(headers.get(b"content-length", b"0"))
 
-    def _measure(self, size: int, otherwise: int) -> None:
-        self._size += size
-        if self._size > self.head_bytes or self._fields > self.head_fields:
-            self._status = otherwise
-            raise _Refused
+    def _measure(self, size: int, status: int) -> None:
+        self._head_size += size
+        if self._head_size > self.max_head_bytes or self._header_count > self.max_headers:
+            self._status = status
+            raise _ParsingStopped
 
-    def _require_one_meaning(self) -> None:
-        """Refuse requests that a server on the way to this service may interpret differently."""
+    def _require_unambiguous(self) -> None:
+        """Refuse requests that a proxy might interpret differently."""
         version = self.parser.get_http_version()
-        times = Counter(name for name, _ in self.headers if name in _ONCE)
-        if version not in _VERSIONS or any(count > 1 for count in times.values()):
-            raise _Refused
-        if version == "1.1" and not times[b"host"]:
-            raise _Refused
+        counts = Counter(name for name, _ in self.headers if name in _UNREPEATABLE)
+        if version not in _VERSIONS or any(count > 1 for count in counts.values()):
+            raise _ParsingStopped
+        if version == "1.1" and not counts[b"host"]:
+            raise _ParsingStopped
         if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self.headers):
-            raise _Refused
+            raise _ParsingStopped
 
     def _should_continue(self) -> bool:
-        if self._deaf or self.transport.is_closing():
+        if self._ignores_input or self.transport.is_closing():
             return False
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
@@ -249,7 +251,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int) -> None:
         """Answer with a problem and end the connection, after answering earlier requests."""
-        self._deaf = True
+        self._ignores_input = True
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
             if not cycle.more_body:
@@ -260,11 +262,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 return
             cycle.disconnected = True
             cycle.message_event.set()
-        self.transport.write(_as_bytes(status))
+        self.transport.write(_build_response(status))
         self._hang_up()
 
     def _hang_up(self) -> None:
-        self._deaf = True
+        self._ignores_input = True
         if not self.transport.is_closing():
             # Closing immediately would lose the answer if the client still sends.
             self.transport.write_eof()
@@ -280,10 +282,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.loop.call_later(_DROP_SECONDS, self.flow.resume_reading)
 
 
-def _as_bytes(status: int) -> bytes:
-    """Return a whole response with a problem as bytes."""
+def _build_response(status: int) -> bytes:
+    """Return a complete response with a problem document, as bytes."""
     request_id = uuid.uuid4().hex
-    problem = problem_response(request_id, http_kind(status))
+    problem = build_problem_response(request_id, get_http_kind(status))
     headers = [
         *problem.raw_headers,
         (b"x-request-id", request_id.encode()),
@@ -296,19 +298,20 @@ def _as_bytes(status: int) -> bytes:
 
 
 class Connection(BoundedHttpProtocol):
-    """A client connection, used by uvicorn.
+    """The connection of a client: uvicorn's protocol with time limits.
 
     Attributes:
-        most: maximum number of connections; above it, connections that wait for a request are
-            closed.
+        max_connections: maximum number of connections; above it, connections that wait for a
+            request are closed.
         head_seconds: time limit for the head of a request, counted from the start of the connection
             or of the head. The same limit applies to the rest of a body after the request was
             answered. Between requests, uvicorn's `timeout_keep_alive` applies.
-        unread_seconds: time limit within which the client must read an answer.
-        waiting_since: when the connection started to wait for a complete request; None otherwise.
+        unread_seconds: time limit for reading an answer.
+        waiting_since: when the connection started to wait for a complete request; None if it does
+            not wait.
     """
 
-    most = 900
+    max_connections = 900
     head_seconds = 10.0
     unread_seconds = 60.0
     waiting_since: float | None = None
@@ -320,11 +323,11 @@ class Connection(BoundedHttpProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # noqa: D102
         super().connection_made(transport)
         self._wait_for_request(self.head_seconds)
-        if len(self.connections) > self.most:
+        if len(self.connections) > self.max_connections:
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
-        self._forget(self._request_due, self._read_due)
+        self._cancel(self._request_due, self._read_due)
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:  # noqa: D102
@@ -333,7 +336,7 @@ class Connection(BoundedHttpProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:  # noqa: D102
-        self._forget(self._request_due)
+        self._cancel(self._request_due)
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:  # noqa: D102
@@ -356,12 +359,12 @@ class Connection(BoundedHttpProtocol):
 
     def pause_writing(self) -> None:  # noqa: D102
         super().pause_writing()
-        self._forget(self._read_due)
+        self._cancel(self._read_due)
         self._read_due = self.loop.call_later(self.unread_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:  # noqa: D102
         super().resume_writing()
-        self._forget(self._read_due)
+        self._cancel(self._read_due)
 
     def _wait_idle(self) -> None:
         self._wait_for_request(self.timeout_keep_alive)
@@ -371,7 +374,7 @@ class Connection(BoundedHttpProtocol):
         self._is_idle = False
         # The event loop's clock is coarser: many connections would have the same age.
         self.waiting_since = monotonic()
-        self._forget(self._request_due)
+        self._cancel(self._request_due)
         self._request_due = self.loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
@@ -391,7 +394,7 @@ class Connection(BoundedHttpProtocol):
         longest.transport.abort()
 
     @staticmethod
-    def _forget(*timers: TimerHandle | None) -> None:
+    def _cancel(*timers: TimerHandle | None) -> None:
         for timer in timers:
             if timer is not None:
                 timer.cancel()

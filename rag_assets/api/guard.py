@@ -1,13 +1,11 @@
-"""The guard: a request is authenticated before its body is read.
+"""The guard: authenticate a request before reading its body, and receive bodies within limits.
 
-A body is read only with a valid token, up to a maximum size, and within a time limit. Requests
-without a valid token are counted by address. An address above the allowed rate gets 429. Many
-clients behind a proxy may share an address, so even then, tokens that were valid recently are
-accepted, and other tokens are checked one at a time. This allows some guesses, but guessing 256
-random bits is hopeless.
+Requests without a valid token are counted by address, and an address above the allowed rate gets
+429. Clients behind a proxy may share an address, so tokens that were valid recently are still
+accepted, and other tokens are checked one at a time.
 
-A sender below the minimum rate is refused, because a sender of only a byte now and then would
-occupy a turn forever. The time that the service needs to store the bytes does not count.
+A sender below the minimum rate is refused, because it would occupy a turn for too long. The time
+that the service takes to store the bytes does not count.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from rag_assets.api.admission import CLIENT_GONE, Admission, ClientGone
 from rag_assets.api.authentication import Authenticator, get_client_address
 from rag_assets.api.identity import Identity, Unauthenticated
 from rag_assets.api.middleware import replay_body
-from rag_assets.api.problems import Refused
+from rag_assets.api.problems import HttpRefusal
 from rag_assets.api.rate_limits import SharedLimits, TooManyAttempts
 from rag_assets.api.settings import Network
 from rag_assets.common.errors import RagAssetsError, UploadTooLarge
@@ -46,16 +44,16 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Callable[..., Any])
 
 MAX_BODY = 1_048_576
-"""Maximum bytes of a request body: several times the longest question with all its filters."""
+"""Maximum bytes of a request body, several times the longest question with all filters."""
 
 MAX_VALUES = 20_000
-"""Maximum number of JSON values in a body, on all levels: a search may name 10,000 pages."""
+"""Maximum number of JSON values in a body, on all levels; a search may name 10,000 pages."""
 
 _BODY_SECONDS = 10.0
-_KNOWN_SECONDS = 600.0
-_TOO_SLOW = 408
-_TOO_LARGE = 413
-_ENCODED = 415
+_TRUST_SECONDS = 600.0
+_TIMEOUT_STATUS = 408
+_TOO_LARGE_STATUS = 413
+_UNSUPPORTED = 415
 
 
 WRITERS_ENDPOINTS: set[Callable[..., Any]] = set()
@@ -63,7 +61,7 @@ WRITERS_ENDPOINTS: set[Callable[..., Any]] = set()
 
 
 def open_to_writers(endpoint: _E) -> _E:
-    """Let tokens of the role `writer` use an endpoint."""
+    """Mark an endpoint that accepts tokens with the role `writer`."""
     WRITERS_ENDPOINTS.add(endpoint)
     return endpoint
 
@@ -73,10 +71,10 @@ class Guard:
 
     Args:
         authenticator: validates tokens.
-        limits: the counts that all workers share.
+        limits: counts shared by all workers.
         proxies: networks of proxies that are trusted for X-Forwarded-For.
-        clock: returns the current time in seconds; all workers must see the same time.
-        require_trust: called for each request; raises an error while no credential may be accepted.
+        clock: returns the current time in seconds, the same for all workers.
+        require_trust: called for each request; raises an error if no credential may be accepted.
     """
 
     def __init__(
@@ -93,9 +91,9 @@ class Guard:
         self._proxies = proxies
         self._attempts, self._known = limits.attempts, limits.known
         self._clock = clock
-        self._tried: set[bytes] = set()
+        self._checking: set[bytes] = set()
 
-    async def identity(self, request: Request) -> Identity:
+    async def authenticate(self, request: Request) -> Identity:
         """Return the identity of a request's token.
 
         Raises:
@@ -104,70 +102,68 @@ class Guard:
             ServiceUnavailable: Postgres or the key server does not answer.
         """
         header = request.headers.get("authorization")
-        return await self.checked(
-            request.scope, header or "", lambda: self.authenticator.identity(header)
+        return await self.validate(
+            request.scope, header or "", lambda: self.authenticator.authenticate(header)
         )
 
-    async def checked(
+    async def validate(
         self, scope: Scope, credential: str, validate: Callable[[], Awaitable[_T]]
     ) -> _T:
-        """Validate a credential, with a limit on attempts without a valid credential.
+        """Validate a credential, with a limit on failed attempts.
 
         Args:
-            scope: the request's ASGI scope.
-            credential: the credential of the request; if valid, it is remembered.
-            validate: returns the result for a valid credential; raises Unauthenticated for any
-                other.
+            credential: remembered if valid.
+            validate: returns the result for a valid credential; otherwise raises Unauthenticated.
 
         Raises:
-            Unauthenticated, TooManyAttempts, ServiceUnavailable: see identity().
-            RestorePending: a catalog was restored, and the operator has not accepted it yet.
+            Unauthenticated, TooManyAttempts, ServiceUnavailable: see authenticate().
+            RestorePending: the catalog was restored, and the operator has not accepted it yet.
         """
         if self._require_trust is not None:
             self._require_trust()
-        shown = blake2b(credential.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if self._is_known(shown):
-            return await self._validate_and_remember(validate, shown)
+        digest = blake2b(credential.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        if self._is_known(digest):
+            return await self._validate_and_remember(validate, digest)
         address = get_client_address(scope, self._proxies).encode()
         wait = self._attempts.wait(address)
         if not wait:
-            return await self._count_failed_attempt(validate, shown, address)
-        if address in self._tried:
+            return await self._count_failed_attempt(validate, digest, address)
+        if address in self._checking:
             raise TooManyAttempts(math.ceil(wait))
-        self._tried.add(address)
+        self._checking.add(address)
         try:
-            return await self._validate_and_remember(validate, shown)
+            return await self._validate_and_remember(validate, digest)
         except Unauthenticated:
             raise TooManyAttempts(math.ceil(wait)) from None
         finally:
-            self._tried.discard(address)
+            self._checking.discard(address)
 
     async def _count_failed_attempt(
-        self, validate: Callable[[], Awaitable[_T]], shown: bytes, address: bytes
+        self, validate: Callable[[], Awaitable[_T]], digest: bytes, address: bytes
     ) -> _T:
         try:
-            return await self._validate_and_remember(validate, shown)
+            return await self._validate_and_remember(validate, digest)
         except Unauthenticated:
             self._attempts.count(address)
             raise
 
     async def _validate_and_remember(
-        self, validate: Callable[[], Awaitable[_T]], shown: bytes
+        self, validate: Callable[[], Awaitable[_T]], digest: bytes
     ) -> _T:
         try:
-            proved = await validate()
+            result = await validate()
         except Unauthenticated:
-            with self._known.locked(shown, self._clock()) as record:
+            with self._known.lock(digest, self._clock()) as record:
                 record.remove()
             raise
         now = self._clock()
-        with self._known.locked(shown, now) as record:
-            record.write(b"", now + _KNOWN_SECONDS)
-        return proved
+        with self._known.lock(digest, now) as record:
+            record.write(b"", now + _TRUST_SECONDS)
+        return result
 
-    def _is_known(self, shown: bytes) -> bool:
-        with self._known.locked(shown, self._clock()) as record:
-            return record.is_there
+    def _is_known(self, digest: bytes) -> bool:
+        with self._known.lock(digest, self._clock()) as record:
+            return record.is_live
 
 
 class Guarded(APIRoute):
@@ -187,7 +183,7 @@ class Guarded(APIRoute):
 
         async def guarded(request: Request) -> Response:
             backend = request.app.state.backend
-            identity: Identity = await backend.guard.identity(request)
+            identity: Identity = await backend.guard.authenticate(request)
             request.state.identity = identity
             request.state.caller = identity.name
             backend.rates.take(identity.name)
@@ -199,76 +195,75 @@ class Guarded(APIRoute):
 
     async def admit_request(self, request: Request) -> Request:
         """Return the request for the handler, after reading its body within the limits."""
-        body = await whole_body(request, most=self.most_bytes)
+        body = await read_body(request, most=self.most_bytes)
         require_few_values(body, most=self.most_values)
         return Request(request.scope, replay_body(body, request.receive))
 
 
 class Streamed(Guarded):
-    """A guarded route with a handler that reads the body in pieces, or refuses it unread."""
+    """A guarded route with a handler that reads the body in pieces or refuses it unread."""
 
     async def admit_request(self, request: Request) -> Request:
         """Return the request without reading its body."""
         require_plain(request)
-        # Waiting for a disconnect would consume the messages that contain the body.
-        CLIENT_GONE.set(_never)
+        # Waiting for a disconnect would consume the messages with the body.
+        CLIENT_GONE.set(_wait_forever)
         return request
 
 
-async def _never() -> None:
+async def _wait_forever() -> None:
     await asyncio.get_running_loop().create_future()
 
 
-async def whole_body(
+async def read_body(
     request: Request, seconds: float = _BODY_SECONDS, most: int = MAX_BODY
 ) -> bytes:
-    """Read and return the whole body.
+    """Read the whole body.
 
     Args:
-        seconds: time limit for the body.
+        seconds: time limit.
         most: maximum size in bytes.
 
     Raises:
-        Refused: the body is too large, arrives too slowly, or is compressed.
+        HttpRefusal: the body is too large, arrives too slowly, or is compressed.
     """
     require_plain(request)
-    if promised_bytes(request) > most:
-        raise _too_large(most)
+    if get_content_length(request) > most:
+        raise _build_too_large(most)
     try:
         async with asyncio.timeout(seconds):
             return await _receive_body(request, most)
     except TimeoutError:
         late = f"the whole body must arrive within {seconds:g} seconds"
-        raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
+        raise HttpRefusal(_TIMEOUT_STATUS, late, {"Connection": "close"}) from None
 
 
 def require_plain(request: Request) -> None:
     """Require that a body is not compressed.
 
     Raises:
-        Refused: the body is compressed.
+        HttpRefusal: the body is compressed.
     """
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Refused(_ENCODED, "send the body uncompressed, without Content-Encoding")
+        raise HttpRefusal(_UNSUPPORTED, "send the body uncompressed, without Content-Encoding")
 
 
-def promised_bytes(request: Request) -> int:
-    """Return the size of the body in bytes according to its headers; 0 if they do not state it."""
+def get_content_length(request: Request) -> int:
+    """Return the Content-Length in bytes; 0 if the header is missing or invalid."""
     promised = request.headers.get("content-length", "")
     return int(promised[:20]) if promised.isdecimal() else 0
 
 
 def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
-    """Require that a body contains at most a given number of JSON values.
+    """Require that a body contains at most `most` JSON values.
 
-    Validation creates an error for each invalid value: one megabyte of invalid values would delay
-    all other requests by a second.
+    Validation creates an error for each invalid value, so one megabyte of them would delay all
+    other requests by a second.
 
     Raises:
-        Refused: the body contains more than `most` values.
+        HttpRefusal: the body contains more than `most` values.
     """
-    # Texts may contain many commas, so the number of commas only decides whether the body is parsed
-    # and its values are counted.
+    # Strings may contain many commas too, so their number only decides whether to parse the body.
     if body.count(b",") < most:
         return
     try:
@@ -281,7 +276,9 @@ def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
         if isinstance(value, dict | list):
             seen += len(value)
             if seen > most:
-                raise Refused(_TOO_LARGE, f"the body must contain at most {most} JSON values")
+                raise HttpRefusal(
+                    _TOO_LARGE_STATUS, f"the body may contain at most {most} JSON values"
+                )
             values += value.values() if isinstance(value, dict) else value
 
 
@@ -293,144 +290,143 @@ async def _receive_body(request: Request, most: int) -> bytes:
             parts.append(part)
             size += len(part)
             if size > most:
-                raise _too_large(most)
+                raise _build_too_large(most)
     except ClientDisconnect:
         raise ClientGone from None
     return b"".join(parts)
 
 
-def _too_large(most: int) -> Refused:
-    return Refused(_TOO_LARGE, f"the body must have at most {most} bytes")
+def _build_too_large(most: int) -> HttpRefusal:
+    return HttpRefusal(_TOO_LARGE_STATUS, f"the body may have at most {most} bytes")
 
 
-LEAST_RATE = 16 * 1024
-"""Minimum rate of a sender, in bytes per second."""
+MIN_BYTES_PER_SECOND = 16 * 1024
+"""Minimum rate of a sender."""
 
-PATIENCE = 10.0
+SLACK_SECONDS = 10.0
 """Seconds by which a sender may be slower than the minimum rate."""
 
-_AROUND_BYTES = 64 * 1024
-"""Maximum bytes of a form in addition to its file."""
+_MAX_OTHER_BYTES = 64 * 1024
+"""Maximum bytes of a form besides its file."""
 
 _WRITE_BYTES = 256 * 1024
 _LINGER_SECONDS = 5.0
 _THREADS = 4
 
 
-class Content(Protocol):
-    """A parser of a body that contains a file."""
+class BodyParser(Protocol):
+    """A parser that extracts the file from a body."""
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """Return the pieces of the file that the next bytes of the body contain."""
+        """Return the pieces of the file in the next bytes of the body."""
         ...
 
 
-class RawContent:
-    """A body that is a file."""
+class RawBodyParser:
+    """A parser of a body that is the file itself."""
 
     def feed(self, data: bytes) -> Iterable[bytes]:
         """Return all bytes."""
         return (data,)
 
 
-class Receiving:
-    """The receiving of files, with a limit on concurrent files.
+class FileReceiver:
+    """A receiver of uploaded files.
 
     Args:
-        turns: limits on the number of files that are received at once.
-        patience: see PATIENCE.
+        turns: limits on concurrent files.
+        slack_seconds: see SLACK_SECONDS.
     """
 
-    def __init__(self, turns: Admission, patience: float = PATIENCE) -> None:
+    def __init__(self, turns: Admission, slack_seconds: float = SLACK_SECONDS) -> None:
         self._turns = turns
-        self._patience = patience
+        self._slack_seconds = slack_seconds
         self._threads = CapacityLimiter(_THREADS)
 
     @asynccontextmanager
-    async def file(
+    async def receive(
         self,
         request: Request,
-        form: Content,
+        form: BodyParser,
         source: UploadsConfig,
         *,
         tenant_id: str,
         caller: str,
-        receive: Callable[[], ReceivedFile],
+        create: Callable[[], ReceivedFile],
     ) -> AsyncIterator[ReceivedFile]:
-        """Receive the whole file of a form; it is discarded at the end unless it was stored.
+        """Receive the file of a request; at the end, discard it unless it was stored.
 
         Args:
-            request: the request with the form.
             form: parses the body.
             source: limits the size of the file.
-            tenant_id, caller: tenant and caller for whom a turn is taken.
-            receive: creates the file to write to.
+            tenant_id, caller: whose turn the request takes.
+            create: creates the file to write to.
 
         Raises:
             Overloaded: too many other files are being received.
             UploadTooLarge, UploadRefused: see UploadForm and require_size.
-            Refused: the body arrives too slowly.
+            HttpRefusal: the body arrives too slowly.
             ClientGone: the client has disconnected.
             ServiceUnavailable: the file cannot be stored now.
         """
-        if promised_bytes(request) > source.max_bytes + _AROUND_BYTES:
-            require_size(promised_bytes(request), source)
+        if get_content_length(request) > source.max_bytes + _MAX_OTHER_BYTES:
+            require_size(get_content_length(request), source)
         async with self._turns.turn(tenant_id, caller):
-            received = await run_sync(receive, limiter=self._threads)
+            received = await run_sync(create, limiter=self._threads)
             try:
-                await self._take(request, form, source, received)
+                await self._receive_all(request, form, source, received)
                 yield received
             finally:
                 with anyio.CancelScope(shield=True):
                     await run_sync(received.discard, limiter=self._threads)
 
-    async def _take(
-        self, request: Request, form: Content, source: UploadsConfig, received: ReceivedFile
+    async def _receive_all(
+        self, request: Request, form: BodyParser, source: UploadsConfig, received: ReceivedFile
     ) -> None:
-        stream = self._data(request)
+        stream = self._iter_body(request)
         try:
             await self._write_all(stream, form, source, received)
         except RagAssetsError:
-            await _read_away(stream)
+            await _drain(stream)
             raise
 
     async def _write_all(
         self,
         stream: AsyncIterator[bytes],
-        form: Content,
+        form: BodyParser,
         source: UploadsConfig,
         received: ReceivedFile,
     ) -> None:
-        gathered = bytearray()
-        around = 0
+        buffer = bytearray()
+        other_bytes = 0
         async for data in stream:
-            size = len(gathered)
+            size = len(buffer)
             for piece in form.feed(data):
-                gathered += piece
-            around += len(data) - (len(gathered) - size)
-            if around > _AROUND_BYTES:
+                buffer += piece
+            other_bytes += len(data) - (len(buffer) - size)
+            if other_bytes > _MAX_OTHER_BYTES:
                 raise UploadTooLarge(
-                    "the parts of the form other than the file are too large",
+                    "the form is too large even without its file",
                     hint="send only the file and the documented fields",
                 )
-            require_size(received.size + len(gathered), source)
-            if len(gathered) >= _WRITE_BYTES:
-                await self._write(received, gathered)
-        await self._write(received, gathered)
+            require_size(received.size + len(buffer), source)
+            if len(buffer) >= _WRITE_BYTES:
+                await self._write(received, buffer)
+        await self._write(received, buffer)
 
-    async def _write(self, received: ReceivedFile, gathered: bytearray) -> None:
-        piece = bytes(gathered)
-        gathered.clear()
+    async def _write(self, received: ReceivedFile, buffer: bytearray) -> None:
+        piece = bytes(buffer)
+        buffer.clear()
         if piece:
             await run_sync(partial(received.write, piece), limiter=self._threads)
 
-    async def _data(self, request: Request) -> AsyncIterator[bytes]:
+    async def _iter_body(self, request: Request) -> AsyncIterator[bytes]:
         """Yield the body as it arrives."""
         stream = aiter(request.stream())
         waited, size = 0.0, 0
         while True:
-            began = time.monotonic()
-            left = self._patience + size / LEAST_RATE - waited
+            started = time.monotonic()
+            left = self._slack_seconds + size / MIN_BYTES_PER_SECOND - waited
             try:
                 async with asyncio.timeout(max(left, 0.0)):
                     data = await anext(stream)
@@ -439,15 +435,15 @@ class Receiving:
             except ClientDisconnect:
                 raise ClientGone from None
             except TimeoutError:
-                slow = f"a file must arrive with at least {LEAST_RATE // 1024} KiB per second"
-                raise Refused(_TOO_SLOW, slow, {"Connection": "close"}) from None
-            waited += time.monotonic() - began
+                slow = f"send a file with at least {MIN_BYTES_PER_SECOND // 1024} KiB per second"
+                raise HttpRefusal(_TIMEOUT_STATUS, slow, {"Connection": "close"}) from None
+            waited += time.monotonic() - started
             size += len(data)
             yield data
 
 
-async def _read_away(stream: AsyncIterator[bytes]) -> None:
-    """Read and drop the rest of a body: otherwise a reset connection would lose the answer."""
-    with anyio.move_on_after(_LINGER_SECONDS), suppress(Refused, ClientGone):
+async def _drain(stream: AsyncIterator[bytes]) -> None:
+    """Read and drop the rest of a body; otherwise a reset connection would lose the answer."""
+    with anyio.move_on_after(_LINGER_SECONDS), suppress(HttpRefusal, ClientGone):
         async for _ in stream:
             pass

@@ -1,7 +1,7 @@
 """Identities of callers, and the service tokens that prove them.
 
-A token has 256 random bits, so it cannot be guessed. A plain SHA-256 is therefore as hard to
-reverse as a slower hash.
+A service token has 256 random bits. It cannot be guessed, so a plain SHA-256 is as hard to reverse
+as a slower hash.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Identity:
 
     Attributes:
         name: name of the token, for logs and its rate limit; not a secret.
-        tenants: tenants that may be searched, including the organization's projects.
+        tenants: tenants to which the token gives access, including the organization's projects.
         role: role in these tenants.
-        principals: the names to which access may have been granted.
-        organization: organization whose present and future projects the token covers; None if the
-            token names tenants instead.
+        principals: names to which access to documents may have been granted.
+        organization: the token covers all present and future projects of this organization; None
+            if the token names tenants instead.
         token_id: id of a service token; None for a JWT.
         expires_at: when the token expires; None if it never expires.
     """
@@ -70,58 +70,59 @@ class Identity:
             organization=self.organization,
         )
 
-    def tenant(self, wanted: str | None) -> str:
+    def require_tenant(self, wanted: str | None) -> str:
         """Return the tenant of a request: the named tenant, or the token's only tenant.
 
         Raises:
-            Forbidden: the token is not for the tenant; whether the tenant exists is not disclosed.
+            Forbidden: the token does not cover the tenant; the error does not disclose whether it
+                exists.
         """
         if wanted is None:
             if len(self.tenants) == 1:
                 return next(iter(self.tenants))
             raise Forbidden(
-                "the request names no tenant, and the token is not for exactly one tenant",
+                "the request does not name a tenant, and the token does not cover exactly one",
                 hint="add one of the token's tenants to the request",
             )
         if wanted not in self.tenants:
             raise Forbidden(
-                "the token is not for this tenant", hint="use a token that covers this tenant"
+                "the token does not cover this tenant", hint="use a token for this tenant"
             )
         return wanted
 
     def require_admin_tenant(self, wanted: str | None) -> str:
-        """Return the tenant of a request that only an admin may make.
+        """Return the tenant of a request that only admins may make.
 
         Raises:
-            Forbidden: see tenant(); or the token's role is not admin.
+            Forbidden: see require_tenant(); or the token's role is not admin.
         """
-        tenant = self.tenant(wanted)
+        tenant = self.require_tenant(wanted)
         self.require_admin()
         return tenant
 
-    def written(self, wanted: str | None) -> str:
-        """Return the tenant of a request that writes records; admins and writers may make it.
+    def require_writer_tenant(self, wanted: str | None) -> str:
+        """Return the tenant of a request that only admins and writers may make.
 
         Raises:
-            Forbidden: see tenant(); or the token has another role.
+            Forbidden: see require_tenant(); or the token has another role.
         """
-        tenant = self.tenant(wanted)
+        tenant = self.require_tenant(wanted)
         if self.role != WRITER:
             self.require_admin()
         return tenant
 
-    def administered_organization(self, wanted: str | None = None) -> str:
-        """Return the organization of a request that only an admin of all its projects may make.
+    def require_admin_organization(self, wanted: str | None = None) -> str:
+        """Return the organization of a request that only its admins may make.
 
         Args:
-            wanted: organization that the request names, if any.
+            wanted: the organization that the request names, if any.
 
         Raises:
-            Forbidden: the token is not for this organization, or its role is not admin.
+            Forbidden: the token does not cover this organization, or its role is not admin.
         """
         if self.organization is None or wanted not in {None, self.organization}:
             raise Forbidden(
-                "the token is not for this organization",
+                "the token does not cover this organization",
                 hint="use a token whose claim names this organization",
             )
         self.require_admin()
@@ -159,10 +160,10 @@ class Identity:
             raise Forbidden("only an admin may do this", hint="use a token whose role is admin")
 
 
-PREFIX = "rag_"
+SERVICE_PREFIX = "rag_"
 """Prefix that distinguishes service tokens from JWTs, and lets secret scanners recognize them."""
 
-_BYTES = 32
+_TOKEN_BYTES = 32
 
 
 def create_token(
@@ -173,12 +174,11 @@ def create_token(
     principals: Sequence[str],
     lifetime: timedelta | None,
 ) -> tuple[str, ServiceToken]:
-    """Create a token for a tenant or an organization, and return it; it is stored only as a hash.
+    """Create and return a service token; only its hash is stored.
 
     Args:
         catalog: stores the hash of the token.
-        owner: the tenant; or the organization, for all of its projects, present and future.
-        principals: principals of the token.
+        owner: a tenant, or an organization for all its present and future projects.
         lifetime: time until the token expires; None if it stays valid until it is revoked.
 
     Raises:
@@ -186,12 +186,12 @@ def create_token(
     """
     if RESERVED & {*principals}:
         raise ConfigurationError(
-            "the names {', '.join(sorted(RESERVED))} are reserved for roles and cannot be "
+            f"the names {', '.join(sorted(RESERVED))} are reserved for roles and cannot be "
             "principals of a token",
             hint="remove these principals, and set the role of the token instead",
         )
-    token = PREFIX + secrets.token_urlsafe(_BYTES)
-    kept = catalog.service_tokens.add(
+    token = SERVICE_PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
+    stored = catalog.service_tokens.add(
         owner,
         secrets.token_hex(4),
         _hash_token(token),
@@ -199,19 +199,19 @@ def create_token(
         principals=sorted(set(principals)),
         lifetime=lifetime,
     )
-    return token, kept
+    return token, stored
 
 
 class TokenLookups:
-    """Looks up tokens in one event loop; simultaneous requests with the same token share a lookup.
+    """Token lookups in one event loop; concurrent requests with the same token share a lookup.
 
-    Without sharing, many simultaneous requests with one token would delay requests with others.
+    Otherwise, many requests with one token would delay requests with other tokens.
     """
 
     def __init__(self, tokens: TokenReader) -> None:
         self._tokens = tokens
         self._next: dict[bytes, asyncio.Task[ServiceToken | None]] = {}
-        self._under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
         """Return the token with this hash; None if it is not valid.
@@ -227,10 +227,8 @@ class TokenLookups:
         return await asyncio.shield(lookup)
 
     async def _look_up(self, sha256: bytes) -> ServiceToken | None:
-        turn = self._under_way.setdefault(sha256, asyncio.Lock())
-        async with turn:
-            # Later requests start a new lookup, because this one may miss a revocation that came
-            # after it started.
+        async with self._locks.setdefault(sha256, asyncio.Lock()):
+            # Later requests need a new lookup, because this one may miss a revocation.
             del self._next[sha256]
             return await self._tokens.find(sha256)
 
@@ -242,20 +240,20 @@ async def get_identity(tokens: TokenLookups, token: str) -> Identity:
         Unauthenticated: the token is unknown, revoked or expired; the error does not disclose which
             of these applies.
     """
-    kept = await tokens.find(_hash_token(token))
-    if kept is None:
+    stored = await tokens.find(_hash_token(token))
+    if stored is None:
         raise Unauthenticated(
             "the token is not valid here",
             hint="create a service token with `rag-assets tokens create`",
         )
     return Identity(
-        name=f"token:{kept.token_id}",
-        tenants=frozenset() if kept.tenant is None else frozenset({kept.tenant}),
-        organization=kept.organization,
-        role=kept.role,
-        principals=kept.principals,
-        token_id=kept.token_id,
-        expires_at=kept.expires_at,
+        name=f"token:{stored.token_id}",
+        tenants=frozenset() if stored.tenant is None else frozenset({stored.tenant}),
+        organization=stored.organization,
+        role=stored.role,
+        principals=stored.principals,
+        token_id=stored.token_id,
+        expires_at=stored.expires_at,
     )
 
 

@@ -1,7 +1,7 @@
 """JSON Web Tokens: the keys of their issuer, and their verification.
 
-The header of a token never determines the algorithm. So `alg: none`, and a public key misused as an
-HMAC secret, are refused before a signature is computed. See RFC 8725.
+The configured key determines the algorithm, never the header of a token. So `alg: none`, and a
+public key misused as an HMAC secret, are refused before a signature is computed. See RFC 8725.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from rag_assets.search.model import Role
 
 _RSA_BITS = 2_048
-_FRESH_SECONDS = 300.0
-_KEPT_SECONDS = 3_600.0
-_PAUSE_SECONDS = 10.0
-_FETCH_SECONDS = 5
+_REFRESH_SECONDS = 300.0
+_MAX_AGE_SECONDS = 3_600.0
+_MIN_INTERVAL_SECONDS = 10.0
+_TIMEOUT_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class VerificationKey:
-    """A key and the algorithm that tokens signed with it must name."""
+    """A key, and the algorithm of tokens signed with it."""
 
     key: Any = field(repr=False)
     algorithm: str
@@ -51,7 +51,7 @@ class Keys(Protocol):
     """A source of verification keys."""
 
     def key(self, header: Mapping[str, Any]) -> VerificationKey:
-        """Return the key for a token with this header, which is untrusted.
+        """Return the key for a token with this untrusted header.
 
         Raises:
             ValueError: the header does not name a known key.
@@ -61,21 +61,21 @@ class Keys(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class OneKey:
-    """A source with a single key for all tokens (see Keys)."""
+class SingleKey:
+    """A source with one key for all tokens (see Keys)."""
 
-    only: VerificationKey
+    verification_key: VerificationKey
 
     def key(self, header: Mapping[str, Any]) -> VerificationKey:  # noqa: D102
-        return self.only
+        return self.verification_key
 
 
 class KeySet:
-    """A source with the keys of a JWKS document, fetched again if old or if a key is unknown.
+    """A source with the keys of a JWKS document, fetched again if old or a key is unknown.
 
-    If the document cannot be fetched, the previous keys stay valid for an hour. So callers are not
-    locked out while the signer is unavailable, but a withdrawn key still becomes invalid. One
-    thread fetches the document; tokens with a known key do not wait for it.
+    If the document cannot be fetched, the previous keys stay valid for an hour, so that callers are
+    not locked out while the signer is unavailable. One thread fetches the document; tokens with a
+    known key do not wait for it.
 
     Args:
         source: a file, or an https URL.
@@ -93,29 +93,26 @@ class KeySet:
         kid = header.get("kid")
         if not isinstance(kid, str):
             raise ValueError("the header of the token contains no key id")  # noqa: TRY004
-        if kid not in self._keys or self._clock() - self._fetched > _FRESH_SECONDS:
+        if kid not in self._keys or self._clock() - self._fetched > _REFRESH_SECONDS:
             self._renew()
-        if self._clock() - self._fetched > _KEPT_SECONDS:
-            raise self._unreadable()
+        if self._clock() - self._fetched > _MAX_AGE_SECONDS:
+            raise self._build_unreadable()
         is_behind = self._fetching.locked() or self._tried > self._fetched
         if (key := self._keys.get(kid)) is not None:
             return key
-        # The key may be new, and not yet fetched.
-        raise (
-            self._unreadable()
-            if is_behind
-            else ValueError("no key has the id from the header of the token")
-        )
+        if is_behind:  # The key may be new.
+            raise self._build_unreadable()
+        raise ValueError("no key has the id from the header of the token")
 
     def _renew(self) -> None:
-        """Fetch the keys, unless this was done shortly before or another thread is doing it."""
-        # Until the keys have been fetched once, all threads must wait for them.
+        """Fetch the keys, unless this was done shortly before or another thread does it."""
+        # All threads wait for the first fetch.
         if not self._fetching.acquire(blocking=not self._keys):
             return
         try:
             now = self._clock()
-            # Tokens with invented key ids must not each cause a request to the issuer.
-            if now - self._tried > _PAUSE_SECONDS:
+            # Invented key ids must not each cause a request to the issuer.
+            if now - self._tried > _MIN_INTERVAL_SECONDS:
                 self._tried = now
                 self._keys = self._read()
                 self._fetched = now
@@ -125,10 +122,10 @@ class KeySet:
             self._fetching.release()
 
     def _read(self) -> Mapping[str, VerificationKey]:
-        found = jwt.PyJWKSet.from_dict(_document(self._source)).keys
-        return {jwk.key_id: good for jwk in found if jwk.key_id and (good := _of_jwk(jwk))}
+        jwks = jwt.PyJWKSet.from_dict(_load_document(self._source)).keys
+        return {jwk.key_id: key for jwk in jwks if jwk.key_id and (key := _from_jwk(jwk))}
 
-    def _unreadable(self) -> ServiceUnavailable:
+    def _build_unreadable(self) -> ServiceUnavailable:
         return ServiceUnavailable(
             "the key set (JWKS) that verifies tokens cannot be read",
             hint="check RAG_ASSETS_JWT_JWKS",
@@ -142,9 +139,9 @@ def load_keys(settings: JwtSettings) -> Keys:
         ConfigurationError: the key cannot be read, is too weak, or has an unsupported type.
     """
     if settings.secret is not None:
-        return OneKey(VerificationKey(settings.secret.encode(), "HS256"))
+        return SingleKey(VerificationKey(settings.secret.encode(), "HS256"))
     if settings.public_key is not None:
-        return OneKey(_from_pem(settings.public_key))
+        return SingleKey(_load_pem(settings.public_key))
     source = str(settings.jwks)
     parts = urlsplit(source)
     if parts.scheme == "https" or "://" not in source:
@@ -152,19 +149,18 @@ def load_keys(settings: JwtSettings) -> Keys:
     raise ConfigurationError(
         "RAG_ASSETS_JWT_JWKS is neither a file nor an https URL",
         hint=(
-            "set it to a file or an https URL; over http, others on the network could replace "
-            "the keys"
+            "set it to a file or an https URL; http does not protect the keys against replacement"
         ),
     )
 
 
-def _document(source: str) -> Any:
+def _load_document(source: str) -> Any:
     if source.startswith("https://"):
-        return jwt.PyJWKClient(source, cache_jwk_set=False, timeout=_FETCH_SECONDS).fetch_data()
+        return jwt.PyJWKClient(source, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS).fetch_data()
     return json.loads(Path(source).expanduser().read_text(encoding="utf-8"))
 
 
-def _from_pem(path: Path) -> VerificationKey:
+def _load_pem(path: Path) -> VerificationKey:
     try:
         key = load_pem_public_key(path.read_bytes())
     except (OSError, ValueError, UnsupportedAlgorithm):
@@ -181,8 +177,8 @@ def _from_pem(path: Path) -> VerificationKey:
     return VerificationKey(key, algorithm)
 
 
-def _of_jwk(jwk: jwt.PyJWK) -> VerificationKey | None:
-    """Return the key of a JWK; None for unusable keys: secrets, weak keys, encryption keys."""
+def _from_jwk(jwk: jwt.PyJWK) -> VerificationKey | None:
+    """Return the key of a JWK; None for secrets, weak keys and encryption keys."""
     algorithm = _find_algorithm(jwk.key)
     if algorithm is None or jwk.public_key_use not in {None, "sig"}:
         return None
@@ -200,39 +196,38 @@ def _find_algorithm(key: object) -> str | None:
     return None
 
 
-GROUP = "group:"
+GROUP_PREFIX = "group:"
 """Prefix of group names, which distinguishes them from subjects."""
 
 _LAST_SECOND = 253_402_300_799
-"""Last second of the year 9999: signers may set a later expiry for a token that never expires."""
+"""Last second of the year 9999, used for tokens with a later expiry."""
 
 _MAX_NAMES = MAX_PRINCIPALS - 1
-_MAX_NAME = 1_000
-_MAX_TOKEN = 16_384
+_MAX_NAME_LENGTH = 1_000
+_MAX_TOKEN_LENGTH = 16_384
 
 
 class JwtVerifier:
-    """A verifier that converts a JWT to an identity.
+    """A verifier of JWTs.
 
     Args:
-        settings: issuer, audience, leeway, names of claims.
-        keys: finds the key by the id in a token's header.
+        keys: finds the key by the header of a token.
     """
 
     def __init__(self, settings: JwtSettings, keys: Keys) -> None:
         self._settings = settings
         self._keys = keys
 
-    def identity(self, token: str) -> Identity:
-        """Return the identity of a token, with only the tenants that the token names.
+    def verify(self, token: str) -> Identity:
+        """Return the identity of a token, without the tenants of its organization's projects.
 
         Raises:
             Unauthenticated: the token is not valid.
             ServiceUnavailable: the key set cannot be fetched.
         """
         try:
-            claims = self._claims(token)
-            return self._identity(claims)
+            claims = self._decode(token)
+            return self._build_identity(claims)
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("the token has expired", hint="get a new token") from None
         except (jwt.PyJWTError, ValueError):
@@ -241,9 +236,9 @@ class JwtVerifier:
                 hint="get a token from the signer that this service trusts",
             ) from None
 
-    def _claims(self, token: str) -> Mapping[str, Any]:
-        if len(token) > _MAX_TOKEN:
-            raise ValueError("too long")
+    def _decode(self, token: str) -> Mapping[str, Any]:
+        if len(token) > _MAX_TOKEN_LENGTH:
+            raise ValueError("the token is too long")
         key = self._keys.key(jwt.get_unverified_header(token))
         settings = self._settings
         required = ["exp", "sub"]
@@ -260,20 +255,20 @@ class JwtVerifier:
         )
         return claims
 
-    def _identity(self, claims: Mapping[str, Any]) -> Identity:
+    def _build_identity(self, claims: Mapping[str, Any]) -> Identity:
         settings = self._settings
-        [subject] = _names(claims["sub"])
-        if subject.startswith(GROUP) or subject in RESERVED:
+        [subject] = _parse_names(claims["sub"])
+        if subject.startswith(GROUP_PREFIX) or subject in RESERVED:
             raise ValueError("the subject is reserved for groups or roles")
         role = claims.get(settings.role_claim, "member")
         if not isinstance(role, str) or role not in ROLES:
             raise ValueError("the role is not supported")
-        groups = _names(claims.get(settings.groups_claim, ()))
+        groups = _parse_names(claims.get(settings.groups_claim, ()))
         return Identity(
             name=f"jwt:{subject}",
-            tenants=frozenset(_names(claims.get(settings.tenants_claim, ()))),
+            tenants=frozenset(_parse_names(claims.get(settings.tenants_claim, ()))),
             role=cast("Role", role),
-            principals=(subject, *(f"{GROUP}{name}" for name in groups)),
+            principals=(subject, *(f"{GROUP_PREFIX}{name}" for name in groups)),
             organization=_find_organization(claims.get(settings.organization_claim)),
             expires_at=datetime.fromtimestamp(min(int(claims["exp"]), _LAST_SECOND), UTC),
         )
@@ -282,19 +277,20 @@ class JwtVerifier:
 def _find_organization(value: object) -> str | None:
     """Return the organization that a claim names, if any.
 
-    Signers of other services may use the claim for other values, which are ignored here.
+    Other values are ignored, because signers for other services may use the claim differently.
     """
     try:
-        return next(iter(_names(value)), None) if isinstance(value, str) else None
+        return next(iter(_parse_names(value)), None) if isinstance(value, str) else None
     except ValueError:
         return None
 
 
-def _names(value: object) -> tuple[str, ...]:
+def _parse_names(value: object) -> tuple[str, ...]:
     """Return the names of a claim: a string or a list of strings.
 
     Raises:
-        ValueError: the value is neither, or a name is empty, too long, or has control characters.
+        ValueError: the value is neither, or a name is empty, too long, or contains control
+            characters.
     """
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or len(names) > _MAX_NAMES:
@@ -304,9 +300,9 @@ def _names(value: object) -> tuple[str, ...]:
 
 def _validate_names(names: list[object] | tuple[object, ...]) -> Iterator[str]:
     for name in names:
-        if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
-            raise ValueError("no name")
-        # Refuse control characters, and lone surrogates, which no store accepts.
+        if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME_LENGTH:
+            raise ValueError("the name is empty or too long")
+        # Stores refuse lone surrogates.
         if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
-            raise ValueError("no name")
+            raise ValueError("the name contains control characters")
         yield name

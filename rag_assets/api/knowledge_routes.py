@@ -1,4 +1,4 @@
-"""Endpoints that search, answer, and report a tenant's status and events."""
+"""Endpoints that search a tenant's knowledge, answer questions, and report status and events."""
 
 from __future__ import annotations
 
@@ -37,44 +37,41 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_embedder, configured_sources, get_profile
 
 
-def tenant_status(
+def read_status(
     catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
 ) -> WorkspaceStatus | Status:
-    """Return the status of a tenant, with more fields if its records are typed.
-
-    The status is read with a single SQL statement.
+    """Read the status of a tenant with one SQL statement.
 
     Args:
-        readers: count only documents that one of these principals may read; None, for an admin,
-            counts all documents.
+        readers: counts only documents that one of these principals may read; None counts all.
     """
     profile = installed_systems().profiles.get(record.profile)
     if profile is not None and profile.typed_records:
-        return status_of_records(catalog, record, readers=readers)
-    found = catalog.freshness.read(record.id, _list_sources(record), readers=readers)
-    return Status(**asdict(found), disabled=record.state != "ACTIVE")
+        return read_status_of_records(catalog, record, readers=readers)
+    freshness = catalog.freshness.read(record.id, _list_sources(record), readers=readers)
+    return Status(**asdict(freshness), disabled=record.state != "ACTIVE")
 
 
-def status_of_records(
+def read_status_of_records(
     catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
 ) -> WorkspaceStatus:
-    """Return the status of a tenant of typed records; see tenant_status()."""
-    found = catalog.record_freshness.read(record.id, _list_sources(record), readers=readers)
+    """Read the status of a tenant of typed records; see read_status()."""
+    records = catalog.record_freshness.read(record.id, _list_sources(record), readers=readers)
     backend = record.config.get(SECTION, {}).get("vector_backend", "elasticsearch")
     return WorkspaceStatus(
-        **asdict(found.freshness),
+        **asdict(records.freshness),
         disabled=record.state != "ACTIVE",
-        excluded=found.excluded,
-        failed=found.failed,
-        oldest_wait_seconds=found.oldest_wait_seconds,
+        excluded=records.excluded,
+        failed=records.failed,
+        oldest_wait_seconds=records.oldest_wait_seconds,
         pending_model=pending_model(record) if readers is None else None,
         vector_backend=backend,
-        backfilled=found.backfilled if backend == "pgvector" else None,
+        backfilled=records.backfilled if backend == "pgvector" else None,
     )
 
 
 def pending_model(record: TenantRecord) -> EmbeddingModel | None:
-    """Return the model that waits until the whole tenant is indexed again; None without one."""
+    """Return the model that takes effect when the whole tenant is indexed again, if any."""
     operators = configured_embedder(record.configured)
     if not get_profile(record.profile).keeps_model or not is_pending(record.settings, operators):
         return None
@@ -87,7 +84,7 @@ def pending_model(record: TenantRecord) -> EmbeddingModel | None:
 
 
 def model_name(embedder: EmbedderConfig) -> str:
-    """Return the name of an embedder's model for display."""
+    """Return the display name of an embedder's model."""
     return embedder.model_name or (embedder.path.name if embedder.path else DEFAULT_MODEL)
 
 
@@ -106,10 +103,10 @@ async def query(
 ) -> SearchAnswer:
     """Search a tenant's knowledge.
 
-    For a disabled tenant, the response has no hits and says that the tenant is disabled. If no
-    passage is near enough, the response has no hits, and `needs_clarification` is true.
+    The response has no hits if the tenant is disabled (`disabled`), or if no passage is near enough
+    (`needs_clarification`).
     """
-    tenant = request.state.tenant = identity.tenant(body.tenant)
+    tenant = request.state.tenant = identity.require_tenant(body.tenant)
     return await backend.retriever.search(tenant, body.build_search_request(identity))
 
 
@@ -120,16 +117,16 @@ async def documents(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Documents:
-    """List the documents that are searchable and that the caller may read, by uri."""
-    tenant = request.state.tenant = identity.tenant(page.tenant)
+    """List the searchable documents that the caller may read, by uri."""
+    tenant = request.state.tenant = identity.require_tenant(page.tenant)
 
     def read() -> Documents:
         limit = page.limit
-        found = backend.reader.list(tenant, identity.caller, limit=limit + 1, after=page.after)
+        listed = backend.reader.list(tenant, identity.caller, limit=limit + 1, after=page.after)
         return Documents(
-            documents=tuple(_document(one) for one in found[:limit]),
-            next=found[limit - 1].place if len(found) > limit else None,
-            disabled=not found and backend.catalog.tenants.get(tenant).state != "ACTIVE",
+            documents=tuple(map(_to_document, listed[:limit])),
+            next=listed[limit - 1].place if len(listed) > limit else None,
+            disabled=not listed and backend.catalog.tenants.get(tenant).state != "ACTIVE",
         )
 
     return await backend.run(tenant, identity.name, read)
@@ -148,19 +145,19 @@ async def status(
     A workspace also reports excluded, failed and waiting documents, its model and its back end. All
     numbers count the documents that the caller may read; for admins and writers, all documents.
     """
-    tenant = request.state.tenant = identity.tenant(parameters.tenant)
+    tenant = request.state.tenant = identity.require_tenant(parameters.tenant)
 
     def read() -> WorkspaceStatus | Status:
-        # This call refuses a tenant that no longer exists, as a search does.
+        # This refuses a tenant that no longer exists, as a search does.
         record = backend.catalog.tenants.get(tenant)
         readers = identity.caller.principals if identity.role not in {"admin", WRITER} else None
-        return tenant_status(backend.catalog, record, readers=readers)
+        return read_status(backend.catalog, record, readers=readers)
 
     return await backend.run(tenant, identity.name, read)
 
 
-def _document(found: ReadableDocument) -> Document:
-    return Document(found.document_id, found.uri, found.title, found.media_type)
+def _to_document(document: ReadableDocument) -> Document:
+    return Document(document.document_id, document.uri, document.title, document.media_type)
 
 
 _PROBLEMS = document_problems(400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
@@ -182,8 +179,8 @@ class AnswerQuestion(QueryRequest):
     def build_answer_request(self, identity: Identity) -> AnswerRequest:
         """Return the internal request, with the principals of the token."""
         search = self.build_search_request(identity)
-        given = {name: getattr(search, name) for name in type(search).model_fields}
-        return AnswerRequest(**given, max_tokens=self.max_tokens)
+        fields = {name: getattr(search, name) for name in type(search).model_fields}
+        return AnswerRequest(**fields, max_tokens=self.max_tokens)
 
 
 @answers.post("/answer")
@@ -195,7 +192,7 @@ async def answer(
     Sentences that cite no passage are removed. If no sentence remains, or no passage was found, the
     answer is empty, with `needs_clarification` and the `reason`.
     """
-    tenant = request.state.tenant = identity.tenant(body.tenant)
+    tenant = request.state.tenant = identity.require_tenant(body.tenant)
     return await backend.answerer.answer(tenant, body.build_answer_request(identity))
 
 
@@ -225,18 +222,18 @@ async def events(
 ) -> Events:
     """List events, newest first: an admin sees all events, a member only their own searches.
 
-    In a workspace, an admin sees the events of the documents that they may read. Of other
-    documents, an admin sees only events about credentials. Searches of other callers are listed
-    without question and hits.
+    In a workspace, an admin sees all events of the documents that they may read, and events about
+    credentials of all other documents. Searches of other callers are listed without question and
+    hits.
     """
-    tenant_id = request.state.tenant = identity.tenant(page.tenant)
+    tenant_id = request.state.tenant = identity.require_tenant(page.tenant)
 
     def read() -> list[StoredEvent]:
         record = backend.catalog.tenants.get(tenant_id)
         hidden = get_profile(record.profile).tells_readers_alone
         return backend.catalog.events.page(
             tenant_id,
-            kinds=_kinds(identity, page.kind),
+            kinds=_select_kinds(identity, page.kind),
             caller=None if identity.role == "admin" else identity.name,
             before=page.after,
             limit=page.limit + 1,
@@ -244,15 +241,15 @@ async def events(
             asker=identity.name,
         )
 
-    found = await backend.run(tenant_id, identity.name, read)
-    shown = found[: page.limit]
+    listed = await backend.run(tenant_id, identity.name, read)
+    shown = listed[: page.limit]
     return Events(
         events=tuple(Event(e.id, e.kind, e.at, dict(e.payload)) for e in shown),
-        next=shown[-1].id if len(found) > page.limit else None,
+        next=shown[-1].id if len(listed) > page.limit else None,
     )
 
 
-def _kinds(identity: Identity, wanted: EventKind | None) -> frozenset[str] | None:
+def _select_kinds(identity: Identity, wanted: EventKind | None) -> frozenset[str] | None:
     """Return the kinds of events to show; None shows all."""
     if identity.role == "admin":
         return None if wanted is None else frozenset({wanted})

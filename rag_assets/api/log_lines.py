@@ -1,8 +1,7 @@
 """Log lines of servers: JSON on standard error, written in the background.
 
-A log is often a pipe, and the program that reads it may stop. Therefore a separate thread writes
-the lines. While that thread is blocked, requests are still answered and lines wait in a queue. When
-the queue is full, further lines are dropped and counted.
+The log is often a pipe, whose reader may stop. A separate thread writes the lines, so that requests
+are answered while it is blocked. When its queue is full, further lines are dropped and counted.
 """
 
 from __future__ import annotations
@@ -24,63 +23,62 @@ from typing import IO
 
 LOGGER = logging.getLogger("rag_assets.api")
 
-_OURS = LOGGER.name.partition(".")[0]
+_OWN_LOGGER = LOGGER.name.partition(".")[0]
 _FIELDS = ("request_id", "method", "route", "status", "ms", "caller", "tenant", "reason", "lines")
-_MASKED = ("event", "caller", "tenant", "reason", "request_id")
-_OUR_ID = re.compile("[0-9a-f]{32}")
+_MASKED_FIELDS = ("event", "caller", "tenant", "reason", "request_id")
+_OWN_ID = re.compile("[0-9a-f]{32}")
 _MAX_WAITING = 10_000
 _GATHER_SECONDS = 0.02
 _LAST_SECONDS = 1.0
-_LONGEST_EVENT = 200
+_MAX_EVENT_LENGTH = 200
 
 
 class JsonLines(logging.Formatter):
-    """A formatter that writes one JSON object per line, with the extra fields of the record.
+    """A formatter of records as JSON, one object per line, with the extra fields of the record.
 
-    Messages of libraries are reduced to logger, event and type of error, because their values and
-    tracebacks may quote a key or a document.
+    Values and tracebacks in messages of libraries are left out, because they may quote a key or a
+    document.
 
     Args:
-        masked: function that masks credentials in the fields of a record; must be fast for repeated
-            values.
+        mask: masks credentials in the fields of a record; must be fast for repeated values.
     """
 
-    def __init__(self, masked: Callable[[str], str]) -> None:
+    def __init__(self, mask: Callable[[str], str]) -> None:
         super().__init__()
-        self._masked = masked
+        self._mask = mask
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
-        ours = record.name.partition(".")[0] == _OURS
+        is_own = record.name.partition(".")[0] == _OWN_LOGGER
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage() if ours else _template(record),
+            "event": record.getMessage() if is_own else _get_template(record),
         }
         if record.name != LOGGER.name:
             line["logger"] = record.name
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = record.exc_info[0].__name__
         line |= {name: getattr(record, name) for name in _FIELDS if hasattr(record, name)}
-        for name in _MASKED:
-            if isinstance(value := line.get(name), str) and not _OUR_ID.fullmatch(value):
-                line[name] = self._masked(value)
+        for name in _MASKED_FIELDS:
+            if isinstance(value := line.get(name), str) and not _OWN_ID.fullmatch(value):
+                line[name] = self._mask(value)
         return json.dumps(line, ensure_ascii=True)
 
 
-def _template(record: logging.LogRecord) -> str:
+def _get_template(record: logging.LogRecord) -> str:
     """Return the first line of a message template, without the arguments filled in."""
-    return str(record.msg).strip().partition("\n")[0][:_LONGEST_EVENT]
+    return str(record.msg).strip().partition("\n")[0][:_MAX_EVENT_LENGTH]
 
 
 class BackgroundLogHandler(logging.Handler):
     """A handler that writes lines in a separate thread; see the module.
 
     Args:
-        descriptor: descriptor of an open file. It is not a stream, because Python cannot exit while
-            another thread is blocked in a stream.
+        descriptor: file descriptor of the log. It is not a stream, because Python cannot exit while
+            a thread is blocked in a stream.
         max_waiting: maximum number of waiting lines.
-        lock: a file to lock while lines are written, if other processes write to the same log.
+        lock: file to lock while writing, if other processes write to the same log.
     """
 
     def __init__(
@@ -92,7 +90,7 @@ class BackgroundLogHandler(logging.Handler):
         self._waiting: Queue[str | None] = Queue(max_waiting)
         self._dropped = 0
         self._counting = threading.Lock()
-        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -104,7 +102,7 @@ class BackgroundLogHandler(logging.Handler):
                 self._dropped += 1
 
     def close(self) -> None:
-        """Write the waiting lines, unless that takes longer than a second."""
+        """Write the waiting lines, for a second at most."""
         try:
             self._waiting.put(None, timeout=_LAST_SECONDS)
         except Full:
@@ -113,27 +111,28 @@ class BackgroundLogHandler(logging.Handler):
             self._thread.join(_LAST_SECONDS)
         super().close()
 
-    def _write(self) -> None:
-        ending = False
-        while not ending:
+    def _run(self) -> None:
+        is_ending = False
+        while not is_ending:
             lines = [self._waiting.get()]
-            # All lines of a short interval are written together, because waking up the thread costs
-            # more than writing a line.
+            # Waking up the thread costs more than writing a line.
             if lines[0] is not None:
                 sleep(_GATHER_SECONDS)
-            lines += self._rest()
-            ending = None in lines
-            self._put([line for line in lines if line is not None] + self._about_dropped())
+            lines += self._take_waiting()
+            is_ending = None in lines
+            self._write_lines(
+                [line for line in lines if line is not None] + self._describe_dropped()
+            )
 
-    def _rest(self) -> list[str | None]:
-        rest: list[str | None] = []
+    def _take_waiting(self) -> list[str | None]:
+        waiting: list[str | None] = []
         try:
             while True:
-                rest.append(self._waiting.get_nowait())
+                waiting.append(self._waiting.get_nowait())
         except Empty:
-            return rest
+            return waiting
 
-    def _about_dropped(self) -> list[str]:
+    def _describe_dropped(self) -> list[str]:
         with self._counting:
             lines, self._dropped = self._dropped, 0
         if not lines:
@@ -148,16 +147,16 @@ class BackgroundLogHandler(logging.Handler):
         )
         return [self.format(about)]
 
-    def _put(self, lines: list[str]) -> None:
-        rest = "".join(f"{line}\n" for line in lines).encode()
+    def _write_lines(self, lines: list[str]) -> None:
+        data = "".join(f"{line}\n" for line in lines).encode()
         # The reader may have closed the pipe.
         with suppress(OSError), self._lock_writes():
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            while data:
+                data = data[os.write(self._descriptor, data) :]
 
     @contextmanager
     def _lock_writes(self) -> Iterator[None]:
-        """Keep other processes from writing between or within the lines."""
+        """Prevent other processes from writing until the block ends."""
         if self._lock_file is None:
             yield
             return
@@ -168,33 +167,33 @@ class BackgroundLogHandler(logging.Handler):
             fcntl.lockf(self._lock_file, fcntl.LOCK_UN)
 
 
-def write_line(event: str, reason: str, masked: Callable[[str], str]) -> None:
-    """Write a warning to standard error without a thread, unless that would block.
+def write_warning(event: str, reason: str, mask: Callable[[str], str]) -> None:
+    """Write a warning to standard error without a thread; drop it if that would block.
 
     Args:
         event: what happened.
         reason: why.
-        masked: see JsonLines.
+        mask: see JsonLines.
     """
     fields = {"name": LOGGER.name, "levelname": "WARNING", "msg": event, "reason": reason}
-    line = JsonLines(masked).format(logging.makeLogRecord(fields))
+    line = JsonLines(mask).format(logging.makeLogRecord(fields))
     descriptor = sys.stderr.fileno()
     if select([], [descriptor], [], 0)[1]:
         os.write(descriptor, f"{line}\n".encode())
 
 
 @contextmanager
-def logging_to_standard_error(
-    masked: Callable[[str], str], lock: IO[bytes] | None = None
+def log_to_standard_error(
+    mask: Callable[[str], str], lock: IO[bytes] | None = None
 ) -> Iterator[None]:
-    """Write our log lines and the warnings of libraries to standard error until the block ends.
+    """Write own log lines and warnings of libraries to standard error until the block ends.
 
     Args:
-        masked: see JsonLines.
+        mask: see JsonLines.
         lock: see BackgroundLogHandler.
     """
     handler = BackgroundLogHandler(sys.stderr.fileno(), lock=lock)
-    handler.setFormatter(JsonLines(masked))
+    handler.setFormatter(JsonLines(mask))
     root = logging.getLogger()
     before = root.level, LOGGER.level
     root.addHandler(handler)

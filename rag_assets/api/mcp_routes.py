@@ -1,6 +1,6 @@
-"""MCP over HTTP: the tools and resources for agents that send a valid token.
+"""MCP over HTTP: tools and resources for agents that send a valid token.
 
-Each message is independent: without sessions, no data of a caller outlives the request.
+There are no sessions, so no data of a caller outlives its request.
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports.
 """
 
@@ -19,9 +19,9 @@ from rag_assets.api.backend import Backend, BackendDependency, IdentityDependenc
 from rag_assets.api.guard import MAX_BODY, Guarded
 from rag_assets.api.identity import ForeignOrigin
 from rag_assets.api.middleware import replay_body
-from rag_assets.api.problems import problem_text
+from rag_assets.api.problems import format_problem
 from rag_assets.common.errors import UnknownTenant
-from rag_assets.mcp.messages import rejection
+from rag_assets.mcp.messages import find_rejection
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, Prompt, Tool
 from rag_assets.search.access import require_asker
@@ -34,8 +34,8 @@ _T = TypeVar("_T")
 _BAD_REQUEST = 400
 
 
-async def _origin(request: Request, backend: BackendDependency) -> None:
-    """Refuse requests from web pages: a page could use DNS rebinding to pass as a local client."""
+async def _require_allowed_origin(request: Request, backend: BackendDependency) -> None:
+    """Refuse requests from other web pages, which could use DNS rebinding."""
     origin = request.headers.get("origin")
     if origin is not None and origin not in backend.settings.mcp_origins:
         raise ForeignOrigin(
@@ -44,11 +44,13 @@ async def _origin(request: Request, backend: BackendDependency) -> None:
         )
 
 
-agents = APIRouter(dependencies=[Depends(_origin)], include_in_schema=False, route_class=Guarded)
+agents = APIRouter(
+    dependencies=[Depends(_require_allowed_origin)], include_in_schema=False, route_class=Guarded
+)
 
 
-class _Exchange(Response):
-    """Collects the response that the SDK writes to a message whose body was already read."""
+class _McpResponse(Response):
+    """The response of the SDK to a message."""
 
     def __init__(self, server: MCPServer[None], message: bytes) -> None:
         super().__init__()
@@ -61,15 +63,14 @@ class _Exchange(Response):
 
 
 @asynccontextmanager
-async def mcp_server(
+async def run_mcp_server(
     backend: Backend, tools: Sequence[Tool], prompts: Sequence[Prompt] = ()
 ) -> AsyncIterator[MCPServer[None]]:
     """Run an MCP server for the messages of all tenants until the context ends.
 
     Args:
-        backend: the servers with which messages are answered.
         tools: tools in addition to DEFAULT_TOOLS.
-        prompts: the prompts that people may choose.
+        prompts: prompts that people may choose.
     """
 
     async def search(
@@ -83,7 +84,7 @@ async def mcp_server(
     knowledge = Knowledge(
         search=search,
         reader=backend.reader,
-        error_text=lambda error, message: problem_text(error, message.request_id),
+        error_text=lambda error, message: format_problem(error, message.request_id),
         run_blocking=run_blocking,
         masker=backend.retriever.masker,
         settings=backend.embedders.settings,
@@ -98,8 +99,7 @@ async def mcp_server(
         stateless_http=True,
         json_response=True,
         max_request_body_size=MAX_BODY,
-        # _origin() checks origins and answers with problem documents. Any host name may be used to
-        # reach this service.
+        # _require_allowed_origin() checks origins; any host name is allowed.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     async with server.session_manager.run():
@@ -116,31 +116,31 @@ async def exchange(
 ) -> Response:
     """Answer one message of an agent.
 
-    The path must name the tenant if the token is for several tenants.
+    The path must name the tenant if the token covers several tenants.
     """
-    tenant_id = request.state.tenant = identity.tenant(tenant)
+    tenant_id = request.state.tenant = identity.require_tenant(tenant)
     caller = identity.caller
     profile = await backend.run(
-        tenant_id, identity.name, lambda: _profile_asked(backend.catalog, tenant_id, caller)
+        tenant_id, identity.name, lambda: _find_profile(backend.catalog, tenant_id, caller)
     )
     request.state.message_context = MessageContext(
         tenant_id, caller, request.state.request_id, profile
     )
     message = await request.body()
     version = request.headers.get("mcp-protocol-version")
-    if (rejected := rejection(message, version)) is not None:
+    if (rejected := find_rejection(message, version)) is not None:
         return Response(
             rejected.model_dump_json(by_alias=True, exclude_unset=True),
             status_code=_BAD_REQUEST,
             media_type="application/json",
         )
-    return _Exchange(request.app.state.mcp_server, message)
+    return _McpResponse(request.app.state.mcp_server, message)
 
 
-def _profile_asked(catalog: Catalog, tenant_id: str, caller: Caller) -> str:
-    """Return the profile of the tenant that the caller may use; "" if it no longer exists.
+def _find_profile(catalog: Catalog, tenant_id: str, caller: Caller) -> str:
+    """Return the profile of a tenant that the caller may use; "" for a missing tenant.
 
-    For a missing tenant, the called tool reports the error.
+    The called tool then reports the error.
     """
     with suppress(UnknownTenant):
         profile = catalog.tenants.get(tenant_id).profile

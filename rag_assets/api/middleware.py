@@ -1,4 +1,4 @@
-"""Middleware and metrics of all requests."""
+"""Middleware for all requests: ids, response headers, metrics and the log."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class RequestMetrics:
             registry=self._registry,
         )
 
-    def text(self) -> bytes:
-        """Return the metrics of all workers, including ended ones, as text for Prometheus."""
+    def render(self) -> bytes:
+        """Return the metrics of all workers, also of ended workers, as text for Prometheus."""
         folder = os.environ.get(METRICS_FOLDER)
         if folder is None:
             return generate_latest(self._registry)
@@ -47,11 +47,11 @@ class RequestMetrics:
         return generate_latest(all_workers)
 
 
-_GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestMiddleware:
-    """Middleware that gives each request an id, makes sure it is answered, and records the outcome.
+    """Middleware that gives each request an id, answers unexpected errors, and records the outcome.
 
     Args:
         app: answers the request.
@@ -68,8 +68,8 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
+        requested_id = Headers(scope=scope).get("x-request-id", "")
+        request_id = requested_id if _REQUEST_ID.fullmatch(requested_id) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         status = 0
 
@@ -77,17 +77,17 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                answer = MutableHeaders(scope=message)
-                answer["X-Request-ID"] = request_id
-                answer.setdefault("Cache-Control", "no-store")
-                answer["X-Content-Type-Options"] = "nosniff"
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-ID"] = request_id
+                headers.setdefault("Cache-Control", "no-store")
+                headers["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
-        async def hung_up() -> None:
+        async def wait_for_disconnect() -> None:
             while (await receive())["type"] != "http.disconnect":
                 pass
 
-        CLIENT_GONE.set(hung_up)
+        CLIENT_GONE.set(wait_for_disconnect)
         try:
             await self._app(scope, receive, send_with_headers)
         except Exception as error:
@@ -98,12 +98,12 @@ class RequestMiddleware:
             self._record(scope, status, time.perf_counter() - started)
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        # The path itself is not logged, because it contains data of the caller.
+        # The path may contain data of the caller, so only the route is logged.
         route = getattr(scope.get("route"), "path", "none")
-        self._metrics.requests.labels(_method(scope), route, status).inc()
+        self._metrics.requests.labels(_get_method(scope), route, status).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         state = scope["state"]
-        fields = {"method": _method(scope), "route": route, "status": status}
+        fields = {"method": _get_method(scope), "route": route, "status": status}
         fields |= {
             name: state[name] for name in ("request_id", "caller", "tenant") if name in state
         }
@@ -111,19 +111,19 @@ class RequestMiddleware:
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a receive channel that replays a body that was already read, then continues."""
-    done = False
+    """Return a receive channel that first replays a body that was already read."""
+    replayed = False
 
     async def replay() -> Message:
-        nonlocal done
-        if done:
+        nonlocal replayed
+        if replayed:
             return await receive()
-        done = True
+        replayed = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return replay
 
 
-def _method(scope: Scope) -> str:
+def _get_method(scope: Scope) -> str:
     known = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}
     return scope["method"] if scope["method"] in known else "other"

@@ -1,4 +1,4 @@
-"""Models of requests."""
+"""Models of requests: bodies, queries, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class QueryRequest(Question):
     """A question to a tenant's knowledge, on behalf of the token's subject.
 
     Attributes:
-        tenant: tenant to search; may be left out if the token is for a single tenant.
+        tenant: tenant to search; may be left out if the token covers a single tenant.
     """
 
     tenant: TenantName | None = None
 
     def build_search_request(self, identity: Identity) -> SearchRequest:
-        """Return the search with the token's principals; a request cannot name principals."""
-        given = {name: getattr(self, name) for name in Question.model_fields}
-        return SearchRequest(**given, caller=identity.caller)
+        """Return the search with the principals of the token."""
+        fields = {name: getattr(self, name) for name in Question.model_fields}
+        return SearchRequest(**fields, caller=identity.caller)
 
 
 class TenantQuery(BaseModel):
     """The tenant of a request.
 
     Attributes:
-        tenant: the tenant; may be left out if the token is for a single tenant.
+        tenant: the tenant; may be left out if the token covers a single tenant.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,11 +66,11 @@ _ETAG = re.compile(r'(?P<weak>W/)?"(?P<version>[^"]*)"')
 SourceType = Annotated[str, Path(pattern=f"^{SOURCE_TYPE_PATTERN}$", max_length=MOST_TYPE)]
 SourceId = Annotated[str, Path(pattern=f"^{SOURCE_ID_CHARACTER}+$", max_length=MOST_ID)]
 DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
-SourceNamed = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
+SourceName = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
 
 
-def named_versions(if_match: str) -> frozenset[str]:
-    """Return the versions that the header If-Match names, without weak ETags."""
+def parse_if_match(if_match: str) -> frozenset[str]:
+    """Return the versions in the header If-Match, without weak ETags."""
     if if_match.strip() == ANY_VERSION:
         return frozenset({ANY_VERSION})
     tags = _ETAG.finditer(if_match)
@@ -84,14 +84,14 @@ class RecordQuery(TenantQuery):
         source: the tenant's source of records; may be left out if there is only one.
     """
 
-    source: SourceNamed | None = None
+    source: SourceName | None = None
 
 
 class DeleteQuery(TenantQuery):
     """Options of a deletion.
 
     Attributes:
-        purge: delete permanently, from every store and every file.
+        purge: also delete it from every store and every file.
     """
 
     purge: bool = False
@@ -104,7 +104,7 @@ class _Reindex(BaseModel):
 
     @property
     def tenant_id(self) -> str | None:
-        """Return the tenant that the request names; None stands for the token's only tenant."""
+        """Return the tenant of the request; None stands for the token's only tenant."""
         return self.tenant
 
 
@@ -118,7 +118,7 @@ class ReindexSource(_Reindex):
     """All documents of one source, by its name."""
 
     scope: Literal["source"]
-    id: SourceNamed
+    id: SourceName
 
 
 class ReindexDocument(_Reindex):
@@ -129,25 +129,25 @@ class ReindexDocument(_Reindex):
 
 
 class ReindexWorkspace(_Reindex):
-    """All records of a workspace, like `tenant`; `id` is the tenant's id and may be left out."""
+    """All records of a workspace; `id` is the tenant's id and may be left out."""
 
     scope: Literal["workspace"]
     id: TenantName | None = None
 
     @model_validator(mode="after")
-    def _name_one_workspace(self) -> Self:
+    def _require_equal_ids(self) -> Self:
         if None not in {self.id, self.tenant} and self.id != self.tenant:
             raise ValueError("`id` and `tenant` must be equal")
         return self
 
     @property
     def tenant_id(self) -> str | None:
-        """Return the tenant that the request names as `tenant` or as `id`."""
+        """Return the tenant of the request, from `tenant` or `id`."""
         return self.tenant or self.id
 
 
 class ReindexPage(_Reindex):
-    """A page of a workspace with its blocks, comments and files, or a database with its rows."""
+    """A page of a workspace with its blocks, comments and files; or a database with its rows."""
 
     scope: Literal["page", "database"]
     id: Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=_PRINTABLE)]

@@ -1,6 +1,6 @@
-"""Problem documents (RFC 9457) for all errors, defined in one table.
+"""Problem documents (RFC 9457): the kind of each error, in one table, and the responses.
 
-The response to a server error contains only its kind; the details are logged with the request's id.
+The response to a server error contains only its kind; details are logged with the request's id.
 """
 
 from __future__ import annotations
@@ -74,44 +74,43 @@ from rag_assets.common.invalid_values import InvalidFields, allowed_value, sent_
 from rag_assets.plugins.registry import installed_systems
 
 _MAX_FIELDS = 50
-"""Maximum number of reported fields: a body can have very many invalid fields."""
-_NO_OBJECT = frozenset({"dict_type", "model_attributes_type", "model_type"})
-"""Error types that concern the whole body: with a wrong Content-Type, it arrives unparsed."""
-_DEEPEST = 12
+"""Maximum number of invalid fields in a response."""
+_BODY_ERRORS = frozenset({"dict_type", "model_attributes_type", "model_type"})
+"""Types of errors about a whole body, which is not parsed if its Content-Type is wrong."""
+_MAX_DEPTH = 12
 """Maximum number of parts in the path of a field."""
 
 
-def invalid_fields(
+def list_invalid_fields(
     errors: Sequence[Mapping[str, Any]], names: Collection[str]
 ) -> list[InvalidField]:
     """Return the first invalid fields of a validation.
 
     Args:
         errors: errors from Pydantic.
-        names: names in the OpenAPI description; all other names come from the caller and may be
-            secrets.
+        names: names in the OpenAPI description; other names may be secrets of the caller.
     """
     return [
-        InvalidField(field=_field(error, names), problem=_problem(error))
+        InvalidField(field=_format_path(error, names), problem=_describe_error(error))
         for error in errors[:_MAX_FIELDS]
     ]
 
 
-def _field(error: Mapping[str, Any], names: Collection[str]) -> str:
-    where = [*error["loc"][1:]]
+def _format_path(error: Mapping[str, Any], names: Collection[str]) -> str:
+    path = [*error["loc"][1:]]
     if error["type"] == "union_tag_invalid":
-        where.append(error["ctx"]["discriminator"].strip("'"))
-    parts = [str(p) if isinstance(p, int) or p in names else "*" for p in where[:_DEEPEST]]
+        path.append(error["ctx"]["discriminator"].strip("'"))
+    parts = [str(p) if isinstance(p, int) or p in names else "*" for p in path[:_MAX_DEPTH]]
     return re.sub(r"\*(\.\*)+", "*", ".".join(parts)) or "body"
 
 
-def _problem(error: Mapping[str, Any]) -> str:
-    if error["type"] in _NO_OBJECT and len(error["loc"]) == 1:
+def _describe_error(error: Mapping[str, Any]) -> str:
+    if error["type"] in _BODY_ERRORS and len(error["loc"]) == 1:
         return "it must be a JSON object, sent with Content-Type: application/json"
     allowed = allowed_value(error)
     # In a URL, every value is a string.
-    came = sent_value(error) if error["loc"][0] == "body" else None
-    return allowed if came is None else f"{allowed}; {came} came"
+    sent = sent_value(error) if error["loc"][0] == "body" else None
+    return allowed if sent is None else f"{allowed}; got {sent}"
 
 
 MEDIA_TYPE = "application/problem+json"
@@ -129,7 +128,7 @@ _NO_TENANT = Kind(
 )
 INVALID = Kind(422, "invalid-request", "The request is not valid")
 KINDS: Mapping[type[RagAssetsError], Kind] = {
-    Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
+    Unauthenticated: Kind(401, "unauthenticated", "A valid token is required"),
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
     Forbidden: Kind(403, "forbidden", "The token does not permit this request"),
@@ -194,9 +193,7 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     KeyUnreadable: Kind(500, "key-unreadable", "The tenant's key cannot be used"),
     ProviderUnavailable: Kind(503, "embedder-unavailable", "The embedding provider is unavailable"),
     ProviderError: Kind(503, "embedder-unavailable", "The question could not be embedded"),
-    Overloaded: Kind(
-        503, "overloaded", "More requests wait than can be answered soon", "try again"
-    ),
+    Overloaded: Kind(503, "overloaded", "Too many requests are waiting", "try again"),
     ChatUnavailable: Kind(503, "chat-unavailable", "The chat model's provider is unavailable"),
     ChatTimeout: Kind(504, "chat-late", "The chat model took too long"),
     IndexInconsistent: Kind(503, "index-inconsistent", "The tenant's index is being repaired"),
@@ -209,8 +206,8 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     TenantBusy: Kind(
         503, "tenant-busy", "Other writes to the tenant are still running", "try again"
     ),
-    ServiceUnavailable: Kind(503, "unavailable", "A server that is needed is unavailable"),
-    SchemaTooNew: Kind(503, "unavailable", "A server that is needed is unavailable"),
+    ServiceUnavailable: Kind(503, "unavailable", "A required server is unavailable"),
+    SchemaTooNew: Kind(503, "unavailable", "A required server is unavailable"),
     RagAssetsError: Kind(500, "internal", "The service failed"),
 }
 HTTP_KINDS: Sequence[Kind] = (
@@ -226,50 +223,49 @@ HTTP_KINDS: Sequence[Kind] = (
 _HTTP: Mapping[int, Kind] = {kind.status: kind for kind in HTTP_KINDS}
 
 
-class Refused(HTTPException):
-    """A request that is refused with a status and a detail that never quotes the request."""
+class HttpRefusal(HTTPException):
+    """A refusal of a request, with a status and a detail that never quotes the request."""
 
 
 def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI responses of a route that answers with a problem for these statuses.
+    """Return the OpenAPI responses of a route for these statuses, as problem documents.
 
-    Only the response for callers without a token (401) names the class of problems, so that the
-    schema is included once. Otherwise FastAPI would derive it again for each of ten statuses of
-    each route.
+    Only 401 names the class Problem: FastAPI would derive its schema again for each status of each
+    route.
     """
     shown = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     return {
         status: {
             **({"model": Problem} if status == _UNAUTHORIZED else shown),
-            "description": _description(status),
+            "description": _describe_status(status),
         }
         for status in statuses
     }
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Add the handlers that answer every expected error with a problem document."""
+    """Add handlers that answer expected errors with problem documents."""
     app.add_exception_handler(RagAssetsError, _rag_assets_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(InvalidFields, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
 
 
-def problem_response(
+def build_problem_response(
     request_id: str,
     kind: Kind,
     detail: str | None = None,
     *,
     headers: Mapping[str, str] | None = None,
     errors: Sequence[InvalidField] | None = None,
-    lacks: NoProviderKey | None = None,
+    missing_key: NoProviderKey | None = None,
 ) -> JSONResponse:
-    """Return a problem as a response.
+    """Return a problem document as a response.
 
     Args:
-        detail: details that the caller may know.
+        detail: details that the caller may see.
         errors: the invalid fields.
-        lacks: error that names the provider whose key is missing.
+        missing_key: the error about a missing key of a provider.
     """
     problem = Problem(
         type=f"urn:rag-assets:problem:{kind.name}",
@@ -278,8 +274,8 @@ def problem_response(
         detail=detail,
         request_id=request_id,
         errors=None if errors is None else tuple(errors),
-        provider=None if lacks is None else lacks.provider,
-        address=None if lacks is None else lacks.address,
+        provider=None if missing_key is None else missing_key.provider,
+        address=None if missing_key is None else missing_key.address,
     )
     return JSONResponse(
         _PROBLEM.dump_python(problem, exclude_none=True),
@@ -292,22 +288,22 @@ def problem_response(
 def answer_unexpected_error(request_id: str, error: Exception) -> JSONResponse:
     """Return the response to an unexpected error, and log the error."""
     kind, _ = classify(request_id, error)
-    return problem_response(request_id, kind)
+    return build_problem_response(request_id, kind)
 
 
-def problem_text(error: Exception, request_id: str) -> str:
-    """Return a problem in one line, for text interfaces; log it as for an HTTP response."""
+def format_problem(error: Exception, request_id: str) -> str:
+    """Return a problem in one line for text interfaces, and log it."""
     kind, detail = classify(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
 
-def http_kind(status: int) -> Kind:
-    """Return the kind of a problem that only its status describes."""
+def get_http_kind(status: int) -> Kind:
+    """Return the kind of problem of an HTTP status."""
     return _HTTP.get(status) or Kind(status, "http", "The request cannot be served")
 
 
-def _description(status: int) -> str:
-    kinds = [*all_kinds().values(), *_HTTP.values(), INVALID]
+def _describe_status(status: int) -> str:
+    kinds = [*list_kinds().values(), *_HTTP.values(), INVALID]
     return "; ".join(dict.fromkeys(kind.title for kind in kinds if kind.status == status))
 
 
@@ -315,17 +311,14 @@ async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
     request_id = request.state.request_id
     kind, detail = classify(request_id, error)
-    lacks = error if isinstance(error, NoProviderKey) else None
-    return problem_response(request_id, kind, detail, headers=_headers(error, kind), lacks=lacks)
+    missing_key = error if isinstance(error, NoProviderKey) else None
+    return build_problem_response(
+        request_id, kind, detail, headers=_build_headers(error, kind), missing_key=missing_key
+    )
 
 
 def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
-    """Return the kind of an error and the details that the caller may know; log all other details.
-
-    Args:
-        request_id: id of the request that failed.
-        error: an expected or unexpected error.
-    """
+    """Return the kind of an error and the details that the caller may see; log other details."""
     if not isinstance(error, RagAssetsError):
         # The message may quote a document or a key, so only the type is logged.
         reason = f"unexpected {type(error).__name__}"
@@ -335,7 +328,7 @@ def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
     if kind.status < _INTERNAL:
         return kind, kind.detail or error.advice
     LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
-    return kind, kind.detail or _find_text_of_failure(error)
+    return kind, kind.detail or _find_provider_text(error)
 
 
 def get_problem_kind(error: type[RagAssetsError]) -> Kind:
@@ -344,19 +337,19 @@ def get_problem_kind(error: type[RagAssetsError]) -> Kind:
 
 
 @lru_cache(maxsize=1)
-def all_kinds() -> Mapping[type[RagAssetsError], Kind]:
-    """Return the kinds of problems of the core and of all systems, by error class."""
+def list_kinds() -> Mapping[type[RagAssetsError], Kind]:
+    """Return the kinds of problems, including those of all systems, by error class."""
     classes = installed_systems().load("problems").values()
     return {**KINDS, **{error: error.problem_kind for error in classes}}
 
 
-def _find_text_of_failure(error: RagAssetsError) -> str | None:
-    """Return the text for a failure of a provider; None for other failures, which are logged."""
+def _find_provider_text(error: RagAssetsError) -> str | None:
+    """Return the text about a failure of a provider; None for other failures."""
     failure = failure_kind(error)
     return WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
 
 
-def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
+def _build_headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
     match error:
         case Unauthenticated():
             return {"WWW-Authenticate": 'Bearer realm="rag-assets"'}
@@ -369,16 +362,16 @@ def _headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
 
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError | InvalidFields)  # noqa: S101
-    found = error.errors if isinstance(error, InvalidFields) else error.errors()
-    errors = invalid_fields(found, request.app.state.description.names)
-    return problem_response(
+    details = error.errors if isinstance(error, InvalidFields) else error.errors()
+    errors = list_invalid_fields(details, request.app.state.description.names)
+    return build_problem_response(
         request.state.request_id, INVALID, "correct the fields listed in `errors`", errors=errors
     )
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
-    kind = http_kind(error.status_code)
-    # The message is not used: messages of libraries may quote the request.
-    detail = error.detail if isinstance(error, Refused) else None
-    return problem_response(request.state.request_id, kind, detail, headers=error.headers)
+    kind = get_http_kind(error.status_code)
+    # Messages of libraries may quote the request, so they are not used.
+    detail = error.detail if isinstance(error, HttpRefusal) else None
+    return build_problem_response(request.state.request_id, kind, detail, headers=error.headers)

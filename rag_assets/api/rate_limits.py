@@ -23,49 +23,48 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 if TYPE_CHECKING:
     from rag_assets.api.settings import ServiceSettings
 
-_WAYS = 8
+_SLOTS = 8
 _HEAD = struct.Struct("<16sd")
-_NOBODY = bytes(16)
+_EMPTY = bytes(16)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """The record of a key while it is locked for other processes.
+class LockedRecord:
+    """The record of a key, locked for other processes.
 
     Attributes:
         digest: digest of the key.
-        start, end: location of the record in the memory; a new record may replace another record
-            there.
-        is_there: whether the record exists: it was written and has not expired.
+        start, end: slot of the record in the memory; writing replaces an old record there.
+        is_live: whether the record was written and has not expired.
     """
 
     memory: mmap.mmap
     digest: bytes
     start: int
     end: int
-    is_there: bool
+    is_live: bool
 
     def read(self) -> bytes:
-        """Return the data written last; zeros if the record does not exist."""
+        """Return the data of the record; zeros if it is not live."""
         start = self.start + _HEAD.size
-        return self.memory[start : self.end] if self.is_there else bytes(self.end - start)
+        return self.memory[start : self.end] if self.is_live else bytes(self.end - start)
 
     def write(self, data: bytes, until: float) -> None:
-        """Write the record, which then exists until that time."""
+        """Write the record, which expires at `until`."""
         self.memory[self.start : self.end] = _HEAD.pack(self.digest, until) + data
 
     def remove(self) -> None:
-        """Remove the record if it exists."""
-        if self.is_there:
+        """Remove the record if it is live."""
+        if self.is_live:
             self.memory[self.start : self.end] = bytes(self.end - self.start)
 
 
 class SharedTable:
-    """Records by key, shared with every process that is forked after the table was created.
+    """A table of records by key, shared with all processes that are forked after its creation.
 
-    The table has a fixed size. Each key can be stored in eight slots; if all are occupied, the
-    record that expires first is replaced. Locks of a killed process are released. The locks do not
-    work between threads of the same process, so use the table in only one thread.
+    The table has a fixed size. Each key has eight possible slots; if all are occupied, the record
+    that expires first is replaced. Locks of a killed process are released. Locks do not work
+    between threads, so use the table in one thread of a process.
 
     Args:
         records: number of records for which memory is reserved.
@@ -73,60 +72,59 @@ class SharedTable:
     """
 
     def __init__(self, records: int, size: int) -> None:
-        self._groups = -(-records // _WAYS)
+        self._groups = -(-records // _SLOTS)
         self._stride = _HEAD.size + size
         # Pages of this mapping use no physical memory until a record is written to them.
-        self._memory = mmap.mmap(-1, self._groups * _WAYS * self._stride)
+        self._memory = mmap.mmap(-1, self._groups * _SLOTS * self._stride)
         self._locks, path = tempfile.mkstemp()
-        os.unlink(path)  # noqa: PTH108  (it stays open as long as the table is there)
+        os.unlink(path)  # noqa: PTH108  (it stays open as long as the table exists)
         weakref.finalize(self, os.close, self._locks)
-        # Because of the salt, nobody can choose keys that fall into the same slots.
+        # The salt prevents attackers from choosing keys for the same slots.
         self._salt = secrets.token_bytes(16)
 
     @contextmanager
-    def locked(self, key: bytes, now: float) -> Iterator[Record]:
+    def lock(self, key: bytes, now: float) -> Iterator[LockedRecord]:
         """Lock the record of a key for all other processes, and yield it."""
         digest = blake2b(key, digest_size=16, key=self._salt).digest()
         group = int.from_bytes(digest[:8], "little") % self._groups
         fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, group)
         try:
-            yield self._record(group, digest, now)
+            yield self._find_record(group, digest, now)
         finally:
             fcntl.lockf(self._locks, fcntl.LOCK_UN, 1, group)
 
-    def _record(self, group: int, digest: bytes, now: float) -> Record:
+    def _find_record(self, group: int, digest: bytes, now: float) -> LockedRecord:
         memory, stride = self._memory, self._stride
-        first = group * _WAYS * stride
+        first = group * _SLOTS * stride
         oldest, at = float("inf"), first
-        for start in range(first, first + _WAYS * stride, stride):
+        for start in range(first, first + _SLOTS * stride, stride):
             found, until = _HEAD.unpack_from(memory, start)
             if found == digest:
-                return Record(memory, digest, start, start + stride, until > now)
-            if found == _NOBODY:
+                return LockedRecord(memory, digest, start, start + stride, until > now)
+            if found == _EMPTY:
                 until = float("-inf")
             if until < oldest:
                 oldest, at = until, start
-        return Record(memory, digest, at, at + stride, is_there=False)
+        return LockedRecord(memory, digest, at, at + stride, is_live=False)
 
 
 _PARTS = 60
-_CELLS = _PARTS + 1
-"""Number of stored parts: the current part, and the parts of a whole window before it."""
-_RECORD = struct.Struct(f"<{_CELLS}d{_CELLS}I")
+_STORED_PARTS = _PARTS + 1
+"""Number of stored parts: a whole window, and the current part."""
+_RECORD = struct.Struct(f"<{_STORED_PARTS}d{_STORED_PARTS}I")
 
 
 class SharedWindows:
-    """A limit on the number of events per key in any window of the given seconds.
+    """A limit on the number of events per key in any window of `seconds` seconds.
 
-    A window is divided into sixty parts. All events of a part expire together with the last event
-    of that part. So the limit holds in every window, and an event counts at most a sixtieth of a
-    window too long.
+    A window is divided into sixty parts. The events of a part expire together with its last event,
+    so an event counts at most a sixtieth of a window too long.
 
     Args:
         limit: maximum events in a window, less than 2³².
         seconds: length of a window.
-        keys: maximum number of keys; above it, the keys used longest ago are forgotten.
-        clock: returns the current time in seconds; all processes must see the same time.
+        keys: maximum number of keys; above it, the least recently used keys are dropped.
+        clock: returns the current time in seconds, the same for all processes.
     """
 
     def __init__(
@@ -138,34 +136,34 @@ class SharedWindows:
         self._table = SharedTable(keys, _RECORD.size)
 
     def take(self, key: bytes, events: int = 1) -> float:
-        """Count events and return 0 if the first of them is within the limit.
+        """Count events and return 0 if another event is within the limit.
 
-        Otherwise count none, and return the seconds until an event is within the limit. Several
-        events are counted together, so they may exceed the limit of a window.
+        Otherwise return the seconds until an event is within the limit. Events counted together may
+        exceed the limit.
         """
         now = self._clock()
-        with self._table.locked(key, now) as record:
+        with self._table.lock(key, now) as record:
             if wait := self._wait(record, now):
                 return wait
             self._add(record, now, events)
         return 0.0
 
     def count(self, key: bytes) -> None:
-        """Count an event that has already happened, even above the limit."""
+        """Count an event, even above the limit."""
         now = self._clock()
-        with self._table.locked(key, now) as record:
+        with self._table.lock(key, now) as record:
             self._add(record, now)
 
     def wait(self, key: bytes) -> float:
         """Return the seconds until another event is within the limit; 0 if it is within it now."""
         now = self._clock()
-        with self._table.locked(key, now) as record:
+        with self._table.lock(key, now) as record:
             return self._wait(record, now)
 
-    def _wait(self, record: Record, now: float) -> float:
-        if not record.is_there:
+    def _wait(self, record: LockedRecord, now: float) -> float:
+        if not record.is_live:
             return 0.0
-        times, counts = _cells(record)
+        times, counts = _unpack(record)
         since = now - self._seconds
         excess = 1 - self._limit
         counting = [(at, count) for at, count in zip(times, counts, strict=True) if at > since]
@@ -178,31 +176,33 @@ class SharedWindows:
                 return at - since
         return self._seconds
 
-    def _add(self, record: Record, now: float, events: int = 1) -> None:
-        times, counts = _cells(record)
-        part = self._part(now)
-        cell = part % _CELLS
-        counts[cell] = counts[cell] + events if self._part(times[cell]) == part else events
+    def _add(self, record: LockedRecord, now: float, events: int = 1) -> None:
+        times, counts = _unpack(record)
+        part = self._number_part(now)
+        cell = part % _STORED_PARTS
+        counts[cell] = counts[cell] + events if self._number_part(times[cell]) == part else events
         # Another process may have read the clock later, but written first.
         times[cell] = max(times[cell], now)
         record.write(_RECORD.pack(*times, *counts), now + self._seconds)
 
-    def _part(self, at: float) -> int:
+    def _number_part(self, at: float) -> int:
         return int(at * _PARTS / self._seconds)
 
 
-def _cells(record: Record) -> tuple[list[float], list[int]]:
+def _unpack(record: LockedRecord) -> tuple[list[float], list[int]]:
     """Return the time of the last event in each part, and the number of events in each part."""
     values = _RECORD.unpack(record.read())
-    return [*values[:_CELLS]], [*values[_CELLS:]]
+    return [*values[:_STORED_PARTS]], [*values[_STORED_PARTS:]]
 
 
-_RATE = re.compile(r"([1-9]\d{0,5}|1000000)\s*(?:/|per)\s*(second|minute|hour|day)s?", re.ASCII)
+_RATE_PATTERN = re.compile(
+    r"([1-9]\d{0,5}|1000000)\s*(?:/|per)\s*(second|minute|hour|day)s?", re.ASCII
+)
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
 
 
 class TooManyRequests(RagAssetsError):
-    """A token made more requests than its rate allows.
+    """The token made more requests than its rate allows.
 
     Args:
         retry_after: seconds until the next request is accepted.
@@ -210,13 +210,13 @@ class TooManyRequests(RagAssetsError):
 
     def __init__(self, retry_after: int) -> None:
         super().__init__(
-            "the token has made too many requests", hint=f"try again in {retry_after} s"
+            "this token has made too many requests", hint=f"try again in {retry_after} s"
         )
         self.retry_after = retry_after
 
 
 class TooManyAttempts(RagAssetsError):
-    """An address sent too many requests without a valid token.
+    """The address sent too many requests without a valid token.
 
     Args:
         retry_after: seconds until a request is checked again.
@@ -232,7 +232,7 @@ class TooManyAttempts(RagAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A maximum number of requests in any period of a number of seconds."""
+    """A maximum number of requests in any period of `seconds` seconds."""
 
     requests: int
     seconds: float
@@ -243,12 +243,12 @@ class Rate:
 
         Args:
             text: the rate.
-            name: name of the setting.
+            name: name of the setting, for the error.
 
         Raises:
             ConfigurationError: the text is not a rate.
         """
-        found = _RATE.fullmatch(text.strip())
+        found = _RATE_PATTERN.fullmatch(text.strip())
         if found is None:
             raise ConfigurationError(
                 f"{name} is not a rate: {text}",
@@ -297,7 +297,7 @@ class SharedLimits:
         rates: requests of each token.
         written: records that each token writes.
         attempts: requests of each address without a valid token.
-        known: tokens that were valid recently; a record contains only its expiry.
+        known: tokens that were valid recently; their records have no data.
     """
 
     rates: Rates
@@ -306,10 +306,10 @@ class SharedLimits:
     known: SharedTable
 
     @classmethod
-    def of(
+    def from_settings(
         cls, settings: ServiceSettings, clock: Callable[[], float] = time.monotonic
     ) -> SharedLimits:
-        """Create empty counts with the limits of the settings."""
+        """Create empty counts."""
         rate, attempts, written = settings.rate, settings.attempts, settings.write_rate
         return cls(
             Rates(SharedWindows(rate.requests, rate.seconds, _MAX_TOKENS, clock)),

@@ -1,4 +1,4 @@
-"""Endpoints for single pushed records."""
+"""Endpoints for pushed records: put, delete, list, and their status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints, WrapValidator
 
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
-from rag_assets.api.model import RecordQuery, SourceId, SourceType, TenantQuery, named_versions
+from rag_assets.api.model import RecordQuery, SourceId, SourceType, TenantQuery, parse_if_match
 from rag_assets.api.problems import document_problems
 from rag_assets.api.responses import (
     ListedRecord,
@@ -50,18 +50,18 @@ from rag_assets.storage.index.model import StoredEntry
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile
 
-_BARE = "It has no visible text."
-_UNPLACED = (
+_NO_TEXT = "It has no visible text."
+_NOT_IN_TREE = (
     "Nobody may read it, because its page or a page above it is not in the tree. Put the "
     "missing pages into the tree."
 )
-_OF_PAGES = {
+_PAGE_REASONS = {
     "archived": "Its page is archived.",
     "off": "Its page is excluded from searches.",
 }
 
 
-def whereabouts(
+def read_record_status(
     reader: DocumentReader,
     tenant_id: str,
     caller: Caller,
@@ -72,15 +72,14 @@ def whereabouts(
     block_id: str | None = None,
     with_chunks: bool = True,
 ) -> RecordWhereabouts:
-    """Return the status of a record.
+    """Read the status of a record.
 
     Args:
         reader: reads the entries that the caller may read.
-        caller: the caller who asks. A writer sees all records, but gets no chunks.
+        caller: a writer sees all records, but gets no chunks.
         source_id, document_id: identifiers of the record.
         scope: default access scope, for records without a scope and without a page.
-        block_id: id of a block, if the record is a page; then only the chunks of this block are
-            returned.
+        block_id: a block of the record, which is a page; selects the chunks of the block.
         with_chunks: whether to read the texts of the chunks.
 
     Raises:
@@ -99,14 +98,14 @@ def whereabouts(
     return RecordWhereabouts(
         document_id=document_id,
         status="excluded" if archived else state.status,
-        reason="The block is archived." if archived else reason(state),
+        reason="The block is archived." if archived else describe_reason(state),
         updated_at=state.updated_at,
         sha256=state.sha256,
         dropped_chunks=state.dropped,
         chunk_count=0 if excluded else state.chunk_count,
         chunks=tuple(
             chunk
-            for chunk in (_chunk(tenant_id, source_id, entry) for entry in entries)
+            for chunk in (_to_chunk(tenant_id, source_id, entry) for entry in entries)
             if block_id is None or block_id in chunk.block_ids
         ),
         etag=f'"{state.etag}"',
@@ -132,11 +131,11 @@ def _build_unknown_record(tenant_id: str) -> UnknownDocument:
     )
 
 
-def listed_records(
+def list_record_states(
     reader: DocumentReader,
     tenant: Tenant,
     caller: Caller,
-    chosen: RecordFilter,
+    record_filter: RecordFilter,
     *,
     limit: int,
 ) -> list[RecordState]:
@@ -148,32 +147,32 @@ def listed_records(
     }
     principals = None if caller.role == WRITER else reader.policy.principals(caller)
     return reader.catalog.record_states.page(
-        tenant.id, principals, chosen, scopes=scopes, limit=limit
+        tenant.id, principals, record_filter, scopes=scopes, limit=limit
     )
 
 
-def reason(state: RecordState) -> str | None:
-    """Return why a record is left out, failed, or is not completely searchable; otherwise None."""
+def describe_reason(state: RecordState) -> str | None:
+    """Return why a record is not, or not completely, searchable; None if it is."""
     if state.is_expired:
         return "The comment was resolved too long ago."
     if not state.is_found:
         return "Its content was not uploaded."
     if state.page_is is not None:
-        return _OF_PAGES[state.page_is]
+        return _PAGE_REASONS[state.page_is]
     if state.status in {"queued", "indexed"}:
         return _note(state)
-    is_bare = state.error_kind == "empty" and state.source_type != FileBody.TYPE
-    return _BARE if is_bare else WORDS[state.error_kind or "unreadable"].reason
+    lacks_text = state.error_kind == "empty" and state.source_type != FileBody.TYPE
+    return _NO_TEXT if lacks_text else WORDS[state.error_kind or "unreadable"].reason
 
 
 def _note(state: RecordState) -> str | None:
     """Return the note on an indexed or queued record; None if the record is complete."""
     if not state.is_placed:
-        return _UNPLACED
+        return _NOT_IN_TREE
     if state.status == "queued":
         return None
     if state.dropped and state.chunk_count:
-        return f"{state.dropped} of its chunks hold a credential and were dropped."
+        return f"{state.dropped} of its chunks contain a credential and were dropped."
     return empty_note(state.chunk_count, state.dropped)
 
 
@@ -186,7 +185,7 @@ def _list_entries(
         return ()
 
 
-def _chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
+def _to_chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
     fields = entry.fields
     return RecordChunk(
         tenant_id,
@@ -200,7 +199,7 @@ def _chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
     )
 
 
-MOST_VALUES = 6 * MOST_BLOCKS
+MAX_VALUES = 6 * MOST_BLOCKS
 """Maximum JSON values of a record: each block of a page has up to six."""
 _RECORD = "/records/{source_type}/{source_id:path}"
 REFUSED = document_problems(401, 403, 404, 422, 429, 500, 503)
@@ -211,25 +210,25 @@ _OUTDATED: dict[int | str, dict[str, Any]] = {
 WRITE_RESPONSES = _OUTDATED | document_problems(400, 409, 412)
 
 
-def _as_sent(values: Any, _: Any) -> Any:
-    """Return a body as it was sent; the tenant determines its type."""
+def _keep_as_sent(values: Any, _: Any) -> Any:
+    """Return a body as it was sent, because the tenant determines its type."""
     return values
 
 
 AnyRecordBody = Annotated[
     RecordBody | PageBody | BlockBody | CommentBody | FileBody | TemplateBody | DbRowBody,
-    WrapValidator(_as_sent),
+    WrapValidator(_keep_as_sent),
 ]
 
 
-class OneRecord(Guarded):
-    """A guarded route whose body is one record, with high limits for pages with many blocks."""
+class RecordRoute(Guarded):
+    """A guarded route for a record, with a high limit for pages with many blocks."""
 
-    # Blocks are validated in a thread, so that they do not delay other requests.
-    most_values: ClassVar[int] = MOST_VALUES
+    # Blocks are validated in a thread, where they do not delay other requests.
+    most_values: ClassVar[int] = MAX_VALUES
 
 
-records = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=OneRecord)
+records = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=RecordRoute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +255,7 @@ class TargetQuery(RecordQuery):
     page_uuid: str | None = None
 
 
-class AskedQuery(TargetQuery):
+class StatusQuery(TargetQuery):
     """A request for the status of a record.
 
     Attributes:
@@ -266,7 +265,7 @@ class AskedQuery(TargetQuery):
     chunks: bool = True
 
 
-class DeletedQuery(TargetQuery):
+class DeletionQuery(TargetQuery):
     """A record to delete.
 
     Attributes:
@@ -278,14 +277,14 @@ class DeletedQuery(TargetQuery):
     version: Version | None = None
 
 
-_Named = Annotated[str, StringConstraints(max_length=512, pattern=r"^[^\x00]+$")]
-_Place = Annotated[
+_Name = Annotated[str, StringConstraints(max_length=512, pattern=r"^[^\x00]+$")]
+_RecordKey = Annotated[
     str, StringConstraints(max_length=700, pattern=r"^[^/\x00]+/[^/\x00]+/[^\x00]+$")
 ]
 IfMatch = Annotated[str | None, Header(max_length=1_000)]
 
 
-async def _pushed_record(
+async def _get_pushed_record(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
@@ -293,19 +292,19 @@ async def _pushed_record(
     identity: IdentityDependency,
 ) -> RecordTarget:
     """Return the record that an admin or a writer pushes."""
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     return RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
 
 
-async def _deleted_record(
+async def _get_deleted_record(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
-    parameters: Annotated[DeletedQuery, Query()],
+    parameters: Annotated[DeletionQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
     """Return the record that an admin or a writer deletes."""
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     clock = WriteClock(parameters.updated_at, parameters.version)
     return RecordTarget(tenant_id, source_type, source_id, source, identity.name, page, clock)
@@ -315,18 +314,18 @@ async def _deleted_record(
 @open_to_writers
 async def put_record(
     record: AnyRecordBody,
-    target: Annotated[RecordTarget, Depends(_pushed_record)],
+    target: Annotated[RecordTarget, Depends(_get_pushed_record)],
     backend: BackendDependency,
     response: Response,
     if_match: IfMatch = None,
 ) -> Written:
     """Push a new or changed record. For admins and writers.
 
-    The previous version stays searchable until the new version is indexed. An unchanged record is
-    free; a change of only `updated_at` makes no difference. A write that is older than the last
-    write is not stored, and the response is 200 with `outdated`. `version` determines which is
-    older, or `updated_at` if there is no version. Credentials are masked before a record is
-    indexed; in identifiers and access scopes of records, they are refused.
+    The previous version stays searchable until the new version is indexed. An unchanged record
+    costs nothing, even with a new `updated_at`. A write that is older than the last write, by
+    `version` or otherwise by `updated_at`, is not stored, and the response is 200 with `outdated`.
+    Credentials are masked before a record is indexed; in identifiers and access scopes, they are
+    refused.
 
     Records of a workspace have a body for each type: page, block, comment, file, template and
     db_row. All other records have a text.
@@ -334,17 +333,17 @@ async def put_record(
     backend.written.take(target.by)
 
     def put() -> Written:
-        drafting, known = build_drafting(backend, target.tenant_id, target.source)
+        drafting, tenant_record = build_drafting(backend, target.tenant_id, target.source)
         draft = drafting.put(target.source_type, target.source_id, record)
-        return _write(backend, known, draft, target.by, if_match)
+        return _write(backend, tenant_record, draft, target.by, if_match)
 
-    return _answer(await backend.write(target.tenant_id, put), response)
+    return _set_headers(await backend.write(target.tenant_id, put), response)
 
 
 @records.delete(_RECORD, status_code=202, responses=WRITE_RESPONSES)
 @open_to_writers
 async def delete_record(
-    target: Annotated[RecordTarget, Depends(_deleted_record)],
+    target: Annotated[RecordTarget, Depends(_get_deleted_record)],
     backend: BackendDependency,
     response: Response,
     if_match: IfMatch = None,
@@ -352,31 +351,31 @@ async def delete_record(
     """Delete a record. For admins and writers.
 
     Searches omit the record immediately. Deleting a missing record is allowed. A block is removed
-    from its page. With a page, all its records and the records of all pages below it are deleted. A
-    deletion that is older than the last write is `outdated`. So is a write that arrives after the
-    deletion but is older.
+    from its page. A page is deleted with all its records and all pages below it. A deletion that is
+    older than the last write is `outdated`, and so is a later write that is older than the
+    deletion.
     """
     backend.written.take(target.by)
 
     def delete() -> Written:
-        drafting, known = build_drafting(backend, target.tenant_id, target.source)
+        drafting, tenant_record = build_drafting(backend, target.tenant_id, target.source)
         draft = drafting.delete(
             target.source_type, target.source_id, target.page_uuid, target.clock
         )
-        return _write(backend, known, draft, target.by, if_match)
+        return _write(backend, tenant_record, draft, target.by, if_match)
 
-    return _answer(await backend.write(target.tenant_id, delete), response)
+    return _set_headers(await backend.write(target.tenant_id, delete), response)
 
 
-async def _asked_record(
+async def _get_requested_record(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
-    parameters: Annotated[AskedQuery, Query()],
+    parameters: Annotated[StatusQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the record whose status a caller requests."""
-    tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
+    """Return the record of a request for its status."""
+    tenant_id = request.state.tenant = identity.require_tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     return RecordTarget(
         tenant_id,
@@ -389,7 +388,7 @@ async def _asked_record(
     )
 
 
-class ListedQuery(TenantQuery):
+class RecordsQuery(TenantQuery):
     """Filters and paging of a list of records.
 
     Attributes:
@@ -401,9 +400,9 @@ class ListedQuery(TenantQuery):
     """
 
     status: RecordStatus | None = None
-    type: _Named | None = None
-    page_uuid: _Named | None = None
-    after: _Place | None = None
+    type: _Name | None = None
+    page_uuid: _Name | None = None
+    after: _RecordKey | None = None
     limit: int = Field(default=100, ge=1, le=1_000)
 
 
@@ -411,7 +410,7 @@ class ListedQuery(TenantQuery):
 @open_to_writers
 async def list_records(
     request: Request,
-    parameters: Annotated[ListedQuery, Query()],
+    parameters: Annotated[RecordsQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> ListedRecords:
@@ -419,9 +418,9 @@ async def list_records(
 
     The list contains the records that the caller may read; for a writer, all records.
     """
-    tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_tenant(parameters.tenant)
     source, type_, id_ = (parameters.after or "//").split("/", 2)
-    chosen = RecordFilter(
+    record_filter = RecordFilter(
         status=parameters.status,
         source_type=parameters.type,
         page_uuid=parameters.page_uuid,
@@ -431,11 +430,13 @@ async def list_records(
     def read() -> ListedRecords:
         tenant = Tenant.from_config(backend.catalog.tenants.get(tenant_id).config)
         limit = parameters.limit
-        found = listed_records(backend.reader, tenant, identity.caller, chosen, limit=limit + 1)
-        shown = tuple(_to_listed_record(state) for state in found[:limit])
-        last = shown[-1] if len(found) > limit else None
-        following = None if last is None else f"{last.source}/{last.type}/{last.id}"
-        return ListedRecords(shown, following)
+        states = list_record_states(
+            backend.reader, tenant, identity.caller, record_filter, limit=limit + 1
+        )
+        shown = tuple(_to_listed_record(state) for state in states[:limit])
+        last = shown[-1] if len(states) > limit else None
+        next_ = None if last is None else f"{last.source}/{last.type}/{last.id}"
+        return ListedRecords(shown, next_)
 
     return await backend.run(tenant_id, identity.name, read)
 
@@ -448,7 +449,7 @@ def _to_listed_record(state: RecordState) -> ListedRecord:
         document_id=state.document_id,
         page_uuid=state.page_uuid,
         status=state.status,
-        reason=reason(state),
+        reason=describe_reason(state),
         updated_at=state.updated_at,
         pushed_at=state.pushed_at,
         chunk_count=state.chunk_count,
@@ -459,7 +460,7 @@ def _to_listed_record(state: RecordState) -> ListedRecord:
 @records.get(_RECORD, responses=document_problems(409))
 @open_to_writers
 async def record_state(
-    target: Annotated[RecordTarget, Depends(_asked_record)],
+    target: Annotated[RecordTarget, Depends(_get_requested_record)],
     identity: IdentityDependency,
     backend: BackendDependency,
     response: Response,
@@ -473,8 +474,8 @@ async def record_state(
     def read() -> RecordWhereabouts:
         tenant = Tenant.from_config(backend.catalog.tenants.get(target.tenant_id).config)
         source = records_source(tenant, target.source, pulled=True)
-        kind, id_ = _record_asked(tenant, target)
-        return whereabouts(
+        kind, id_ = _find_requested_record(tenant, target)
+        return read_record_status(
             backend.reader,
             target.tenant_id,
             identity.caller,
@@ -490,8 +491,8 @@ async def record_state(
     return state
 
 
-def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
-    """Return the type and id of the requested record; for a block, those of its page."""
+def _find_requested_record(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
+    """Return the type and id of the requested record, or of the page of a requested block."""
     typed = get_profile(tenant.profile).typed_records
     if not typed or target.source_type != BlockBody.TYPE:
         return target.source_type, target.source_id
@@ -500,7 +501,7 @@ def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
     return PageBody.TYPE, target.page_uuid
 
 
-def _answer(written: Written, response: Response) -> Written:
+def _set_headers(written: Written, response: Response) -> Written:
     """Set the status and the ETag of the response to a write."""
     if written.outcome == "outdated":
         response.status_code = 200
@@ -513,7 +514,7 @@ def _write(
     backend: Backend, tenant_record: TenantRecord, draft: Draft, by: str, if_match: str | None
 ) -> Written:
     if if_match is not None:
-        draft = replace(draft, etags=named_versions(if_match))
+        draft = replace(draft, etags=parse_if_match(if_match))
     [outcome] = write_drafts(
         backend.catalog, backend.blobs, tenant_record.ref, [draft], by=by, lane=URGENT
     )
@@ -525,12 +526,12 @@ def _write(
 def build_drafting(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[Drafting, TenantRecord]:
-    """Return the converter of a tenant's pushed bodies, and the tenant's record.
+    """Return the Drafting for a tenant's pushed bodies, and the row of the tenant.
 
     Raises:
         NoRecordsSource: see records_source.
     """
-    known = backend.catalog.tenants.get(tenant_id)
-    tenant = Tenant.from_config(known.config)
+    tenant_record = backend.catalog.tenants.get(tenant_id)
+    tenant = Tenant.from_config(tenant_record.config)
     masker = backend.retriever.masker
-    return Drafting(tenant, records_source(tenant, source), masker), known
+    return Drafting(tenant, records_source(tenant, source), masker), tenant_record

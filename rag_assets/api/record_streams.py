@@ -1,4 +1,4 @@
-"""Endpoints that receive contents of records, and records in lines."""
+"""Endpoints that receive contents of files, and many records at once."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from starlette.types import Scope
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import (
     Guarded,
-    RawContent,
+    RawBodyParser,
     Streamed,
     open_to_writers,
+    read_body,
     require_few_values,
-    whole_body,
 )
 from rag_assets.api.middleware import replay_body
-from rag_assets.api.model import RecordQuery, SourceId, named_versions
-from rag_assets.api.problems import Refused, document_problems, invalid_fields
-from rag_assets.api.record_routes import MOST_VALUES, REFUSED, RecordTarget, build_drafting
+from rag_assets.api.model import RecordQuery, SourceId, parse_if_match
+from rag_assets.api.problems import HttpRefusal, document_problems, list_invalid_fields
+from rag_assets.api.record_routes import MAX_VALUES, REFUSED, RecordTarget, build_drafting
 from rag_assets.api.responses import RecordLine, RecordLines, Written
 from rag_assets.common.errors import UnknownDocument, VersionChanged
 from rag_assets.common.invalid_values import InvalidFields, invalid
@@ -46,13 +46,13 @@ _FILE_TYPES = (PDF, MARKDOWN, PLAIN, DOCX, HTML, CSV, TSV)
 
 
 class _ContentRoute(Streamed):
-    """A route for contents; it does not match if `/content` is a part of the record's id."""
+    """A route for contents, which does not match an id that ends in `/content`."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return whether the route matches a request.
 
-        Routes match the decoded path. Without this check, an id that ends in `/content`, with an
-        encoded slash, would look like the content of a file with a shorter id.
+        In the decoded path, an id that ends in `/content` with an encoded slash would look like the
+        content of a file with a shorter id.
         """
         raw = scope.get("raw_path")
         if raw is not None and not raw.endswith(b"/content"):
@@ -84,28 +84,28 @@ async def put_content(
 ) -> Written:
     """Upload the content of a file that was pushed. For admins and writers.
 
-    The content is PDF, Markdown, plain text, Word, HTML, CSV or TSV; if OCR is on, also a PNG,
+    The content may be PDF, Markdown, plain text, Word, HTML, CSV or TSV; with OCR, also a PNG,
     JPEG, TIFF or WebP picture. Its bytes determine the format; the file's name distinguishes text
     formats. It may have at most 50 MiB.
     """
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     backend.written.take(identity.name)
     target = RecordTarget(tenant_id, FILE, source_id, parameters.source, identity.name)
-    file = await backend.run(tenant_id, identity.name, partial(_file, backend, target))
-    async with backend.receiving.file(
+    file = await backend.run(tenant_id, identity.name, partial(_find_file, backend, target))
+    async with backend.file_receiver.receive(
         request,
-        RawContent(),
-        file.takes,
+        RawBodyParser(),
+        file.limits,
         tenant_id=tenant_id,
         caller=identity.name,
-        receive=partial(backend.uploads.receive, file.known.ref),
+        create=partial(backend.uploads.receive, file.tenant_record.ref),
     ) as received:
         new = await backend.run(
             tenant_id,
             identity.name,
             partial(
                 backend.uploads.examine,
-                file.takes,
+                file.limits,
                 received,
                 file_name=file.name,
                 by=identity.name,
@@ -116,7 +116,7 @@ async def put_content(
             tenant_id,
             partial(
                 backend.uploads.store_content,
-                file.known.ref,
+                file.tenant_record.ref,
                 new,
                 received,
                 document_id=file.document_id,
@@ -128,33 +128,32 @@ async def put_content(
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A pushed file whose content is about to be received.
+    """A pushed file before its content is received.
 
     Attributes:
-        known: record of the tenant.
         name: name for display; credentials in it are masked.
-        takes: the accepted size and formats.
+        limits: the accepted size and formats.
         may_be_picture: whether pictures are accepted, because OCR is on for the tenant.
     """
 
-    known: TenantRecord
+    tenant_record: TenantRecord
     document_id: str
     name: str
-    takes: UploadsConfig
+    limits: UploadsConfig
     may_be_picture: bool
 
 
-def _file(backend: Backend, target: RecordTarget) -> _File:
+def _find_file(backend: Backend, target: RecordTarget) -> _File:
     """Return the file that receives its content, with the accepted size and formats.
 
     Raises:
         UnknownDocument: the file was not pushed.
         InvalidFields: the tenant's records are not typed.
     """
-    known = backend.catalog.tenants.get(target.tenant_id)
-    tenant = Tenant.from_config(known.config)
+    tenant_record = backend.catalog.tenants.get(target.tenant_id)
+    tenant = Tenant.from_config(tenant_record.config)
     if not get_profile(tenant.profile).typed_records:
-        raise invalid("source_type", "records of this tenant have no content besides their text")
+        raise invalid("source_type", "records of this tenant cannot have a file as content")
     source = records_source(tenant, target.source, pulled=True).name
     document_id = record_document_id(source, FILE, target.source_id)
     record = backend.catalog.records.find(target.tenant_id, document_id)
@@ -162,32 +161,31 @@ def _file(backend: Backend, target: RecordTarget) -> _File:
         raise UnknownDocument(
             "no file with this id was pushed", hint="push the file before its content"
         )
-    takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
+    limits = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
     name = str(json.loads(record.text)["name"])
-    # The name is masked because it is shown in more places than the record, which is stored
-    # unchanged.
+    # The record is stored unmasked, but its name is shown in more places.
     shown = mask(name, merge_spans(described_spans(name)))
-    return _File(known, document_id, shown, takes, may_be_picture=tenant.parser.ocr)
+    return _File(tenant_record, document_id, shown, limits, may_be_picture=tenant.parser.ocr)
 
 
-MOST_LINES = 1_000
-MOST_BYTES = 16 * 1024 * 1024
+MAX_LINES = 1_000
+MAX_BYTES = 16 * 1024 * 1024
 _BULK_SECONDS = 60.0
 _NDJSON = "application/x-ndjson"
 
 
-class Bulk(Guarded):
+class BulkRoute(Guarded):
     """A guarded route for a body with many lines."""
 
-    most_bytes: ClassVar[int] = MOST_BYTES
+    most_bytes: ClassVar[int] = MAX_BYTES
 
     async def admit_request(self, request: Request) -> Request:
         """Return the request for the handler, after reading its body."""
-        body = await whole_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
+        body = await read_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
         return Request(request.scope, replay_body(body, request.receive))
 
 
-record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=Bulk)
+record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_class=BulkRoute)
 
 
 @record_lines.post(
@@ -200,8 +198,8 @@ record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, rou
                 _NDJSON: {
                     "schema": {
                         "type": "string",
-                        "description": "A JSON object a line: `op` (put or delete), `type`, `id`,"
-                        " `if_match`, and what a single write has.",
+                        "description": "One JSON object per line: `op` (put or delete), `type`,"
+                        " `id`, `if_match`, and the fields of a single write.",
                     }
                 }
             },
@@ -217,27 +215,27 @@ async def write_records(
 ) -> RecordLines:
     """Push and delete many records, with a JSON object on each line. For admins and writers.
 
-    A request may have at most 1,000 lines. The lines are applied in their order, in one
-    transaction; an invalid line does not stop the others. Records that are pushed singly are
-    indexed before records that are pushed here.
+    A request may have at most 1,000 lines. They are applied in order and in one transaction; an
+    invalid line does not affect the others. Records that are pushed singly are indexed before
+    records that are pushed here.
     """
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     sent = enumerate((await request.body()).split(b"\n"), start=1)
     lines = {number: line for number, line in sent if line.strip()}
-    if len(lines) > MOST_LINES:
-        raise Refused(413, f"send at most {MOST_LINES:,} lines at once")
+    if len(lines) > MAX_LINES:
+        raise HttpRefusal(413, f"send at most {MAX_LINES:,} lines at once")
     if lines:
         backend.written.take(identity.name, len(lines))
     names = request.app.state.description.names
 
     def write() -> RecordLines:
-        drafting, known = build_drafting(backend, tenant_id, parameters.source)
+        drafting, tenant_record = build_drafting(backend, tenant_id, parameters.source)
         drafts = [*_iter_drafts(drafting, lines.values())]
         outcomes = write_drafts(
-            backend.catalog, backend.blobs, known.ref, drafts, by=identity.name, lane=BULK
+            backend.catalog, backend.blobs, tenant_record.ref, drafts, by=identity.name, lane=BULK
         )
-        found = (_line(*one, names) for one in zip(lines, outcomes, strict=True))
-        return RecordLines(tuple(found))
+        results = (_to_line(*pair, names) for pair in zip(lines, outcomes, strict=True))
+        return RecordLines(tuple(results))
 
     return await backend.write(tenant_id, write)
 
@@ -245,44 +243,44 @@ async def write_records(
 def _iter_drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft | InvalidFields]:
     for line in lines:
         try:
-            yield _draft(drafting, line)
+            yield _parse_draft(drafting, line)
         except InvalidFields as error:
             yield error
 
 
-def _draft(drafting: Drafting, line: bytes) -> Draft:
+def _parse_draft(drafting: Drafting, line: bytes) -> Draft:
     try:
-        values = json.loads(line, parse_constant=_no_number)
-        require_few_values(line, most=MOST_VALUES)
+        values = json.loads(line, parse_constant=_reject_constant)
+        require_few_values(line, most=MAX_VALUES)
     except (ValueError, RecursionError):
         raise invalid("body", "it is not JSON") from None
-    except Refused as error:
+    except HttpRefusal as error:
         raise invalid("body", str(error.detail)) from None
     if not isinstance(values, dict):
         raise invalid("body", "it must be a JSON object")
-    named = {name: values.pop(name, None) for name in ("op", "type", "id")}
-    for name, value in named.items():
-        if not isinstance(value, str) or not _NAMED[name](value):
+    fields = {name: values.pop(name, None) for name in ("op", "type", "id")}
+    for name, value in fields.items():
+        if not isinstance(value, str) or not _VALIDATORS[name](value):
             raise invalid(name, _PROBLEMS[name])
     if_match = values.pop("if_match", None)
     if not isinstance(if_match, str | None):
         raise invalid("if_match", "it must be the ETag of the record")
-    if named["op"] == "delete":
+    if fields["op"] == "delete":
         page_uuid = values.pop("page_uuid", None)
         clock = parse_clock(values)
         if values:
             raise invalid(next(iter(values)), "there is no such field")
-        draft = drafting.delete(named["type"], named["id"], page_uuid, clock)
+        draft = drafting.delete(fields["type"], fields["id"], page_uuid, clock)
     else:
-        draft = drafting.put(named["type"], named["id"], values)
-    return draft if if_match is None else replace(draft, etags=named_versions(if_match))
+        draft = drafting.put(fields["type"], fields["id"], values)
+    return draft if if_match is None else replace(draft, etags=parse_if_match(if_match))
 
 
-def _no_number(_: str) -> None:
+def _reject_constant(_: str) -> None:
     raise ValueError
 
 
-_NAMED = {
+_VALIDATORS = {
     "op": lambda value: value in {"put", "delete"},
     "type": lambda value: SOURCE_TYPE.fullmatch(value) is not None,
     "id": lambda value: SOURCE_ID.fullmatch(value) is not None,
@@ -294,9 +292,9 @@ _PROBLEMS = {
 }
 
 
-def _line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
+def _to_line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
     if isinstance(outcome, InvalidFields):
-        errors = tuple(invalid_fields(outcome.errors, names | _NAMED.keys()))
+        errors = tuple(list_invalid_fields(outcome.errors, names | _VALIDATORS.keys()))
         return RecordLine(number, "invalid", errors=errors)
     if isinstance(outcome, UnknownDocument):
         return RecordLine(number, "unknown-page")

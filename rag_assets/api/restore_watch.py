@@ -1,4 +1,4 @@
-"""Detection of a catalog restored from a dump: revoked tokens and grants are valid again in it."""
+"""Detection of a catalog restored from a dump, where revoked tokens and grants are valid again."""
 
 from __future__ import annotations
 
@@ -18,14 +18,10 @@ _STOP_SECONDS: Final = 5.0
 
 
 class RestoreWatch:
-    """Compares the catalog with the journals in the stores, in the background.
+    """A background comparison of the catalog with the journals in the stores.
 
-    A check reads the catalog's epoch. It reads the journals only if the epoch has changed, because
-    with an unchanged epoch even a restored catalog lacks nothing. Requests use the result of the
-    last check.
-
-    Args:
-        keeper: compares catalog and journals.
+    A check reads the journals only if the catalog's epoch has changed; otherwise even a restored
+    catalog is complete. Requests use the result of the last check.
     """
 
     def __init__(self, keeper: MarkKeeper) -> None:
@@ -34,7 +30,7 @@ class RestoreWatch:
         self._refusal: RagAssetsError | None = None
 
     def require_accepted(self) -> None:
-        """Require that the operator has accepted the catalog if it was restored.
+        """Require that the catalog was not restored, or that the operator has accepted it.
 
         Raises:
             RestorePending: a restored catalog was not accepted yet.
@@ -44,7 +40,7 @@ class RestoreWatch:
             raise self._refusal
 
     def check(self) -> None:
-        """Compare catalog and journals once; blocks."""
+        """Compare the catalog with the journals once, blocking."""
         try:
             state = self._keeper.security_state()
             if state == self._trusted:
@@ -57,7 +53,7 @@ class RestoreWatch:
             return
         except Exception as error:
             # This happens, for example, while a dump is being restored and some tables are missing.
-            self._trusted, self._refusal = None, _unreadable(error)
+            self._trusted, self._refusal = None, _build_unreadable(error)
             return
         self._trusted = state if self._refusal is None else None
 
@@ -70,8 +66,7 @@ class RestoreWatch:
         try:
             yield
         finally:
-            # A cancelled check would continue in its thread, and its connections would never be
-            # closed.
+            # A cancelled check would continue in its thread, and never close its connections.
             stopping.set()
             await asyncio.wait({watch}, timeout=_STOP_SECONDS)
 
@@ -83,7 +78,7 @@ class RestoreWatch:
             await run_sync(self.check)
 
 
-def _unreadable(error: Exception) -> ServiceUnavailable:
+def _build_unreadable(error: Exception) -> ServiceUnavailable:
     # The message may contain an address, so only the type is shown.
     return ServiceUnavailable(
         f"the epoch of the catalog cannot be read: {type(error).__name__}",

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 _BACKLOG = 2_048
 GRACE_SECONDS = 10
-"""Seconds that requests have to end after the service is asked to stop."""
+"""Seconds in which running requests may end when the service stops."""
 
 _MAX_CONNECTIONS = 2_000
 _OTHER_FILES = 124
-"""File descriptors that are not used for client connections but for servers, models and logs."""
+"""File descriptors reserved for servers, models and logs."""
 
 
-def config(app: ASGIApp, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> uvicorn.Config:
+def build_config(app: ASGIApp, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> uvicorn.Config:
     """Return the configuration with which uvicorn serves an application.
 
     Args:
@@ -40,58 +40,22 @@ def config(app: ASGIApp, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> uvicor
         server_header=False,
         proxy_headers=False,
         log_config=None,
-        http=_connection(),
+        http=_build_connection_class(),
         ws="none",
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=keep_alive_seconds,
     )
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """Open a socket that listens.
+def open_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Open a listening socket.
+
+    Args:
+        shared: whether other sockets may listen at the same address.
 
     Raises:
         ConfigurationError: the address cannot be used.
     """
-    return _listening(host, port)
-
-
-def listening_together(host: str, port: int, workers: int) -> list[socket.socket]:
-    """Open a socket for each worker, all listening at the same address.
-
-    The kernel distributes connections among them. With a single socket, the first worker to wake
-    would accept all waiting connections. The process that forks the workers should keep the sockets
-    open: connections to a dead worker then wait for its replacement.
-
-    Raises:
-        ConfigurationError: the address cannot be used.
-    """
-    # Shared sockets do not detect another service of the same user; an exclusive socket does.
-    alone = _listening(host, port)
-    if workers == 1:
-        return [alone]
-    alone.close()
-    return [_listening(host, port, shared=True) for _ in range(workers)]
-
-
-def open_other_loopback(host: str, port: int, workers: int) -> list[socket.socket] | None:
-    """Open sockets at the other address of loopback.
-
-    Browsers try both addresses for a name below `.localhost`: a program that listens at the other
-    address would get their requests, including cookies.
-
-    Returns:
-        The sockets; empty if the machine lacks the address; None if another program listens there.
-    """
-    try:
-        return listening_together(host, port, workers)
-    except ConfigurationError as error:
-        cause = error.__context__
-        is_missing = isinstance(cause, OSError) and cause.errno in {EADDRNOTAVAIL, EAFNOSUPPORT}
-        return [] if is_missing else None
-
-
-def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server(
@@ -104,8 +68,42 @@ def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
         ) from None
 
 
-def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
-    """Return a warning if tokens and documents would cross a network unencrypted; otherwise None.
+def open_sockets(host: str, port: int, workers: int) -> list[socket.socket]:
+    """Open a socket for each worker, all listening at the same address.
+
+    The kernel distributes connections among them. The process that forks the workers should keep
+    the sockets open, so that connections to a dead worker wait for its replacement.
+
+    Raises:
+        ConfigurationError: the address cannot be used.
+    """
+    # Only an exclusive socket detects another service of the same user.
+    alone = open_socket(host, port)
+    if workers == 1:
+        return [alone]
+    alone.close()
+    return [open_socket(host, port, shared=True) for _ in range(workers)]
+
+
+def open_other_loopback(host: str, port: int, workers: int) -> list[socket.socket] | None:
+    """Open sockets at the other loopback address (127.0.0.1 or ::1).
+
+    Browsers try both addresses for names below `.localhost`, so another program that listens there
+    would get their requests, including cookies.
+
+    Returns:
+        The sockets; empty if the machine lacks the address; None if another program listens there.
+    """
+    try:
+        return open_sockets(host, port, workers)
+    except ConfigurationError as error:
+        cause = error.__context__
+        is_missing = isinstance(cause, OSError) and cause.errno in {EADDRNOTAVAIL, EAFNOSUPPORT}
+        return [] if is_missing else None
+
+
+def find_cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
+    """Return a warning if tokens and documents would cross a network unencrypted, else None.
 
     Raises:
         ConfigurationError: the settings refuse unencrypted traffic.
@@ -119,17 +117,17 @@ def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
     return f"warning: {what}: others on the network can read tokens and documents; {how}"
 
 
-def _connection() -> type[Connection]:
-    """Return a connection class; its limit depends on the process's limit of file descriptors."""
+def _build_connection_class() -> type[Connection]:
+    """Return a connection class whose limit fits the process's limit of file descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_CONNECTIONS + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    most = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
+    max_files = wanted if soft == resource.RLIM_INFINITY else min(soft, wanted)
 
     class _Connection(Connection):
         pass
 
-    _Connection.most = max(most - _OTHER_FILES, 1)
+    _Connection.max_connections = max(max_files - _OTHER_FILES, 1)
     return _Connection

@@ -46,10 +46,7 @@ KEEP_ALIVE_SECONDS = 75
 """Seconds; longer than the 60 of typical proxies, so that proxies close idle connections first."""
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""Internal variable with the folder in which workers share their metrics.
-
-The metrics library reads it when it is imported.
-"""
+"""Internal variable with the folder in which workers share metrics; prometheus_client reads it."""
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 _SECRET_BYTES = 32
@@ -60,7 +57,7 @@ _MAX_UPLOADS = 256
 _MAX_WAIT = 60
 _MAX_KEEP_ALIVE = 3_600
 MAX_WORKERS = 8
-_SEARCHES_OF_A_WORKER = 2
+_MIN_SEARCHES_PER_WORKER = 2
 _ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
 _WRITE_RATE = "RAG_ASSETS_SERVICE_WRITE_RATE"
 _KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_JWKS")
@@ -68,7 +65,7 @@ _KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_J
 
 @dataclass(frozen=True, slots=True)
 class JwtSettings:
-    """The accepted JWTs and the names of their claims; exactly one of the three keys is set.
+    """Settings of accepted JWTs; exactly one of the three keys is set.
 
     Attributes:
         secret: secret for HS256.
@@ -90,20 +87,20 @@ class JwtSettings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> JwtSettings | None:
-        """Read the settings; None if no key is configured, so that JWTs are refused.
+        """Read the settings; None without a key, which refuses all JWTs.
 
         Raises:
-            ConfigurationError: more than one key is set, or the settings are not safe to use.
+            ConfigurationError: more than one key is set, or the settings are unsafe.
         """
-        given = [name for name in _KEYS if environ.get(name)]
-        if not given:
+        values = [name for name in _KEYS if environ.get(name)]
+        if not values:
             return None
-        if len(given) > 1:
+        if len(values) > 1:
             raise ConfigurationError(
-                f"{' and '.join(given)} are set, but only one key can verify tokens",
+                f"{' and '.join(values)} are set, but only one key can verify tokens",
                 hint="set only one of them",
             )
-        name, value = given[0], environ[given[0]]
+        name, value = values[0], environ[values[0]]
         issuer = environ.get("RAG_ASSETS_JWT_ISSUER") or None
         audience = environ.get("RAG_ASSETS_JWT_AUDIENCE") or None
         if name != "RAG_ASSETS_JWT_SECRET" and not (issuer and audience):
@@ -114,7 +111,7 @@ class JwtSettings:
         if name == "RAG_ASSETS_JWT_SECRET" and len(value.encode()) < _SECRET_BYTES:
             raise ConfigurationError(
                 f"RAG_ASSETS_JWT_SECRET is shorter than {_SECRET_BYTES} bytes",
-                hint="`openssl rand -hex 32` creates a secret that cannot be guessed",
+                hint="create a longer secret with `openssl rand -hex 32`",
             )
         return cls(
             secret=value if name == "RAG_ASSETS_JWT_SECRET" else None,
@@ -122,7 +119,9 @@ class JwtSettings:
             jwks=value if name == "RAG_ASSETS_JWT_JWKS" else None,
             issuer=issuer,
             audience=audience,
-            leeway=_whole(environ, "RAG_ASSETS_JWT_LEEWAY", 30, least=0, most=_MAX_LEEWAY),
+            leeway=_parse_integer(
+                environ, "RAG_ASSETS_JWT_LEEWAY", 30, minimum=0, maximum=_MAX_LEEWAY
+            ),
             tenants_claim=environ.get("RAG_ASSETS_JWT_TENANTS_CLAIM") or "tenants",
             organization_claim=environ.get("RAG_ASSETS_JWT_ORGANIZATION_CLAIM") or "organization",
             role_claim=environ.get("RAG_ASSETS_JWT_ROLE_CLAIM") or "role",
@@ -147,7 +146,8 @@ class ServiceSettings:
         workers: number of worker processes, which share all limits.
         mcp_origins: origins of web pages that may use MCP.
         proxies: networks of proxies that are trusted for X-Forwarded-For.
-        cleartext: what to do if other machines can reach the service, which does not support TLS.
+        cleartext: whether to warn, refuse or allow if other machines can reach the service, which
+            does not support TLS.
     """
 
     jwt: JwtSettings | None = None
@@ -165,16 +165,16 @@ class ServiceSettings:
     cleartext: Cleartext = "warn"
 
     def __post_init__(self) -> None:
-        for name, turns, least in (
-            ("SEARCHES", self.searches, _SEARCHES_OF_A_WORKER * self.workers),
+        for name, turns, minimum in (
+            ("SEARCHES", self.searches, _MIN_SEARCHES_PER_WORKER * self.workers),
             ("THREADS", self.threads, self.workers),
             ("UPLOADS", self.uploads, self.workers),
         ):
-            if self.workers > 1 and turns < least:
+            if self.workers > 1 and turns < minimum:
                 raise ConfigurationError(
                     f"RAG_ASSETS_SERVICE_{name} is {turns}: too few to share among "
                     f"{self.workers} workers",
-                    hint=f"set it to {least} or more, or use fewer workers",
+                    hint=f"set it to {minimum} or more, or use fewer workers",
                 )
 
     @classmethod
@@ -188,7 +188,7 @@ class ServiceSettings:
             workers: overrides RAG_ASSETS_SERVICE_WORKERS.
 
         Raises:
-            ConfigurationError: a setting is not usable; the message names it.
+            ConfigurationError: a setting is not valid; the message names it.
         """
         env = os.environ if environ is None else environ
         return cls(
@@ -196,40 +196,46 @@ class ServiceSettings:
             rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
             write_rate=Rate.parse(env.get(_WRITE_RATE) or "60000/minute", _WRITE_RATE),
             attempts=Rate.parse(env.get(_ATTEMPTS) or "60/minute", _ATTEMPTS),
-            searches=_whole(env, "RAG_ASSETS_SERVICE_SEARCHES", 32, least=1, most=_MAX_SEARCHES),
-            threads=_whole(env, "RAG_ASSETS_SERVICE_THREADS", 8, least=1, most=_MAX_THREADS),
-            uploads=_whole(env, "RAG_ASSETS_SERVICE_UPLOADS", 16, least=1, most=_MAX_UPLOADS),
-            wait=_whole(env, "RAG_ASSETS_SERVICE_WAIT", 10, least=0, most=_MAX_WAIT),
-            keep_alive=_whole(
+            searches=_parse_integer(
+                env, "RAG_ASSETS_SERVICE_SEARCHES", 32, minimum=1, maximum=_MAX_SEARCHES
+            ),
+            threads=_parse_integer(
+                env, "RAG_ASSETS_SERVICE_THREADS", 8, minimum=1, maximum=_MAX_THREADS
+            ),
+            uploads=_parse_integer(
+                env, "RAG_ASSETS_SERVICE_UPLOADS", 16, minimum=1, maximum=_MAX_UPLOADS
+            ),
+            wait=_parse_integer(env, "RAG_ASSETS_SERVICE_WAIT", 10, minimum=0, maximum=_MAX_WAIT),
+            keep_alive=_parse_integer(
                 env,
                 "RAG_ASSETS_SERVICE_KEEP_ALIVE",
                 KEEP_ALIVE_SECONDS,
-                least=1,
-                most=_MAX_KEEP_ALIVE,
+                minimum=1,
+                maximum=_MAX_KEEP_ALIVE,
             ),
             workers=workers
-            or _whole(env, "RAG_ASSETS_SERVICE_WORKERS", 1, least=1, most=MAX_WORKERS),
-            mcp_origins=_list_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
-            proxies=_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
-            cleartext=_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),
+            or _parse_integer(env, "RAG_ASSETS_SERVICE_WORKERS", 1, minimum=1, maximum=MAX_WORKERS),
+            mcp_origins=_parse_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
+            proxies=_parse_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
+            cleartext=_parse_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),
         )
 
 
-def _list_origins(text: str) -> frozenset[str]:
-    given = {part.strip() for part in text.split(",")} - {""}
-    for origin in sorted(given):
+def _parse_origins(text: str) -> frozenset[str]:
+    values = {part.strip() for part in text.split(",")} - {""}
+    for origin in sorted(values):
         if not _ORIGIN.fullmatch(origin):
             raise ConfigurationError(
                 f"RAG_ASSETS_MCP_ORIGINS contains an invalid origin: {origin}",
                 hint="use a format such as https://app.example, without a path",
             )
-    return frozenset(given)
+    return frozenset(values)
 
 
-def _networks(text: str) -> tuple[Network, ...]:
-    given = sorted({part.strip() for part in text.split(",")} - {""})
+def _parse_networks(text: str) -> tuple[Network, ...]:
+    values = sorted({part.strip() for part in text.split(",")} - {""})
     try:
-        return tuple(ip_network(network) for network in given)
+        return tuple(ip_network(network) for network in values)
     except ValueError as error:
         raise ConfigurationError(
             f"RAG_ASSETS_SERVICE_PROXIES contains an invalid address or network: {error}",
@@ -237,20 +243,23 @@ def _networks(text: str) -> tuple[Network, ...]:
         ) from None
 
 
-def _cleartext(text: str) -> Cleartext:
+def _parse_cleartext(text: str) -> Cleartext:
     match text:
         case "warn" | "refuse" | "allow":
             return text
     raise ConfigurationError(
-        f"RAG_ASSETS_SERVICE_CLEARTEXT is not usable: {text}",
+        f"RAG_ASSETS_SERVICE_CLEARTEXT is not valid: {text}",
         hint="set it to warn, refuse or allow",
     )
 
 
-def _whole(environ: Mapping[str, str], name: str, default: int, *, least: int, most: int) -> int:
+def _parse_integer(
+    environ: Mapping[str, str], name: str, default: int, *, minimum: int, maximum: int
+) -> int:
     text = environ.get(name) or str(default)
-    if not (text.isascii() and text.isdecimal()) or not least <= int(text) <= most:
+    if not (text.isascii() and text.isdecimal()) or not minimum <= int(text) <= maximum:
         raise ConfigurationError(
-            f"{name} is not usable: {text}", hint=f"set it to a whole number from {least} to {most}"
+            f"{name} is not valid: {text}",
+            hint=f"set it to a whole number from {minimum} to {maximum}",
         )
     return int(text)

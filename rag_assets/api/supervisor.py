@@ -1,4 +1,4 @@
-"""Worker processes that do the same work, and their supervisor, which replaces dead workers."""
+"""Worker processes of the service, and their supervisor, which replaces dead workers."""
 
 from __future__ import annotations
 
@@ -22,46 +22,45 @@ from rag_assets.common.errors import RagAssetsError
 Work: TypeAlias = Callable[[int, socket.socket], None]
 """The work of a worker, called with its number, from 0, and its socket to the supervisor.
 
-The function sends a byte once the worker is ready. It ends when the socket is closed, because then
-the supervisor has died.
+It sends a byte when the worker is ready, and ends when the supervisor closes the socket or dies.
 """
 
 _STABLE_SECONDS = 10.0
-_LONGEST_PAUSE = 30.0
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
+_MAX_PAUSE_SECONDS = 30.0
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass
-class _Worker:
+class _WorkerProcess:
     pid: int
     line: socket.socket
-    began: float
+    started: float
 
 
 @dataclass
-class _Place:
-    """The slot of a worker, which stays when the worker dies.
+class _Slot:
+    """A slot for a worker and its replacements.
 
     Attributes:
         worker: the current worker; None after it has died.
         deaths: number of successive workers that died soon after their start.
-        due: time when the next worker starts in this slot.
+        due: when the next worker starts.
     """
 
-    worker: _Worker | None = None
+    worker: _WorkerProcess | None = None
     deaths: int = 0
     due: float = 0.0
 
 
-class Supervisor:
+class WorkerSupervisor:
     """A supervisor that keeps a number of workers alive, as forks of this process.
 
-    It runs without threads and opens no connections, so that it can fork a worker at any time.
+    It has no threads and connections, so that it can fork a worker at any time.
 
     Args:
         workers: number of workers.
         work: the work of each worker.
-        stop_seconds: time that a stopping worker has before it is killed.
+        stop_seconds: seconds after which a stopping worker is killed.
         report: called when a worker dies, with its number and the cause.
         stopping: called before the supervisor waits for workers to stop.
     """
@@ -79,12 +78,12 @@ class Supervisor:
         self._stop_seconds = stop_seconds
         self._report = report
         self._stopping = stopping
-        self._places = [_Place() for _ in range(workers)]
+        self._slots = [_Slot() for _ in range(workers)]
         self._wakeup, self._waker = socket.socketpair()
-        self._told: list[int] = []
-        self._failed = False
+        self._signals: list[int] = []
+        self._has_failed = False
         self._kill_at: float | None = None
-        self._ready = False
+        self._is_ready = False
 
     def run(self) -> None:
         """Keep workers alive until SIGTERM or SIGINT, then wait until the last worker has ended.
@@ -93,57 +92,56 @@ class Supervisor:
             KeyboardInterrupt: the signal was SIGINT.
             RagAssetsError: no worker could start.
         """
-        with self._taking_signals():
-            while not self._ending:
-                self._begin_due()
+        with self._handle_signals():
+            while not self._is_ending:
+                self._start_due()
                 self._wait()
             self._stopping()
-            while self._lines():
+            while self._get_sockets():
                 self._wait()
-                self._kill_late()
-        if self._failed:
-            raise RagAssetsError("no worker could start", hint="see the cause in the lines above")
-        if signal.SIGINT in self._told:
+                self._kill_overdue()
+        if self._has_failed:
+            raise RagAssetsError("no worker could start", hint="the lines above show the cause")
+        if signal.SIGINT in self._signals:
             raise KeyboardInterrupt
 
     @property
-    def _ending(self) -> bool:
-        return self._failed or bool(self._told)
+    def _is_ending(self) -> bool:
+        return self._has_failed or bool(self._signals)
 
-    def _lines(self) -> dict[socket.socket, int]:
-        return {p.worker.line: number for number, p in enumerate(self._places) if p.worker}
+    def _get_sockets(self) -> dict[socket.socket, int]:
+        return {p.worker.line: number for number, p in enumerate(self._slots) if p.worker}
 
-    def _begin_due(self) -> None:
+    def _start_due(self) -> None:
         now = time.monotonic()
-        for number, place in enumerate(self._places):
-            if place.worker is None and place.due <= now and not self._ending:
-                self._begin(number, place)
+        for number, slot in enumerate(self._slots):
+            if slot.worker is None and slot.due <= now and not self._is_ending:
+                self._start(number, slot)
 
-    def _begin(self, number: int, place: _Place) -> None:
-        ours, its = socket.socketpair()
+    def _start(self, number: int, slot: _Slot) -> None:
+        own, worker_end = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
-        # A signal that reaches the new worker must not run the supervisor's handlers in the worker.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+        # A signal must not run the supervisor's handlers in the new worker.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
         pid = os.fork()
         if pid == 0:
-            ours.close()
-            self._become(number, its)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
-        its.close()
-        place.worker = _Worker(pid, ours, time.monotonic())
+            own.close()
+            self._run_worker(number, worker_end)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+        worker_end.close()
+        slot.worker = _WorkerProcess(pid, own, time.monotonic())
 
-    def _become(self, number: int, line: socket.socket) -> NoReturn:
-        """Do the work in a fork and exit, without returning to the supervisor's code."""
+    def _run_worker(self, number: int, line: socket.socket) -> NoReturn:
+        """Do the work in a fork, and exit."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
-            # Uvicorn raises the signal again once it has stopped; at that time, connections are
-            # closed.
+            # Uvicorn raises the signal again after it has stopped and closed its connections.
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
-            for other in (self._wakeup, self._waker, *self._lines()):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+            for other in (self._wakeup, self._waker, *self._get_sockets()):
                 other.close()
             self._work(number, line)
             code = 0
@@ -163,57 +161,57 @@ class Supervisor:
 
     def _wait(self) -> None:
         """Wait for a signal, for a worker's socket, or until a worker is due."""
-        lines = self._lines()
-        ready, _, _ = select.select([self._wakeup, *lines], [], [], self._patience())
-        for one in ready:
-            if one is self._wakeup:
+        lines = self._get_sockets()
+        ready, _, _ = select.select([self._wakeup, *lines], [], [], self._get_timeout())
+        for readable in ready:
+            if readable is self._wakeup:
                 with suppress(BlockingIOError):
-                    one.recv(4_096)
+                    readable.recv(4_096)
             else:
-                self._hear(lines[one], one)
+                self._receive(lines[readable], readable)
 
-    def _patience(self) -> float | None:
+    def _get_timeout(self) -> float | None:
         now = time.monotonic()
         if self._kill_at is not None:
             return max(0.0, self._kill_at - now)
-        due = [place.due - now for place in self._places if place.worker is None]
+        due = [slot.due - now for slot in self._slots if slot.worker is None]
         return max(0.0, min(due)) if due else None
 
-    def _hear(self, number: int, line: socket.socket) -> None:
+    def _receive(self, number: int, line: socket.socket) -> None:
         try:
-            said = line.recv(1)
+            data = line.recv(1)
         except ConnectionError:
-            said = b""
-        if said:
-            self._ready = True
+            data = b""
+        if data:
+            self._is_ready = True
         else:
-            self._bury(number)
+            self._reap(number)
 
-    def _bury(self, number: int) -> None:
-        place = self._places[number]
-        worker, place.worker = place.worker, None
+    def _reap(self, number: int) -> None:
+        slot = self._slots[number]
+        worker, slot.worker = slot.worker, None
         if worker is None:
             return
         worker.line.close()
         _, status = os.waitpid(worker.pid, 0)
         code = os.waitstatus_to_exitcode(status)
-        if self._ending:
+        if self._is_ending:
             return
-        if not self._ready:
+        if not self._is_ready:
             # The next worker would fail the same way.
-            self._failed = True
+            self._has_failed = True
             self._stop(signal.SIGTERM)
             return
-        lived = time.monotonic() - worker.began
-        place.deaths = 0 if lived > _STABLE_SECONDS else place.deaths + 1
-        pause = min(_LONGEST_PAUSE, 2.0 ** (place.deaths - 2)) if place.deaths > 1 else 0.0
-        place.due = time.monotonic() + pause
+        lifetime = time.monotonic() - worker.started
+        slot.deaths = 0 if lifetime > _STABLE_SECONDS else slot.deaths + 1
+        pause = min(_MAX_PAUSE_SECONDS, 2.0 ** (slot.deaths - 2)) if slot.deaths > 1 else 0.0
+        slot.due = time.monotonic() + pause
         self._report(number, f"signal {-code}" if code < 0 else f"exit code {code}")
 
-    def _take(self, number: int, _frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
         # On the second Ctrl-C, workers stop without waiting for their requests.
-        again = bool(self._told) and number == signal.SIGINT
-        self._told.append(number)
+        again = bool(self._signals) and number == signal.SIGINT
+        self._signals.append(number)
         self._stop(signal.SIGINT if again else signal.SIGTERM)
 
     def _stop(self, number: signal.Signals) -> None:
@@ -221,39 +219,39 @@ class Supervisor:
             self._kill_at = time.monotonic() + self._stop_seconds
         self._send(number)
 
-    def _kill_late(self) -> None:
+    def _kill_overdue(self) -> None:
         if self._kill_at is not None and time.monotonic() >= self._kill_at:
             self._kill_at = time.monotonic() + 1.0
             self._send(signal.SIGKILL)
 
     def _send(self, number: signal.Signals) -> None:
-        for place in self._places:
-            if place.worker is not None:
+        for slot in self._slots:
+            if slot.worker is not None:
                 with suppress(ProcessLookupError):
-                    os.kill(place.worker.pid, number)
+                    os.kill(slot.worker.pid, number)
 
     @contextmanager
-    def _taking_signals(self) -> Iterator[None]:
+    def _handle_signals(self) -> Iterator[None]:
         self._wakeup.setblocking(False)
         self._waker.setblocking(False)
-        before = {number: signal.signal(number, self._take) for number in _STOPPING}
+        previous = {number: signal.signal(number, self._handle_signal) for number in _STOP_SIGNALS}
         wakeup = signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
             signal.set_wakeup_fd(wakeup)
-            for number, handler in before.items():
+            for number, handler in previous.items():
                 signal.signal(number, handler)
             self._wakeup.close()
             self._waker.close()
 
 
 class WorkerServer(uvicorn.Server):
-    """A server that notifies its supervisor when it is ready, and ends with the supervisor.
+    """A uvicorn server that notifies its supervisor when it is ready, and ends with it.
 
     Args:
-        config: see server.config.
-        line: socket to the supervisor; see supervisor.Work.
+        config: see server.build_config.
+        line: socket to the supervisor; see Work.
     """
 
     def __init__(self, config: uvicorn.Config, line: socket.socket) -> None:

@@ -1,9 +1,6 @@
-"""Endpoints for uploaded files.
+"""Endpoints for uploaded files, and the parser of their forms.
 
-Like a record, a file is stored before the response, and indexed by the next sync.
-
-The file's content is returned in the pieces in which it arrives. If the rest of the form is large,
-the form is refused.
+A file is stored before the response, and indexed by the next sync.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, Streamed
-from rag_assets.api.model import DocumentId, SourceNamed, TenantQuery
+from rag_assets.api.model import DocumentId, SourceName, TenantQuery
 from rag_assets.api.problems import document_problems
 from rag_assets.api.responses import Upload, Uploaded, Uploads, Written
 from rag_assets.common.errors import UploadRefused
@@ -31,14 +28,14 @@ from rag_assets.storage.catalog.uploads import model as stored_uploads
 from rag_assets.tenants.model import Tenant
 
 _FILE = "file"
-_FIELD_BYTES = 1_024
-_MOST_PARTS = 20
-_HINT = "send multipart/form-data with one `file`, and with `replaces` if it replaces an upload"
+_MAX_FIELD_BYTES = 1_024
+_MAX_PARTS = 20
+_HINT = "send multipart/form-data with one `file`, and `replaces` if it replaces an upload"
 
 
 @dataclass
-class _Part:
-    """The part of a form that is being parsed."""
+class _FormPart:
+    """The part of a form that is currently parsed."""
 
     headers: dict[str, str] = field(default_factory=dict)
     name: str = ""
@@ -51,7 +48,7 @@ class UploadForm:
 
     Args:
         content_type: header of the request.
-        fields: names of the fields that the form may have in addition to `file`.
+        fields: names of allowed fields besides `file`.
 
     Attributes:
         file_name: name from the form; None until the file starts.
@@ -67,19 +64,19 @@ class UploadForm:
         kind, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if kind != b"multipart/form-data" or not boundary:
-            raise _refusal("the request is not a form with a file")
+            raise _build_refusal("the request is not a form with a file")
         self.file_name: str | None = None
         self.values: dict[str, str] = {}
         self._fields = fields
         self._options_of = parse_options_header
-        self._part = _Part()
+        self._part = _FormPart()
         self._header = (bytearray(), bytearray())
         self._parts = 0
         self._pieces: list[bytes] = []
         self._ended = False
         callbacks: Mapping[str, Callable[..., None]] = {
             "on_part_begin": self._begin_part,
-            "on_part_data": self._take_data,
+            "on_part_data": self._add_data,
             "on_part_end": self._end_part,
             "on_header_field": lambda data, start, end: self._header[0].extend(data[start:end]),
             "on_header_value": lambda data, start, end: self._header[1].extend(data[start:end]),
@@ -90,7 +87,7 @@ class UploadForm:
         self._parser: Any = _parse_form(lambda: MultipartParser(boundary, callbacks))  # type: ignore[arg-type]
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Parse the next bytes of the form; return the pieces of the file's content in them.
+        """Parse the next bytes of the form, and return the pieces of the file in them.
 
         Raises:
             UploadRefused: the body is not a form with one file.
@@ -100,22 +97,22 @@ class UploadForm:
         return iter(pieces)
 
     def finish(self) -> str:
-        """Check that the form is complete, and return the name of the file.
+        """Return the name of the file, after checking that the form is complete.
 
         Raises:
             UploadRefused: the form is incomplete or lacks a file.
         """
         if not self._ended:
-            raise _refusal("the form is incomplete")
+            raise _build_refusal("the form is incomplete")
         if self.file_name is None:
-            raise _refusal("the form contains no file")
+            raise _build_refusal("the form does not contain a file")
         return self.file_name
 
     def _begin_part(self) -> None:
         self._parts += 1
-        if self._parts > _MOST_PARTS:
-            raise _refusal(f"the form has more than {_MOST_PARTS} parts")
-        self._part = _Part()
+        if self._parts > _MAX_PARTS:
+            raise _build_refusal(f"the form has more than {_MAX_PARTS} parts")
+        self._part = _FormPart()
 
     def _end_header(self) -> None:
         name, value = (bytes(part).decode("latin-1") for part in self._header)
@@ -128,21 +125,21 @@ class UploadForm:
         part.name = _decode(options.get(b"name", b""))
         if part.name == _FILE:
             if self.file_name is not None:
-                raise _refusal("the form contains several files")
+                raise _build_refusal("the form contains several files")
             part.is_file = True
             self.file_name = _decode(options.get(b"filename", b""))
         elif b"filename" in options:
-            raise _refusal("the field with the file must be named `file`")
+            raise _build_refusal("the field with the file must be named `file`")
         elif part.name not in self._fields or part.name in self.values:
-            raise _refusal("the form contains an unknown or repeated field")
+            raise _build_refusal("the form contains an unknown or repeated field")
 
-    def _take_data(self, data: bytes, start: int, end: int) -> None:
+    def _add_data(self, data: bytes, start: int, end: int) -> None:
         if self._part.is_file:
             self._pieces.append(data[start:end])
             return
         self._part.value += data[start:end]
-        if len(self._part.value) > _FIELD_BYTES:
-            raise _refusal("a field of the form is too long")
+        if len(self._part.value) > _MAX_FIELD_BYTES:
+            raise _build_refusal("a field of the form is too long")
 
     def _end_part(self) -> None:
         if not self._part.is_file:
@@ -159,20 +156,20 @@ def _parse_form(parse: Callable[[], Any]) -> Any:
         return parse()
     except FormParserError:
         # The message of the error may quote the form.
-        raise _refusal("the form cannot be read") from None
+        raise _build_refusal("the form cannot be read") from None
 
 
 def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _refusal(why: str) -> UploadRefused:
-    return UploadRefused(why, hint=_HINT)
+def _build_refusal(reason: str) -> UploadRefused:
+    return UploadRefused(reason, hint=_HINT)
 
 
 _REFUSED = document_problems(401, 403, 404, 409, 422, 429, 500, 503)
 _ID = re.compile(r"[0-9a-f]{32}")
-_DONE = 200
+_OK = 200
 FORM: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -191,7 +188,7 @@ FORM: dict[str, Any] = {
                         "replaces": {
                             "type": "string",
                             "pattern": "^[0-9a-f]{32}$",
-                            "description": "Id of the upload that it is the new version of.",
+                            "description": "Id of the upload that the file replaces.",
                         },
                     },
                 }
@@ -214,7 +211,7 @@ class UploadQuery(TenantQuery):
         source: the tenant's source of uploads; may be left out if there is only one.
     """
 
-    source: SourceNamed | None = None
+    source: SourceName | None = None
 
 
 @streaming.post(
@@ -232,23 +229,23 @@ async def upload(
 ) -> Uploaded:
     """Upload a file or a new version of a file. For admins.
 
-    The previous version stays searchable until the new version is indexed, and also if the new
-    version fails. The same bytes are stored only once: the response to a duplicate is 200 with
-    `duplicate`, and a failed file is tried again. The type of the file is detected from its
-    content. A caller without permission is refused before the file is read.
+    The previous version stays searchable until the new version is indexed, also if the new version
+    fails. The same bytes are stored only once: the response to a duplicate is 200 with `duplicate`,
+    and a failed file is retried. The file's content determines its type. Callers without permission
+    are refused before the file is read.
     """
     tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
     ref, source = await backend.run(
-        tenant_id, identity.name, partial(_target, backend, tenant_id, parameters.source)
+        tenant_id, identity.name, partial(_find_target, backend, tenant_id, parameters.source)
     )
     form = UploadForm(request.headers.get("content-type", ""), frozenset({REPLACES}))
-    async with backend.receiving.file(
+    async with backend.file_receiver.receive(
         request,
         form,
         source,
         tenant_id=tenant_id,
         caller=identity.name,
-        receive=partial(backend.uploads.receive, ref),
+        create=partial(backend.uploads.receive, ref),
     ) as received:
         name, replaces = form.finish(), find_replaced_upload_id(form)
         new = await backend.run(
@@ -260,7 +257,7 @@ async def upload(
             tenant_id, partial(backend.uploads.store, ref, new, received, replaces=replaces)
         )
     if stored.duplicate:
-        response.status_code = _DONE
+        response.status_code = _OK
     return Uploaded(upload=_to_response(stored.upload), duplicate=stored.duplicate)
 
 
@@ -297,9 +294,9 @@ async def delete_upload(
     tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
 
     def delete() -> Written:
-        known = backend.catalog.tenants.get(tenant_id)
-        gone = backend.uploads.remove(known.ref, upload_id, identity.name)
-        return Written(document_id=upload_id, outcome="removed" if gone else "unchanged")
+        record = backend.catalog.tenants.get(tenant_id)
+        is_removed = backend.uploads.remove(record.ref, upload_id, identity.name)
+        return Written(document_id=upload_id, outcome="removed" if is_removed else "unchanged")
 
     return await backend.write(tenant_id, delete)
 
@@ -310,37 +307,37 @@ def find_replaced_upload_id(form: UploadForm) -> str | None:
     Raises:
         InvalidFields: the value is not an id.
     """
-    given = form.values.get(REPLACES)
-    if given is not None and not _ID.fullmatch(given):
+    upload_id = form.values.get(REPLACES)
+    if upload_id is not None and not _ID.fullmatch(upload_id):
         raise invalid(REPLACES, "it must be the id of an upload")
-    return given
+    return upload_id
 
 
-def _target(
+def _find_target(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[TenantRef, UploadsConfig]:
     record = backend.catalog.tenants.get(tenant_id)
     return record.ref, uploads_source(Tenant.from_config(record.config), source)
 
 
-def _to_response(found: stored_uploads.Upload) -> Upload:
-    words = None if found.error_kind is None else WORDS[found.error_kind]
+def _to_response(stored: stored_uploads.Upload) -> Upload:
+    words = None if stored.error_kind is None else WORDS[stored.error_kind]
     return Upload(
-        id=found.id,
-        source=found.source,
-        file_name=found.file_name,
-        media_type=found.media_type,
-        size=found.size,
-        sha256=found.content_sha256,
-        status=found.status,
-        chunk_count=found.chunk_count,
-        enabled=found.enabled,
-        uploaded_by=found.uploaded_by,
-        created_at=found.created_at,
-        updated_at=found.updated_at,
-        retry_at=found.retry_at,
+        id=stored.id,
+        source=stored.source,
+        file_name=stored.file_name,
+        media_type=stored.media_type,
+        size=stored.size,
+        sha256=stored.content_sha256,
+        status=stored.status,
+        chunk_count=stored.chunk_count,
+        enabled=stored.enabled,
+        uploaded_by=stored.uploaded_by,
+        created_at=stored.created_at,
+        updated_at=stored.updated_at,
+        retry_at=stored.retry_at,
         reason=None if words is None else words.reason,
         remedy=None if words is None else words.remedy,
-        reason_kind=found.error_kind,
-        note=found.note,
+        reason_kind=stored.error_kind,
+        note=stored.note,
     )

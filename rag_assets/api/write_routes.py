@@ -1,8 +1,7 @@
 """Endpoints that write: records, deletions, reindexing, reconciliation.
 
-A write is stored in the catalog before the response is sent. The next sync, which the daemon's file
-sensor requests, applies it. Only a removal takes effect before the sync: at the time of the
-response.
+A write is stored in the catalog before the response is sent, and applied by the next sync, which
+the daemon's file sensor requests. Only removals take effect before the response.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from rag_assets.api.model import (
     ReindexPage,
     ReindexSource,
 )
-from rag_assets.api.problems import Refused, document_problems
+from rag_assets.api.problems import HttpRefusal, document_problems
 from rag_assets.api.responses import Reconciled, ReconciledRecord, Reindexed, Written
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource
@@ -48,7 +47,7 @@ def request_reindex(catalog: Catalog, tenant_id: str, body: Reindex, by: str) ->
     """Request that documents are read, parsed and indexed again, including failed documents.
 
     Args:
-        body: the documents.
+        body: selects the documents.
         by: the caller's name, for the event.
 
     Raises:
@@ -79,14 +78,14 @@ def request_reindex(catalog: Catalog, tenant_id: str, body: Reindex, by: str) ->
             )
         documents = requests.request_source(record.ref, body.id, by)
     else:
-        # With this request, a pending embedding model takes effect and starts to cost money.
+        # A pending embedding model takes effect now, and starts to cost money.
         catalog.application_settings.take_pending_model(record.ref, by)
         documents = requests.request_tenant(record.ref, by)
     return Reindexed(documents=documents)
 
 
 def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
-    """Return whether the tree contains the page or database, which may have no records."""
+    """Return whether the tree contains the page or database, even without records."""
     kind = catalog.pages.find_kind(tenant_id, body.id)
     return kind is not None and (kind == "database") == (body.scope == "database")
 
@@ -108,22 +107,22 @@ async def delete_document(
 
     Searches omit it immediately. A deleted file stays in its source, and is indexed again when it
     changes. A purge continues in the background: it removes the document from every store and file,
-    verifies this, and ends with the receipt that the response names. Documents on hold are not
+    verifies the removal, and writes the receipt that the response names. Documents on hold are not
     purged.
     """
     tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
 
     def delete() -> Written:
-        known = backend.catalog.tenants.get(tenant_id)
+        record = backend.catalog.tenants.get(tenant_id)
         if parameters.purge:
             erasure = backend.catalog.erasures.begin_purge(
-                known.ref, [document_id], by=identity.name, at=Clock().now()
+                record.ref, [document_id], by=identity.name, at=Clock().now()
             )
             return Written(document_id, "removed", receipt=str(erasure.id))
-        gone = backend.uploads.remove(known.ref, document_id, identity.name)
-        if not gone:
-            gone = backend.catalog.removals.remove(known.ref, document_id, identity.name)
-        return Written(document_id=document_id, outcome="removed" if gone else "unchanged")
+        is_removed = backend.uploads.remove(record.ref, document_id, identity.name)
+        if not is_removed:
+            is_removed = backend.catalog.removals.remove(record.ref, document_id, identity.name)
+        return Written(document_id=document_id, outcome="removed" if is_removed else "unchanged")
 
     return await backend.write(tenant_id, delete)
 
@@ -134,8 +133,7 @@ async def reindex(
 ) -> Reindexed:
     """Read, parse and index documents again, including failed documents. For admins.
 
-    The current versions of the documents stay searchable until then. Texts that already have a
-    vector keep it.
+    Until then, their current versions stay searchable. Texts that already have a vector keep it.
     """
     tenant_id = request.state.tenant = identity.require_admin_tenant(body.tenant_id)
     return await backend.write(
@@ -143,12 +141,12 @@ async def reindex(
     )
 
 
-_MOST_BYTES = 1 << 30
-_MOST_LINE = 1 << 16
-_SILENT_SECONDS = 10.0
+_MAX_BYTES = 1 << 30
+_MAX_LINE_BYTES = 1 << 16
+_MAX_SILENCE_SECONDS = 10.0
 _TOO_SLOW, _TOO_LARGE = 408, 413
 _TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
-"""Types of typed records that a manifest may name; a block is compared only with its page."""
+"""Types of typed records in a manifest; blocks are compared with their page."""
 
 reconciling = APIRouter(
     prefix="/rag",
@@ -164,7 +162,7 @@ class ReconcileQuery(RecordQuery):
     Attributes:
         apply: remove the records that the manifest does not name.
         allow_deletes: remove them even if there are many.
-        as_of: when the manifest was made; by default, and at the latest, the time when it is sent.
+        as_of: when the manifest was created; by default, and at the latest, when it is received.
             Records that were pushed later are not removed.
     """
 
@@ -173,7 +171,7 @@ class ReconcileQuery(RecordQuery):
     as_of: AwareDatetime | None = None
 
 
-class _Line(BaseModel):
+class _ManifestRow(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: Annotated[str, StringConstraints(min_length=1, max_length=63)]
@@ -192,7 +190,7 @@ class _Line(BaseModel):
                 "application/x-ndjson": {
                     "schema": {
                         "type": "string",
-                        "description": "A JSON object a line: `type`, `id`, and `updated_at` or"
+                        "description": "One JSON object per line: `type`, `id`, and `updated_at` or"
                         " `sha256`.",
                     }
                 }
@@ -209,29 +207,28 @@ async def reconcile(
 ) -> Reconciled:
     """Compare a manifest of all records with the stored records. For admins and writers.
 
-    The response lists the missing, stale and extra records. A manifest needs no line for a block,
-    because a block is compared with its page. With `apply`, extra records are removed, and so are
-    all records of extra pages. If more than 20 records, and more than 30 % of all records, would be
-    removed, they are removed only with `allow_deletes`. Removals by earlier manifests within 24
-    hours count as well. A manifest may have at most 1 GiB.
+    The response lists missing, stale and extra records. Blocks need no line, because they are
+    compared with their page. With `apply`, extra records and all records of extra pages are
+    removed. Removals of more than 20 records that are more than 30 % of all records require
+    `allow_deletes`; removals by manifests of the last 24 hours count as well. A manifest may have
+    at most 1 GiB.
     """
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
-    came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
-    # If the application's clock is fast, as_of may lie in the future, but records pushed from now
-    # on must not be removed.
-    as_of = min(parameters.as_of or came, came)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
+    received_at = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
+    # The clock of the application may be fast, but records pushed from now on must not be removed.
+    as_of = min(parameters.as_of or received_at, received_at)
 
     with tempfile.TemporaryFile() as file:
         await _receive(request, file)
 
         def compare() -> Reconciled:
-            known = backend.catalog.tenants.get(tenant_id)
-            tenant = Tenant.from_config(known.config)
+            record = backend.catalog.tenants.get(tenant_id)
+            tenant = Tenant.from_config(record.config)
             source = records_source(tenant, parameters.source)
             types = _TYPES if get_profile(tenant.profile).typed_records else None
             file.seek(0)
-            found = backend.catalog.record_manifests.compare(
-                known.ref,
+            comparison = backend.catalog.record_manifests.compare(
+                record.ref,
                 source.name,
                 _iter_lines(file, types),
                 remove_extra=parameters.apply,
@@ -240,13 +237,15 @@ async def reconcile(
                 as_of=as_of,
                 by=identity.name,
             )
-            if found.blobs:
-                drop_blobs(backend.catalog, backend.blobs, known.ref, found.blobs)
-            named = (
-                ReconciledRecord(one.source_type, one.source_id, one.difference)
-                for one in found.named
+            if comparison.blobs:
+                drop_blobs(backend.catalog, backend.blobs, record.ref, comparison.blobs)
+            records = (
+                ReconciledRecord(row.source_type, row.source_id, row.difference)
+                for row in comparison.named
             )
-            return Reconciled(**found.counts, removed=found.removed, records=tuple(named))
+            return Reconciled(
+                **comparison.counts, removed=comparison.removed, records=tuple(records)
+            )
 
         if parameters.apply:
             return await backend.write(tenant_id, compare)
@@ -258,45 +257,47 @@ async def _receive(request: Request, file: IO[bytes]) -> None:
     stream, size = aiter(request.stream()), 0
     while True:
         try:
-            async with asyncio.timeout(_SILENT_SECONDS):
+            async with asyncio.timeout(_MAX_SILENCE_SECONDS):
                 data = await anext(stream)
         except StopAsyncIteration:
             return
         except TimeoutError:
-            late = f"no data arrived for {_SILENT_SECONDS:g} seconds"
-            raise Refused(_TOO_SLOW, late, {"Connection": "close"}) from None
+            late = f"no data arrived for {_MAX_SILENCE_SECONDS:g} seconds"
+            raise HttpRefusal(_TOO_SLOW, late, {"Connection": "close"}) from None
         size += len(data)
-        if size > _MOST_BYTES:
-            raise Refused(_TOO_LARGE, "a manifest must have at most 1 GiB", {"Connection": "close"})
+        if size > _MAX_BYTES:
+            raise HttpRefusal(
+                _TOO_LARGE, "a manifest may have at most 1 GiB", {"Connection": "close"}
+            )
         await run_sync(file.write, data)
 
 
 def _iter_lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestLine]:
     """Yield the lines of a manifest; `types` are the allowed types, or None to allow any."""
     number = 0
-    while line := file.readline(_MOST_LINE):
+    while line := file.readline(_MAX_LINE_BYTES):
         number += 1
         if line.strip():
-            found = _line(line, number)
-            if types is not None and found.source_type not in types:
+            parsed = _parse_line(line, number)
+            if types is not None and parsed.source_type not in types:
                 raise invalid("type", f"line {number}: the type must be one of: {', '.join(types)}")
-            yield found
+            yield parsed
 
 
-def _line(line: bytes, number: int) -> ManifestLine:
-    values = _values(line)
+def _parse_line(line: bytes, number: int) -> ManifestLine:
+    values = _parse_json(line)
     if not isinstance(values, dict):
         raise invalid("body", f"line {number}: it must be a JSON object of at most 64 KiB")
     try:
-        found = _Line.model_validate(values)
+        row = _ManifestRow.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise invalid(str(first["loc"][0]), f"line {number}: {first['msg']}") from None
-    at: datetime | None = found.updated_at
-    return ManifestLine(found.type, found.id, at, found.sha256)
+    updated_at: datetime | None = row.updated_at
+    return ManifestLine(row.type, row.id, updated_at, row.sha256)
 
 
-def _values(line: bytes) -> Any:
+def _parse_json(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -1,9 +1,9 @@
 """The command line, which is a stable contract.
 
 Every command takes --json, exits non-zero on failure, and reports bad input with one line and a
-hint, never with a traceback. A module declares and executes the commands of a group, and is
-imported when one of them runs. `main` lets a running fork server execute a command. Only if no
-fork server runs, `main` imports the application and executes the command itself.
+hint, never with a traceback. Each module declares and executes a group of commands, and is imported
+when one of them runs. A running fork server executes a command in a fork; without one, `main`
+executes it in this process.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import sys
 from rag_assets.common.checkout import is_checkout
 
 _OWN_PROCESS = {"up", "down", "demo", "serve"}
-"""Commands that start, stop or outlive the fork server, and so run in their own process.
+"""Commands that start, stop or outlive the fork server, so they run in their own process.
 
-The fork server itself refuses such commands of systems.
+The fork server refuses such commands of systems.
 """
 
 
@@ -24,8 +24,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit code.
 
     Args:
-        arguments: arguments of a command to run in this process. By default, the arguments of the
-            process, whose command a fork of the fork server may execute.
+        arguments: run this command in this process; by default, the command of the process, which a
+            fork of the fork server may execute.
     """
     if arguments is None:
         arguments = sys.argv[1:]
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run_in_fork(arguments: list[str]) -> int | None:
-    """Return the exit code of a command that a fork executed; None if no fork executed it."""
+    """Execute a command in a fork and return its exit code; None without a fork server."""
     if _OWN_PROCESS.intersection(arguments[:1]):
         return None
     from rag_assets.forkserver.client import run_command
@@ -46,7 +46,7 @@ def _run_in_fork(arguments: list[str]) -> int | None:
 
 
 def home_folder() -> str:
-    """Return the installation's folder as the settings determine it, without reading them."""
+    """Return the installation's folder, like Settings but without importing it."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120
     home = os.environ.get("RAG_ASSETS_HOME") or (root if is_checkout(root) else os.curdir)
     return os.path.realpath(os.path.expanduser(home))  # noqa: PTH111

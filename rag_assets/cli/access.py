@@ -1,8 +1,8 @@
-"""Access: grants of scopes to principals, and service tokens."""
+"""Commands for access: grants of scopes to principals, and service tokens."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Literal
 
 import typer
@@ -15,7 +15,7 @@ from rag_assets.cli.arguments import (
     TenantArgument,
     owner_options,
 )
-from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.output import format_time, print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import format_count
@@ -94,7 +94,7 @@ def _require_plain(session: Session, scope: str, principals: list[str]) -> None:
     masker = get_masker(session.settings.local)
     if any(masker.holds_credential(name) for name in (scope, *principals)):
         raise ConfigurationError(
-            "a scope or a principal must not contain a credential: both are stored unmasked",
+            "a scope or a principal contains a credential, but both are stored unmasked",
             hint="choose a different name",
         )
 
@@ -117,23 +117,23 @@ def create(
     role: Annotated[
         Literal["admin", "member", "guest", "orchestrator", "writer"],
         typer.Option(
-            help="Role of the caller; guests read only what names them, writers push and read"
-            " nothing."
+            help="Role of the caller; guests read only documents that name them, writers only"
+            " push records."
         ),
     ] = "member",
     principal: Annotated[
         list[str] | None,
-        typer.Option(help="Principal of the caller; by default none but its role's."),
+        typer.Option(help="Principal of the caller; by default only the principal of its role."),
     ] = None,
     days: Annotated[
         int | None, typer.Option(min=1, max=3_650, help="Days until it expires.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Create a token for a tenant or an organization; it is shown only once."""
+    """Create a token for a tenant or an organization, and show it once."""
     from rag_assets.api.identity import create_token
 
-    token, kept = create_token(
+    token, stored = create_token(
         session.catalog,
         owner.find(session),
         role=role,
@@ -141,10 +141,10 @@ def create(
         lifetime=None if days is None else timedelta(days=days),
     )
     if as_json:
-        print_json({owner.kind: owner.id, "token_id": kept.token_id, "token": token})
+        print_json({owner.kind: owner.id, "token_id": stored.token_id, "token": token})
         return
     say(token)
-    say(f"\nToken {kept.token_id} of {owner.id}. It is not shown again: store it now.")
+    say(f"\nToken {stored.token_id} of {owner.id}. It is not shown again: store it now.")
 
 
 @tokens_app.command("list")
@@ -167,7 +167,7 @@ def list_tokens(
         [
             (
                 *(token.token_id, token.role, ", ".join(token.principals)),
-                *map(_time, (token.created_at, token.expires_at, token.last_used_at)),
+                *map(format_time, (token.created_at, token.expires_at, token.last_used_at)),
             )
             for token in tokens
         ],
@@ -197,7 +197,3 @@ def revoke_token(
         print_json({owner.kind: owner.id, "token_id": token_id, "revoked": True})
         return
     say(f"Token {token_id} of {owner.id} is revoked.")
-
-
-def _time(moment: datetime | None) -> str:
-    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"

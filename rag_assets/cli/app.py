@@ -1,4 +1,4 @@
-"""The application: the registry of all commands, and the handling of their errors."""
+"""The command-line application: the registry of all commands, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMANDS: Final = {
     "down": ("servers", "Stop everything that `up` started."),
     "status": (
         "servers",
-        "Show the state and the address of every server, and problems that need a person.",
+        "Show the state and the address of every server, and problems that need attention.",
     ),
     "roles": (
         "servers",
@@ -62,7 +62,7 @@ COMMANDS: Final = {
 }
 """Commands without a group: the module in this package, and the first sentence of the help.
 
-A module is imported when one of its commands runs; the list of commands needs none of them.
+A module is imported only when one of its commands runs.
 """
 GROUPS: Final = {
     "tenants": ("tenants", "app", "Tenants and the sources of their documents."),
@@ -112,10 +112,10 @@ class Commands(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        described = {name: help_text for name, (_, help_text) in COMMANDS.items()}
-        described |= {name: help_text for name, (*_, help_text) in GROUPS.items()}
+        help_texts = {name: help_text for name, (_, help_text) in COMMANDS.items()}
+        help_texts |= {name: help_text for name, (*_, help_text) in GROUPS.items()}
         self.commands = {
-            name: click.Command(name, help=help_text) for name, help_text in described.items()
+            name: click.Command(name, help=help_text) for name, help_text in help_texts.items()
         }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -133,21 +133,25 @@ class Commands(TyperGroup):
         """
         if cmd_name in COMMANDS:
             module = import_module(f"rag_assets.cli.{COMMANDS[cmd_name][0]}")
-            return _as_command(module.app, cmd_name, name=None)
+            return _build_command(module.app, cmd_name, name=None)
         if cmd_name in GROUPS:
             module_name, group, help_text = GROUPS[cmd_name]
             loaded = getattr(import_module(f"rag_assets.cli.{module_name}"), group)
-            return _as_command(loaded, cmd_name, name=cmd_name, help=help_text)
+            return _build_command(loaded, cmd_name, name=cmd_name, help=help_text)
         return _find_command_of_system(cmd_name, reserved=self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands; only the commands of systems are imported for it."""
+        """Write the list of commands; this imports only the commands of systems."""
         names = self.list_commands(ctx)
-        described = [
+        commands = [
             (name, self.commands.get(name) or self.get_command(ctx, name)) for name in names
         ]
         width = formatter.width - 6 - max(map(len, names))
-        rows = [(name, one.get_short_help_str(width)) for name, one in described if one is not None]
+        rows = [
+            (name, command.get_short_help_str(width))
+            for name, command in commands
+            if command is not None
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -165,10 +169,10 @@ def _find_command_of_system(cmd_name: str, reserved: Collection[str]) -> click.C
             f" {type(loaded).__name__}",
             hint="it must be a typer.Typer",
         )
-    return _as_command(loaded, cmd_name, name=cmd_name)
+    return _build_command(loaded, cmd_name, name=cmd_name)
 
 
-def _as_command(loaded: typer.Typer, cmd_name: str, **options: Any) -> click.Command:
+def _build_command(loaded: typer.Typer, cmd_name: str, **options: Any) -> click.Command:
     """Return a command or group with help in the style of this application."""
     if options.get("help"):
         options["no_args_is_help"] = True
@@ -189,15 +193,15 @@ app = typer.Typer(
 )
 
 
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"rag-assets {version('rag-assets')}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
-    is_version_asked: Annotated[
+    is_version_requested: Annotated[
         bool,
         typer.Option(
             "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
@@ -210,11 +214,10 @@ def options(
 def run(arguments: Sequence[str]) -> int:
     """Run a command in this process, and return its exit code.
 
-    A command that returns False has done its work, and found something that a script must see: its
-    exit code is 1.
+    A command that returns False has completed and found a problem; its exit code is 1.
     """
-    # The imports create half a million objects. With Python's default thresholds, the garbage
-    # collector took a third of a command's time.
+    # The imports create half a million objects: with the default thresholds, the garbage collector
+    # took a third of a command's time.
     gc.set_threshold(*_GC_THRESHOLDS)
     from rag_assets.cli.output import print_error
 
@@ -242,11 +245,10 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get("RAG_ASSETS_DEBUG"):
             raise
-        # The error's message may quote a document or a key, so only its type and its location in
-        # the code are shown.
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        # The message may quote a document or a key, so only type and location are shown.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
         unexpected = RagAssetsError(
-            f"unexpected {type(error).__name__} in {Path(place.filename).name}:{place.lineno}",
+            f"unexpected {type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}",
             hint="set RAG_ASSETS_DEBUG=1 to see the traceback, and please report the error",
         )
         print_error(unexpected, as_json=as_json)

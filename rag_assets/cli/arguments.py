@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, such as the options of every search."""
+"""Arguments and options shared by several commands, such as the options of a search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", help="Confirm it.")]
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", help="Confirm the change.")]
 ProviderArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="PROVIDER", help="openai, gemini or openai-compatible.")
 ]
@@ -29,23 +29,23 @@ TenantArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="TENANT", help="Id of the tenant.")
 ]
 ScopeArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="SCOPE", help="Access scope, as documents carry it.")
+    str, typer.Argument(metavar="SCOPE", help="Access scope of documents.")
 ]
 AsOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--as",
         metavar="PRINCIPAL",
-        help="Act as this user or group; repeat for groups. By default only public documents.",
+        help="Act as this user or group; repeat for several. By default only public documents.",
     ),
 ]
 RoleOption: TypeAlias = Annotated[
     Literal["admin", "member", "guest", "orchestrator", "writer"] | None,
-    typer.Option("--role", help="Role of the token that --as stands for: by default member."),
+    typer.Option("--role", help="Role of the caller named by --as: by default member."),
 ]
 PrincipalsArgument: TypeAlias = Annotated[
     list[str],
-    typer.Argument(metavar="PRINCIPAL...", help="A user or a group, as requests name them."),
+    typer.Argument(metavar="PRINCIPAL...", help="User or group, as in requests."),
 ]
 
 OrganizationArgument: TypeAlias = Annotated[
@@ -56,23 +56,23 @@ OrganizationOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--organization",
-        help="The id is an organization's: for all its tenants, present and new ones.",
+        help="The id names an organization, for all its present and future tenants.",
     ),
 ]
 
 ProjectArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="PROJECT", help="Id of the project, the application's.")
+    str, typer.Argument(metavar="PROJECT", help="Id of the project in its application.")
 ]
 
 
 def build_caller(principals: list[str] | None, role: Role | None) -> Caller:
-    """Return the caller that `--as` and `--role` name."""
+    """Return the caller named by `--as` and `--role`."""
     from rag_assets.search.model import Caller
 
     return Caller.acting(principals or (), role)
 
 
-def _question(
+def _collect_search_fields(
     question: Annotated[str, typer.Argument(help="The question.")],
     top_k: Annotated[int | None, typer.Option(help="Maximum number of hits.")] = None,
     min_score: Annotated[float | None, typer.Option(help="Minimum cosine of a hit.")] = None,
@@ -85,10 +85,11 @@ def _question(
         bool | None, typer.Option(help="Rerank the top hits with a cross-encoder.")
     ] = None,
     document: Annotated[
-        list[str] | None, typer.Option(help="Only the document of this id.")
+        list[str] | None, typer.Option(help="Only the document with this id.")
     ] = None,
     path: Annotated[
-        list[str] | None, typer.Option(help="Only documents below this path, as in source/folder.")
+        list[str] | None,
+        typer.Option(help="Only documents below this path, such as source/folder."),
     ] = None,
     prefer: Annotated[
         list[str] | None, typer.Option(help="Rank documents below this path higher.")
@@ -106,7 +107,7 @@ def _question(
         list[str] | None, typer.Option(help="Only documents of this source type.")
     ] = None,
     language: Annotated[
-        list[str] | None, typer.Option(help="Only chunks in this language, as in de or python.")
+        list[str] | None, typer.Option(help="Only chunks in this language, such as de or python.")
     ] = None,
     after: Annotated[
         str | None, typer.Option(help="Only content modified on or after this date or time.")
@@ -131,7 +132,7 @@ def _question(
         bool, typer.Option(help="Code memory: changes and summaries of runs may be hits.")
     ] = True,
 ) -> dict[str, Any]:
-    """Collect the fields of a request; None for an option that is left out."""
+    """Return the fields of a search request; None for a missing option."""
     return {
         "query": question,
         "top_k": top_k,
@@ -160,46 +161,46 @@ def _question(
     }
 
 
-def _parse_metadata(given: Iterable[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in given]
-    if not all(between for _, between, _ in pairs):
+def _parse_metadata(arguments: Iterable[str]) -> dict[str, str]:
+    pairs = [argument.partition("=") for argument in arguments]
+    if not all(separator for _, separator, _ in pairs):
         raise typer.BadParameter("it must be KEY=VALUE", param_hint="'--metadata'")
     return {name: value for name, _, value in pairs}
 
 
-def options_from(
+def expand_parameter(
     build: Callable[..., Any], name: str
 ) -> Callable[[Callable[..., _T]], Callable[..., _T]]:
-    """Return a decorator that replaces a parameter of commands with the options of a function.
+    """Return a decorator that replaces a parameter of a command with several options.
 
     Args:
-        build: its parameters become options of the command; it returns the parameter's value.
-        name: the command's parameter.
+        build: returns the value of the parameter; its own parameters become options.
+        name: name of the parameter.
     """
-    declared = inspect.signature(build, eval_str=True).parameters
+    build_parameters = inspect.signature(build, eval_str=True).parameters
 
     def decorate(command: Callable[..., _T]) -> Callable[..., _T]:
-        own = inspect.signature(command, eval_str=True)
+        signature = inspect.signature(command, eval_str=True)
 
         @wraps(command)
-        def run(**given: Any) -> _T:
-            value = build(**{option: given.pop(option) for option in declared})
-            return command(**{name: value}, **given)
+        def run(**options: Any) -> _T:
+            value = build(**{option: options.pop(option) for option in build_parameters})
+            return command(**{name: value}, **options)
 
-        taken = [
+        parameters = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for key, one in own.parameters.items()
-            for parameter in (declared.values() if key == name else (one,))
+            for key, original in signature.parameters.items()
+            for parameter in (build_parameters.values() if key == name else (original,))
         ]
         # Typer reads the signature and the annotations.
-        run.__signature__ = own.replace(parameters=taken)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
 
     return decorate
 
 
-search_options = options_from(_question, "fields")
+search_options = expand_parameter(_collect_search_fields, "fields")
 """Replaces a command's parameter `fields` with the question and the options of a search."""
 
 
@@ -208,7 +209,7 @@ class NamedOwner:
     """The tenant or organization that the arguments of a command name.
 
     Attributes:
-        id: its id, which need not exist.
+        id: its id, which may be unknown.
     """
 
     id: str
@@ -216,20 +217,20 @@ class NamedOwner:
 
     @property
     def kind(self) -> str:
-        """Return the word for what it is."""
+        """Return "organization" or "tenant"."""
         return "organization" if self.is_organization else "tenant"
 
     @property
     def arguments(self) -> str:
-        """Return the arguments that name it."""
+        """Return the command-line arguments that name it."""
         return f"{self.id} --organization" if self.is_organization else self.id
 
     def find(self, session: Session) -> KeyOwner:
-        """Return it as the catalog's tables refer to it.
+        """Return its reference in the catalog.
 
         Raises:
-            UnknownTenant: there is no such tenant.
-            ConfigurationError: there is no such organization.
+            UnknownTenant: the tenant does not exist.
+            ConfigurationError: the organization does not exist.
         """
         if self.is_organization:
             return find_organization(session, self.id)
@@ -237,10 +238,10 @@ class NamedOwner:
 
 
 def find_organization(session: Session, organization_id: str) -> OrganizationRef:
-    """Return an organization as the catalog's tables refer to it.
+    """Return the reference of an organization in the catalog.
 
     Raises:
-        ConfigurationError: there is no such organization.
+        ConfigurationError: the organization does not exist.
     """
     from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
@@ -255,7 +256,7 @@ def find_organization(session: Session, organization_id: str) -> OrganizationRef
     return OrganizationRef(organization_id)
 
 
-def _name_owner(
+def _build_owner(
     owner_id: Annotated[
         str, typer.Argument(metavar="TENANT", help="Id of the tenant, or of the organization.")
     ],
@@ -265,5 +266,5 @@ def _name_owner(
     return NamedOwner(owner_id, is_organization)
 
 
-owner_options = options_from(_name_owner, "owner")
+owner_options = expand_parameter(_build_owner, "owner")
 """Replaces a command's parameter `owner` with a tenant's id and `--organization`."""

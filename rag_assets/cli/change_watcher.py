@@ -14,7 +14,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import SYNC
 from rag_assets.privacy.masker import get_masker
-from rag_assets.runtime.program_processes import revive
+from rag_assets.runtime.program_processes import revive_fork_server
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.runtime.watcher import Watcher
 from rag_assets.storage.installation.identity import open_catalog
@@ -33,16 +33,16 @@ class ForkedFollower:
 
     @classmethod
     def open(cls, settings: Settings) -> ForkedFollower | None:
-        """Start a follower; None if no fork server answers. A dead fork server is restarted."""
-        ours, its = socket.socketpair()
-        with its:
-            fork = start(str(settings.home), SYNC, [], os.environ, descriptors=[its.fileno()])
+        """Start a follower; if no fork server answers, restart it and return None."""
+        own_end, fork_end = socket.socketpair()
+        with fork_end:
+            fork = start(str(settings.home), SYNC, [], os.environ, descriptors=[fork_end.fileno()])
         if fork is None:
-            ours.close()
-            revive(settings)
+            own_end.close()
+            revive_fork_server(settings)
             return None
         fork.close()
-        return cls(ours)
+        return cls(own_end)
 
     def follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
         """See rag_assets.runtime.sync_lanes.Follower."""
@@ -51,8 +51,8 @@ class ForkedFollower:
         answer = self._answers.readline()
         if not answer:
             raise ConnectionResetError("the fork has ended")
-        again: float | None = json.loads(answer)
-        return again
+        seconds: float | None = json.loads(answer)
+        return seconds
 
     def close(self) -> None:
         """Close the connection, so that the fork ends."""
@@ -61,22 +61,22 @@ class ForkedFollower:
 
 
 def main() -> None:
-    """Watch until stopped."""
+    """Watch for changes until SIGTERM."""
     settings = Settings.from_environment()
     masker = get_masker(settings.local)
 
     def log(line: str) -> None:
-        with suppress(OSError):  # If the disk for logs is full, syncs must go on.
+        with suppress(OSError):  # Syncs must continue if the disk is full.
             sys.stderr.write(masker.text(line) + "\n")
             sys.stderr.flush()
 
     try:
         stack = LocalStack(settings)
-        own = stack.endpoints()
+        endpoints = stack.endpoints()
         catalog, _ = open_catalog(
             settings,
-            own.database_url,
-            own.owner_url,
+            endpoints.database_url,
+            endpoints.owner_url,
             before_upgrade=stack.require_no_older_process,
         )
     except RagAssetsError as error:

@@ -1,4 +1,4 @@
-"""Index the example handbook, print the result of each stage, check it, search it."""
+"""The demo: index the example handbook, print the result of each stage, check it, search it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from rag_assets.cli.arguments import Json
-from rag_assets.cli.output import print_json, print_table, progress, say, seconds
+from rag_assets.cli.output import format_seconds, print_json, print_table, progress, say
 from rag_assets.cli.quality import print_checks, run_checks
-from rag_assets.cli.search import headline, print_hit
+from rag_assets.cli.search import format_headline, print_hit
 from rag_assets.cli.session import TEMPLATES, Session, with_session
 from rag_assets.cli.sync import TenantSync, sync_tenant
 from rag_assets.common.formatting import format_count
@@ -68,18 +68,18 @@ def demo(
     """Index the example handbook, check it, and search it with three questions."""
     started = monotonic()
     session.prepare_home()
-    _headline("1. Servers", as_json=as_json)
+    _print_headline("1. Servers", as_json=as_json)
     session.stack.start_servers(for_dagster=False, progress=progress)
     _add_tenant(session)
-    _headline("2. Index examples/handbook", as_json=as_json)
+    _print_headline("2. Index examples/handbook", as_json=as_json)
     synced = sync_tenant(session, TENANT)
     if synced.error is not None:
         raise synced.error
     if not as_json:
         _print_stages(session, synced)
-    passed, checks = _check(session, synced, as_json=as_json)
-    _headline("4. Three questions", as_json=as_json)
-    answers = _ask(session, as_json=as_json)
+    passed, checks = _run_checks(session, synced, as_json=as_json)
+    _print_headline("4. Three questions", as_json=as_json)
+    answers = _search_questions(session, as_json=as_json)
     if as_json:
         print_json(
             {
@@ -109,20 +109,20 @@ def _add_tenant(session: Session) -> None:
 
 
 def _print_stages(session: Session, synced: TenantSync) -> None:
-    """Print the documents and the result of each stage; the output is the same after every run."""
+    """Print the documents and the result of each stage, also of earlier runs."""
     if synced.nothing_to_do:
-        say(f"Nothing changed, nothing to do ({seconds(synced.seconds)}). The tenant has:\n")
+        say(f"Nothing changed, nothing to do ({format_seconds(synced.seconds)}). The tenant has:\n")
     else:
-        say(f"{format_count(len(synced.runs), 'run')}, {seconds(synced.seconds)}\n")
-    summaries = document_summaries(session.reader(TENANT))
+        say(f"{format_count(len(synced.runs), 'run')}, {format_seconds(synced.seconds)}\n")
+    summaries = summarize_documents(session.reader(TENANT))
     print_table(
-        ["type", "documents", "size", "contents", "cut by", "chunks", "tokens a chunk"],
+        ["type", "documents", "size", "contents", "chunker", "chunks", "tokens per chunk"],
         count_by_type(summaries),
     )
     say()
     serving = session.catalog.generations.serving(TENANT)
     lines = describe_stages(summaries, serving, session.store.indexes.view_name(TENANT))
-    took = {name: seconds(counts["seconds"]) for name, counts in synced.stages.items()}
+    took = {name: format_seconds(counts["seconds"]) for name, counts in synced.stages.items()}
     rows = [
         (name if at == 0 else "", line, took.get(name, "") if at == 0 else "")
         for name, found in lines.items()
@@ -131,8 +131,8 @@ def _print_stages(session: Session, synced: TenantSync) -> None:
     print_table(["stage", "result", "time"], rows)
 
 
-def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool, list[Any]]:
-    _headline("3. Check it", as_json=as_json)
+def _run_checks(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool, list[Any]]:
+    _print_headline("3. Check it", as_json=as_json)
     if synced.nothing_to_do:
         if not as_json:
             say("Nothing changed since the last check. Check again with: rag-assets check demo")
@@ -143,7 +143,7 @@ def _check(session: Session, synced: TenantSync, *, as_json: bool) -> tuple[bool
     return all(check.passed or check.severity != "ERROR" for check in checks), list(checks)
 
 
-def _ask(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
+def _search_questions(session: Session, *, as_json: bool) -> list[dict[str, Any]]:
     answers = []
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         for judged in _list_questions():
@@ -163,7 +163,7 @@ def _list_questions() -> list[dict[str, Any]]:
 
 
 def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
-    """Print the expected answer, the first hit with its text, and one line for each further hit."""
+    """Print the expected answer, the first hit with its text, and a line for each further hit."""
     say(f"Question:  {question}")
     say(textwrap.fill(f"Expected:  {' '.join(answer.split())}", 96, subsequent_indent=" " * 11))
     say()
@@ -172,11 +172,11 @@ def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
             print_hit(hit)
         else:
             shown = excerpt(hit.text, question, _LINE, language=hit.language)
-            say(f"{number}. {headline(hit)}\n   │ {shown}")
+            say(f"{number}. {format_headline(hit)}\n   │ {shown}")
     say()
 
 
-def _headline(text: str, *, as_json: bool) -> None:
+def _print_headline(text: str, *, as_json: bool) -> None:
     if not as_json:
         say(f"\n── {text} " + "─" * (70 - len(text)))
 
@@ -184,26 +184,26 @@ def _headline(text: str, *, as_json: bool) -> None:
 def _print_next_steps(elapsed: float, *, nothing_done: bool) -> None:
     done = "Nothing to do" if nothing_done else "Done"
     say(
-        f"{done}, in {seconds(elapsed)}. The servers keep running. What to try next:\n"
+        f"{done}, in {format_seconds(elapsed)}. The servers keep running. What to try next:\n"
         '  rag-assets search demo "who may approve a rollback?"\n'
         "  rag-assets documents demo            the status of each document\n"
         "  rag-assets tenants add mine --source ~/notes && rag-assets sync mine\n"
         "  rag-assets up                        Dagster's UI and daemon: edits are indexed\n"
         "  rag-assets down                      stop everything\n"
-        f"(rag-assets is {program_path(Path(sys.prefix), Path.cwd())} unless the environment is"
-        " activated)"
+        "(unless the environment is activated, rag-assets is"
+        f" {find_program_path(Path(sys.prefix), Path.cwd())})"
     )
 
 
-def program_path(environment: Path, folder: Path) -> Path:
-    """Return where an environment has the program, also one of uvx or pipx; seen from a folder."""
+def find_program_path(environment: Path, folder: Path) -> Path:
+    """Return the path of an environment's program, relative to `folder` if it is inside."""
     program = environment / "bin" / "rag-assets"
     return program.relative_to(folder) if program.is_relative_to(folder) else program
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
-    """A document with the results of the stages; None for a stage without a result.
+    """A document with the results of its stages; None for a missing result.
 
     Attributes:
         chunker: name of its chunker.
@@ -230,8 +230,8 @@ class DocumentSummary:
         return [chunk.token_count for chunk in self.chunks.chunks] if self.chunks else []
 
 
-def document_summaries(ctx: TenantContext) -> list[DocumentSummary]:
-    """Read all documents of a small tenant."""
+def summarize_documents(ctx: TenantContext) -> list[DocumentSummary]:
+    """Return a summary of each document of a small tenant."""
     from rag_assets.pipeline.slices import find_parsed_documents
 
     documents = ctx.catalog.documents.all(ctx.ref.id)
@@ -258,28 +258,28 @@ def count_by_type(summaries: Iterable[DocumentSummary]) -> list[tuple[str, ...]]
     """Count documents, sizes, contents and chunks by file type.
 
     Returns:
-        Rows of type, documents, size, contents, chunkers, chunks, and tokens a chunk.
+        Rows of type, documents, size, contents, chunkers, chunks, and tokens per chunk.
     """
     groups: dict[str, list[DocumentSummary]] = {}
     for item in summaries:
         groups.setdefault(item.suffix, []).append(item)
-    return [_type_row(suffix, group) for suffix, group in sorted(groups.items())]
+    return [_build_type_row(suffix, group) for suffix, group in sorted(groups.items())]
 
 
-def _type_row(suffix: str, group: Sequence[DocumentSummary]) -> tuple[str, ...]:
+def _build_type_row(suffix: str, group: Sequence[DocumentSummary]) -> tuple[str, ...]:
     tokens = sorted(count for item in group for count in item.tokens)
     return (
         suffix,
         str(len(group)),
-        _size(sum(item.document.facts.size for item in group)),
-        contents([item.parsed for item in group if item.parsed]),
+        _format_size(sum(item.document.facts.size for item in group)),
+        describe_contents([item.parsed for item in group if item.parsed]),
         ", ".join(sorted({item.chunker for item in group if item.chunker})),
         f"{len(tokens):,}",
         f"{tokens[0]} to {tokens[-1]}" if tokens else "",
     )
 
 
-def contents(parsed: Iterable[ParsedText]) -> str:
+def describe_contents(parsed: Iterable[ParsedText]) -> str:
     """Describe the numbers of pages, slides, sheets and blocks in parsed texts."""
     counts: Counter[str] = Counter()
     for text in parsed:
@@ -313,7 +313,7 @@ def describe_stages(
 
 def _describe_documents(summaries: Sequence[DocumentSummary]) -> list[str]:
     kinds = len({item.suffix for item in summaries})
-    size = _size(sum(item.document.facts.size for item in summaries))
+    size = _format_size(sum(item.document.facts.size for item in summaries))
     contents = Counter(item.document.content_sha256 for item in summaries)
     copies = sum(contents.values()) - len(contents)
     lines = [f"{format_count(len(summaries), 'document')} of {format_count(kinds, 'type')}, {size}"]
@@ -326,7 +326,7 @@ def _describe_documents(summaries: Sequence[DocumentSummary]) -> list[str]:
 
 def _describe_parsing(summaries: Sequence[DocumentSummary]) -> list[str]:
     texts = [item.parsed for item in summaries if item.parsed]
-    lines = [f"{format_count(len(texts), 'text')}: {contents(texts)}"]
+    lines = [f"{format_count(len(texts), 'text')}: {describe_contents(texts)}"]
     lines += [
         f"{item.name}: {format_count(item.parsed.ocr_pages, 'scanned page')} read by OCR"
         for item in summaries
@@ -334,7 +334,7 @@ def _describe_parsing(summaries: Sequence[DocumentSummary]) -> list[str]:
     ]
     lines += [
         f"{item.name}: {format_count(len(item.parsed.masked), 'credential')} masked:"
-        f" {_rules_and_lines(item.parsed)}"
+        f" {_format_rules(item.parsed)}"
         for item in summaries
         if item.parsed and item.parsed.masked
     ]
@@ -343,7 +343,7 @@ def _describe_parsing(summaries: Sequence[DocumentSummary]) -> list[str]:
     return lines + [f"{item.name} failed: {item.document.error_message}" for item in failed]
 
 
-def _rules_and_lines(parsed: ParsedText) -> str:
+def _format_rules(parsed: ParsedText) -> str:
     from rag_assets.pipeline.chunking import lines_by_rule
 
     return ", ".join(
@@ -356,8 +356,8 @@ def _describe_chunks(summaries: Sequence[DocumentSummary]) -> list[str]:
     tokens = sorted(count for item in summaries for count in item.tokens)
     lines = [format_count(len(tokens), "chunk")]
     if tokens:
-        lines[0] += f" of {tokens[0]} to {tokens[-1]} tokens, {median(tokens):.0f} in the middle"
-        lines.append(f"{histogram(tokens)}  by length")
+        lines[0] += f" of {tokens[0]} to {tokens[-1]} tokens, median {median(tokens):.0f}"
+        lines.append(f"{draw_histogram(tokens)}  by length")
     return lines + [
         f"{item.name}: {format_count(len(item.chunks.dropped), 'chunk')} dropped for a credential:"
         f" {', '.join(sorted({rule for row in item.chunks.dropped for rule in row.rules}))}"
@@ -389,7 +389,7 @@ def _describe_index(
     return [f"{entries} of {documents}, generation {serving.number}, alias {alias}"]
 
 
-def histogram(lengths: Sequence[int]) -> str:
+def draw_histogram(lengths: Sequence[int]) -> str:
     """Draw the distribution of lengths as a row of bars."""
     width = max(lengths) + 1
     buckets = Counter(length * _BUCKETS // width for length in lengths)
@@ -397,5 +397,5 @@ def histogram(lengths: Sequence[int]) -> str:
     return "".join(_BARS[-(-buckets[at] * (len(_BARS) - 1) // most)] for at in range(_BUCKETS))
 
 
-def _size(size: int) -> str:
+def _format_size(size: int) -> str:
     return f"{size / 1000:,.0f} kB"

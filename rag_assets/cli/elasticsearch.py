@@ -1,4 +1,4 @@
-"""The installation's Elasticsearch: check the account, print roles, seal secrets."""
+"""Commands for the installation's Elasticsearch: check the account, print roles, seal secrets."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ app = typer.Typer()
 def check(
     session: Session,
     purpose: Annotated[
-        Purpose, typer.Option("--for", help="Purpose of the account; indexing needs both.")
+        Purpose, typer.Option("--for", help="Purpose of the account; indexing includes searching.")
     ] = "indexing",
     *,
     as_json: Json = False,
 ) -> bool:
-    """Check version, licence, health, disks and privileges; exit code 1: it cannot be used."""
+    """Check version, licence, health, disks and privileges; exit code 1 if one prevents its use."""
     from rag_assets.storage.index.elasticsearch.server import check_elasticsearch
 
     connection = session.stack.elasticsearch_connection()
@@ -78,8 +78,8 @@ def print_role(
 def seal(session: Session) -> None:
     """Read an API key or a password from standard input, and print it sealed.
 
-    The result is the value of RAG_ASSETS_ELASTICSEARCH_API_KEY or _PASSWORD, or the content of
-    their files.
+    Use the result as the value of RAG_ASSETS_ELASTICSEARCH_API_KEY or _PASSWORD, or as the content
+    of their files.
     """
     secret = sys.stdin.read()
     if not secret.strip():

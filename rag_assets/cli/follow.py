@@ -1,8 +1,8 @@
 """Follow changes: sync tenants with changed sources, as the daemon's sensor would.
 
-For a tenant that is due, it runs one slice of work and returns when to check the tenant again:
+A follower runs one slice of work for a due tenant and returns when to check the tenant again:
 immediately if work remains, soon if another run is in progress or a file may have changed again. A
-failure is recorded as for the daemon's runs, and the sensor decides about the retry.
+failure is recorded as for the daemon's runs, and the sensor decides on a retry.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from rag_assets.tenants.model import Tenant
 
 SENSOR = "source_files"
-"""Name of the sensor whose stopping also stops the watcher: then no run may start automatically."""
+"""Name of the sensor; while it is stopped, the watcher starts no runs either."""
 
 _OTHER_SENSOR = "tenants"
 _STATE_SECONDS = 5.0
 _RETRY_SECONDS = 5.0
-_BUSY_SECONDS, _MOST_BUSY_SECONDS = 0.5, 10.0
+_MIN_BUSY_SECONDS, _MAX_BUSY_SECONDS = 0.5, 10.0
 _RACY_SECONDS = 2.2
-"""Age from which a file's modification time reliably shows a change after the listing."""
+"""Age after which the modification time of a file reliably shows later changes."""
 _UNSETTLED_SECONDS = 30.0
 
 
@@ -49,31 +49,30 @@ def follow(session: Session, descriptor: int) -> None:
 
     Args:
         session: the installation.
-        descriptor: descriptor of the connection. Each line has the arguments of
-            TenantFollower.follow as JSON; the answer is its result.
+        descriptor: of the connection. Each line contains the arguments of TenantFollower.follow as
+            JSON; the answer is its result.
     """
     from rag_assets.resources.stores import close_all
 
     follower = TenantFollower(session)
     try:
-        with socket.socket(fileno=descriptor) as connection, connection.makefile("r") as named:
-            for line in named:
-                again = follower.follow(**json.loads(line))
-                connection.sendall(json.dumps(again).encode() + b"\n")
+        with socket.socket(fileno=descriptor) as connection, connection.makefile("r") as lines:
+            for line in lines:
+                seconds = follower.follow(**json.loads(line))
+                connection.sendall(json.dumps(seconds).encode() + b"\n")
     finally:
         close_all()
 
 
 def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str | None:
-    """Return the repository and code location in which our sensor was stopped; None if it runs.
+    """Return the repository and code location in which our sensor is stopped; None if it runs.
 
-    A sensor with the same name in another code location may belong to a team or to another
-    installation.
+    A sensor with the same name in another code location may belong to another installation.
     """
     from rag_assets.dagster_compat import InstigatorStatus, InstigatorType
     from rag_assets.resources.own_runs import INSTALLATION_TAG
 
-    own = own_runs.installation_tags[INSTALLATION_TAG]
+    own_id = own_runs.installation_tags[INSTALLATION_TAG]
     namings = own_runs.namings(instance)
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     places = {(state.name, state.origin.repository_origin.get_label()) for state in states}
@@ -88,22 +87,17 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
         users = own_runs.find_installations(instance, label)
         target = getattr(origin.code_location_origin, "loadable_target_origin", None)
         is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
-        # A code location that loads our definitions but has no run yet is recognized by our other
-        # sensors.
-        seems_own = is_own_module or any(
+        # A code location of ours without runs is recognized by another sensor.
+        is_probably_own = is_own_module or any(
             (names.own(_OTHER_SENSOR), label) in places for names in namings
         )
-        if own in users if users else seems_own:
+        if own_id in users if users else is_probably_own:
             return label
     return None
 
 
 class TenantFollower:
-    """Syncs tenants that are due, with all stores opened once.
-
-    Args:
-        session: the installation.
-    """
+    """A syncer of due tenants, which opens all stores once."""
 
     def __init__(self, session: Session) -> None:
         from rag_assets.billing.embedders import Embedders
@@ -129,12 +123,12 @@ class TenantFollower:
             is_changed: whether a change was reported since the tenant's last slice started.
 
         Returns:
-            seconds until the tenant must be checked again; None if no further check is needed.
+            Seconds until the next check of the tenant; None if no further check is needed.
         """
         try:
             return self._follow(tenant_id, is_changed=is_changed)
         except TenantLocked:
-            return self._busy_again(tenant_id)
+            return self._next_busy_delay(tenant_id)
         except ServiceUnavailable as error:
             warn(f"{tenant_id}: {error.message}")
             return _RETRY_SECONDS
@@ -151,13 +145,13 @@ class TenantFollower:
             return None
         held = self._catalog.lock.is_held(tenant_id)
         if held or self._own_runs.unfinished(self._session.instance, tenant=tenant_id):
-            return self._busy_again(tenant_id)
+            return self._next_busy_delay(tenant_id)
         self._busy.pop(tenant_id, None)
         self._catalog.quarantine.retry_in_environment(
             [tenant_id], environment_key(self._session.settings)
         )
         tenant = self._embedders.tenant(record)
-        state = self._state(record, tenant)
+        state = self._read_state(record, tenant)
         now = datetime.now(UTC)
         reason = why_due(state, now)
         if reason is None:
@@ -167,11 +161,11 @@ class TenantFollower:
         former = self._paces.pop(tenant_id, None)
         pace = former if former is not None and state.pending else ListingPace()
         pace.has_changed = pace.has_changed or is_changed
-        return self._run(record, tenant, reason, pace)
+        return self._run_slice(record, tenant, reason, pace)
 
-    def _busy_again(self, tenant_id: str) -> float:
+    def _next_busy_delay(self, tenant_id: str) -> float:
         times = self._busy[tenant_id] = self._busy.get(tenant_id, -1) + 1
-        return float(min(_MOST_BUSY_SECONDS, _BUSY_SECONDS * 1.5 ** min(times, 20)))
+        return float(min(_MAX_BUSY_SECONDS, _MIN_BUSY_SECONDS * 1.5 ** min(times, 20)))
 
     def _is_stopped(self) -> bool:
         at, was_stopped = self._stopped
@@ -184,7 +178,7 @@ class TenantFollower:
         self._stopped = time.monotonic(), is_stopped
         return is_stopped
 
-    def _state(self, record: TenantRecord, tenant: Tenant) -> TenantState:
+    def _read_state(self, record: TenantRecord, tenant: Tenant) -> TenantState:
         from rag_assets.sensors.state import tenant_state
 
         return tenant_state(self._catalog, record, tenant, self._session.settings)
@@ -204,11 +198,11 @@ class TenantFollower:
             return confirm_documents(ctx, self._workbench.scanner())
 
     def _seconds_if_unsettled(self, tenant: Tenant, *, after: float) -> float | None:
-        """Return the seconds to wait if documents may have changed after their listing."""
+        """Return `after` if documents may have changed since their listing, else None."""
         names = [source.name for source in tenant.sources]
         return after if self._catalog.documents.reread_count(tenant.id, names) else None
 
-    def _run(
+    def _run_slice(
         self, record: TenantRecord, tenant: Tenant, reason: str, pace: ListingPace
     ) -> float | None:
         from rag_assets.sensors.failures import record_failure

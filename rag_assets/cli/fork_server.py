@@ -1,8 +1,7 @@
 """The fork server of an installation: `python -m rag_assets.cli.fork_server`.
 
-It imports the libraries of commands and of the daemon's runs, and executes both in forks. After its
-code has changed, it restarts in the same process; during the restart, commands import the libraries
-themselves.
+It imports the libraries of commands and of the daemon's runs, and executes both in forks. When its
+code changes, it restarts in the same process; meanwhile, commands import the libraries themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import rag_assets
 from rag_assets.cli import home_folder
-from rag_assets.cli.runs import repository
+from rag_assets.cli.runs import get_repository
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
@@ -30,7 +29,7 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import get_masker
 
 _PARSERS = "rag_assets.ingest.workers.fork_server"
-_NOT_OF_COMMANDS = re.compile(
+_SKIPPED_MODULES = re.compile(
     r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.(worker|fork_server)$|"
     r"^rag_assets\.testing$"  # a plugin of pytest, which is installed only for tests
 )
@@ -47,16 +46,13 @@ _LIBRARIES = (
     *("dagster._core.instance.runs.run_domain", "dagster._core.system_config.composite_descent"),
     *("ruamel.yaml.mergevalue", "upath.implementations.local", "fsspec.implementations.local"),
 )
-"""Libraries that code imports only where it uses them, so that other commands need not wait.
-
-The fork server imports them at its start.
-"""
+"""Libraries that other code imports lazily; the fork server imports them at its start."""
 
 
 def main() -> None:
     """Import the libraries, and serve until stopped.
 
-    A command-line argument is the descriptor of the server's lock.
+    The command-line arguments are descriptors that forks must not inherit, such as the lock.
     """
     home = Path(home_folder())
     prepare(home / ".local")
@@ -66,12 +62,12 @@ def main() -> None:
     fingerprint = Fingerprint([*configuration, root / "requirements" / "lock.txt"])
     parsers = _start_parsers(home / ".local")
     executors = {COMMAND: _execute_command, RUN: _execute_run, SYNC: _execute_syncs}
-    held = [int(number) for number in sys.argv[1:]]
+    descriptors = [int(number) for number in sys.argv[1:]]
     server = ForkServer(
         home / SOCKET,
         fingerprint,
         executors,
-        not_for_forks=held,
+        not_for_forks=descriptors,
         refused_commands=installed_systems().own_process_commands,
     )
     if server.serve():
@@ -94,29 +90,28 @@ def _start_parsers(local: Path) -> subprocess.Popen[bytes]:
 
 
 def prepare(local: Path) -> None:
-    """Import all libraries, and load rules, tokenizer and Dagster's definitions; forks share them.
+    """Import all libraries, and load rules, tokenizer and Dagster's definitions, for all forks.
 
     Args:
         local: the installation's own folder.
     """
-    # Garbage collection is paused: imported objects stay alive, and checking them would take a
-    # sixth of the time.
+    # Imported objects stay alive, so checking them would waste a sixth of the time.
     gc.disable()
     for name in _LIBRARIES:
         importlib.import_module(name)
-    for name in _own_modules():
+    for name in _iter_own_modules():
         importlib.import_module(name)
     get_masker(local).load()
     prepare_chunking()
-    repository()
+    get_repository()
     gc.collect()
     gc.freeze()
     gc.enable()
 
 
-def _own_modules() -> Iterator[str]:
+def _iter_own_modules() -> Iterator[str]:
     for package in pkgutil.walk_packages(rag_assets.__path__, "rag_assets."):
-        if not _NOT_OF_COMMANDS.search(package.name):
+        if not _SKIPPED_MODULES.search(package.name):
             yield package.name
 
 

@@ -1,4 +1,4 @@
-"""Builds of a tenant's index: their states, and the serving build."""
+"""Commands for builds of a tenant's index: list, publish, roll back and discard them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.generation_moves import BuildReport, Order
 
 _Number: TypeAlias = Annotated[int, typer.Argument(metavar="N", help="Number of the build.")]
-_AnyNumber: TypeAlias = Annotated[
-    int | None, typer.Argument(metavar="[N]", help="Number of the build that is expected.")
+_ExpectedNumber: TypeAlias = Annotated[
+    int | None,
+    typer.Argument(
+        metavar="[N]", help="Number of the configuration's build; refuse to publish any other."
+    ),
 ]
 
 app = typer.Typer()
@@ -39,14 +42,14 @@ def list_builds(
     """List a tenant's builds with state, difference, progress, cost and index."""
     reports = _list_reports(session, tenant_id)
     if as_json:
-        print_json({"tenant": tenant_id, "generations": [asdict(one) for one in reports]})
+        print_json({"tenant": tenant_id, "generations": [asdict(report) for report in reports]})
         return
     print_table(
         [
-            *("", "state", "since", "differs in", "documents", "entries", "rate", "left"),
+            *("", "state", "since", "differs in", "documents", "entries", "rate", "time left"),
             *("cost", "checks", "index"),
         ],
-        [_row(report) for report in reports],
+        [_build_row(report) for report in reports],
     )
     for report in reports:
         for line in _iter_remarks(report):
@@ -65,15 +68,15 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show one build with its checks and dates."""
-    report = _report(session, tenant_id, number)
+    report = _find_report(session, tenant_id, number)
     if as_json:
         print_json({"tenant": tenant_id, **asdict(report)})
         return
-    print_table(["", ""], list(_facts(report)))
+    print_table(["", ""], list(_iter_facts(report)))
     for line in _iter_remarks(report):
         say(line)
     if report.checks:
-        say("\nJudged before it was published or held:")
+        say("\nChecks before the build was published or held:")
         print_table(
             ["check", "result", "finding"],
             [
@@ -88,10 +91,10 @@ def show(
 def publish(
     session: Session,
     tenant_id: TenantArgument,
-    number: _AnyNumber = None,
+    number: _ExpectedNumber = None,
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Publish it although a check failed.")
+        bool, typer.Option("--force", help="Publish the build even if a check failed.")
     ] = False,
     reason: Annotated[str, typer.Option(help="Reason; required with --force.")] = "",
     as_json: Json = False,
@@ -107,9 +110,9 @@ def publish(
     with session.writer(tenant_id, "publish") as ctx:
         if number is not None:
             require_configured(ctx, number)
-        unpin(ctx, _order(ctx, reason))
+        unpin(ctx, _build_order(ctx, reason))
     _catch_up(session, tenant_id)
-    config = {"force": force, "by": _user(), "reason": reason}
+    config = {"force": force, "by": _get_user(), "reason": reason}
     config |= {} if number is None else {"generation": number}
     run = session.runner.run(
         "publish_generation", tenant_id, {"publish_configured_build": {"config": config}}
@@ -125,19 +128,22 @@ def rollback(
     session: Session,
     tenant_id: TenantArgument,
     *,
-    reason: Annotated[str, typer.Option(help="Reason; it is stored.")],
+    reason: Annotated[str, typer.Option(help="Reason, which is stored.")],
     number: Annotated[
-        int | None, typer.Option("--to", metavar="N", help="By default the one before.")
+        int | None,
+        typer.Option(
+            "--to", metavar="N", help="Number of the build; by default the previous build."
+        ),
     ] = None,
     now: Annotated[
         bool,
         typer.Option(
-            "--now", help="Let it answer immediately, and bring it up to date afterwards."
+            "--now", help="Publish the build immediately, and bring it up to date afterwards."
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Go back to a former build, brought up to date, and pin it."""
+    """Bring a former build up to date, publish it, and pin it."""
     from rag_assets.pipeline.generation_moves import choose_rollback_build, roll_back
 
     if not reason.strip():
@@ -145,7 +151,7 @@ def rollback(
     with session.writer(tenant_id, "rollback") as ctx:
         generation = choose_rollback_build(ctx, number)
         session.embedders.require_key(ctx.ref, ctx.for_build(generation).tenant.embedder)
-        answers = roll_back(ctx, generation, _order(ctx, reason), now=now)
+        answers = roll_back(ctx, generation, _build_order(ctx, reason), now=now)
     if answers and not as_json:
         say(f"generation {generation.number} answers; it is brought up to date now")
     _catch_up(session, tenant_id)
@@ -165,7 +171,7 @@ def discard(
     from rag_assets.pipeline.generation_moves import discard as run
 
     with session.writer(tenant_id, "discard") as ctx:
-        run(ctx, number, _order(ctx, ""))
+        run(ctx, number, _build_order(ctx, ""))
     if as_json:
         print_json({"tenant": tenant_id, "discarded": number})
         return
@@ -180,17 +186,17 @@ def _catch_up(session: Session, tenant_id: str) -> None:
         raise result.error
 
 
-def _order(ctx: TenantContext, reason: str) -> Order:
+def _build_order(ctx: TenantContext, reason: str) -> Order:
     from rag_assets.pipeline.generation_moves import Order
 
-    return Order.of(ctx, _user(), reason)
+    return Order.of(ctx, _get_user(), reason)
 
 
-def _user() -> str:
+def _get_user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        return "a user without a name"
+        return "an unnamed user"
 
 
 def _list_reports(session: Session, tenant_id: str) -> list[BuildReport]:
@@ -199,7 +205,7 @@ def _list_reports(session: Session, tenant_id: str) -> list[BuildReport]:
     return report_builds(session.reader(tenant_id))
 
 
-def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
+def _find_report(session: Session, tenant_id: str, number: int) -> BuildReport:
     for report in _list_reports(session, tenant_id):
         if report.number == number:
             return report
@@ -210,7 +216,7 @@ def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
 
 
 def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Print the serving build; raise an error if the wanted build does not answer yet."""
+    """Print the serving build, or raise an error if the wanted build does not answer yet."""
     reports = _list_reports(session, tenant_id)
     serving = next(report for report in reports if report.state == "SERVING")
     wanted = next((report for report in reports if report.wanted), serving)
@@ -230,7 +236,7 @@ def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None
     say(f"Generation {serving.number} of {tenant_id} answers{pinned}.")
 
 
-def _row(report: BuildReport) -> tuple[object, ...]:
+def _build_row(report: BuildReport) -> tuple[object, ...]:
     differs = "; ".join(report.differs)
     return (
         report.number,
@@ -238,46 +244,46 @@ def _row(report: BuildReport) -> tuple[object, ...]:
         f"{report.since:%Y-%m-%d %H:%M}",
         differs if report.state != "SERVING" else "",
         f"{report.documents:,} of {report.of_documents:,}",
-        _entries(report),
+        _format_entries(report),
         "" if report.per_second is None else f"{report.per_second:,.1f}/s",
         "" if report.remaining_seconds is None else duration(report.remaining_seconds),
-        _cost(report),
+        _format_cost(report),
         _format_checks(report),
         report.index,
     )
 
 
-def _entries(report: BuildReport) -> str:
+def _format_entries(report: BuildReport) -> str:
     if report.of_entries == report.entries:
         return f"{report.entries:,}"
     return f"{report.entries:,} of about {report.of_entries:,}"
 
 
 def _format_checks(report: BuildReport) -> str:
-    """Format how many checks of a build passed."""
+    """Format the number of passed checks."""
     passed = sum(bool(check["passed"]) for check in report.checks)
     return f"{passed} of {len(report.checks)}" if report.checks else ""
 
 
-def _cost(report: BuildReport) -> str:
+def _format_cost(report: BuildReport) -> str:
     if report.planned is None or round(report.planned, 8) == round(report.spent, 8):
         return dollars(report.spent)
     return f"{dollars(report.spent)} of about {dollars(report.planned)}"
 
 
-def _facts(report: BuildReport) -> Iterator[tuple[str, object]]:
+def _iter_facts(report: BuildReport) -> Iterator[tuple[str, object]]:
     yield "generation", report.number
     yield "state", report.state
-    yield "differs from what answers", "; ".join(report.differs) or "in nothing"
+    yield "differs from the serving build in", "; ".join(report.differs) or "nothing"
     yield "embedder", report.embedder
     yield "index", report.index
     yield "documents", f"{report.documents:,} of {report.of_documents:,}"
-    yield "entries", _entries(report)
+    yield "entries", _format_entries(report)
     if report.per_second is not None:
-        yield "documents a second", f"{report.per_second:,.1f}"
+        yield "documents per second", f"{report.per_second:,.1f}"
     if report.remaining_seconds is not None:
         yield "time left", duration(report.remaining_seconds)
-    yield "cost", _cost(report)
+    yield "cost", _format_cost(report)
     yield "checks passed", _format_checks(report) or "not judged"
     dates: tuple[tuple[str, datetime | None], ...] = (
         ("opened", report.created_at),

@@ -1,4 +1,4 @@
-"""Installation: its identity, copies, moves and restores, and its clock."""
+"""Commands for the installation: its identity, moves, copies and restores, and its clock."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants.table import TenantRecord
 
-_LACKING = {
+_EMPTY_STORES = {
     "lake": (
         "the lake is empty: every text will be embedded again; to avoid that, copy the lake of "
         "the original before the first sync"
     ),
-    "blobs": "there are no uploaded files: copy those of the original, or upload them again",
+    "blobs": "there are no uploaded files: copy the files of the original, or upload them again",
 }
 _FINDINGS = {
     "current": "The catalog has every security change that the stores have kept.",
     "set back": "The catalog was restored from an earlier dump. It lacks these security changes:",
-    "unknown": "No store has kept the journal of security changes, so it is not known which ones"
-    " this catalog lacks. Compare the lists of tokens, grants and holds with what they should be.",
+    "unknown": "No store has kept the journal of security changes, so changes that this catalog"
+    " lacks are unknown. Check the lists of tokens, grants and holds yourself.",
 }
 
 app = typer.Typer()
@@ -57,7 +57,7 @@ def show(
     *,
     as_json: Json = False,
 ) -> bool:
-    """Show the identity, the places of all stores, and what differs from the catalog."""
+    """Show the identity, the addresses of all stores, and differences from the catalog."""
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
     row, recorded = state.row, state.places or present_places(settings)
@@ -97,7 +97,7 @@ def move(
     confirmed: YesOption = False,
     without_data: Annotated[
         list[str] | None,
-        typer.Option(help="lake or blobs: continue with an empty one; repeat for both."),
+        typer.Option(help="lake or blobs: continue with an empty store; repeat for both."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -106,7 +106,7 @@ def move(
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
     differences = list(find_differences(catalog, settings, state, roots(settings)))
-    differences += [] if differences else _cluster_difference(session)
+    differences += [] if differences else _find_cluster_difference(session)
     for difference in differences:
         if not difference.can_move:
             raise difference.error
@@ -125,7 +125,7 @@ def move(
         )
     identity = move_installation(catalog, settings)
     with Session(reconciles=False) as moved:
-        published = _publish_again(moved)
+        published = _republish(moved)
     if as_json:
         print_json({"installation": identity.id, "moved": [d.part for d in differences]})
         return
@@ -146,7 +146,7 @@ def move_runs(
     """Move Dagster's tables of an earlier version from the schema `public` to our own."""
     found = session.stack.former_runs()
     if found is None:
-        say("Dagster has no runs in the schema public: there is nothing to move.")
+        say("Dagster has no runs in the schema public, so there is nothing to move.")
         return
     place = f"the schema public of the database {found.database}"
     if found.is_shared:
@@ -208,9 +208,9 @@ def clone(
     if as_json:
         print_json({"installation": identity.id, "original": row.id if row else None})
         return
-    say(f"This is installation {identity.id} now, {_original(row.id if row else None)}.")
+    say(f"This is installation {identity.id} now, {_describe_original(row.id if row else None)}.")
     for kind in lacking:
-        warn(_LACKING[kind])
+        warn(_EMPTY_STORES[kind])
     say("Next: rag-assets sync --all")
 
 
@@ -232,9 +232,11 @@ def accept(
     found = session.keeper.security()
     lost = describe_lost_changes(session.catalog, found, by=operator())
     is_pending = found.standing != "current"
-    tenants = _tenants_set_back(session)
+    tenants = _count_unknown_files(session)
     if as_json:
-        _print_as_json(found.standing, lost, tenants, keep=keep, accepted=confirmed and is_pending)
+        _print_findings_as_json(
+            found.standing, lost, tenants, keep=keep, accepted=confirmed and is_pending
+        )
     else:
         _print_findings(found.standing, lost, tenants, keep=keep)
     if is_pending and confirmed:
@@ -264,7 +266,7 @@ def forget(
     confirmed: YesOption = False,
     as_json: Json = False,
 ) -> None:
-    """Forget a former place whose data were destroyed, so that receipts do not name it."""
+    """Forget a former address with destroyed data, so that receipts no longer name it."""
     if kind not in get_args(PlaceKind):
         raise ConfigurationError(
             f"{kind!r} is not a kind of store",
@@ -296,7 +298,7 @@ def accept_clock(
     confirmed: YesOption = False,
     as_json: Json = False,
 ) -> bool:
-    """Confirm that the current time is right, so that deletions by age go on."""
+    """Confirm that the current time is right, so that deletions by age continue."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import (
         ACCEPT,
@@ -313,11 +315,13 @@ def accept_clock(
         if as_json:
             print_json({"now": doubt, "trusted": trusted.at, "accepted": False, "doubt": None})
         else:
-            say(f"The clock is trusted, there is nothing to accept: it is {format_time(doubt)}.")
+            say(f"The clock is trusted ({format_time(doubt)}): there is nothing to accept.")
         return True
     if doubt.kind == "skewed":
         raise doubt.error()
-    consequences = [_consequences(catalog, record, doubt.now) for record in catalog.tenants.all()]
+    consequences = [
+        _measure_consequences(catalog, record, doubt.now) for record in catalog.tenants.all()
+    ]
     if confirmed:
         accept_time(catalog, clock, by=operator())
     if as_json:
@@ -345,8 +349,10 @@ def accept_clock(
     return confirmed
 
 
-def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict[str, object]:
-    """Return the effect of a time on a tenant: number of documents due, and rows with later times.
+def _measure_consequences(
+    catalog: Catalog, record: TenantRecord, now: datetime
+) -> dict[str, object]:
+    """Return the effect of a time on a tenant: numbers of due documents and of later rows.
 
     Due documents count as unconfirmed unless another guard holds them back.
     """
@@ -366,11 +372,11 @@ def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict
     }
 
 
-def _original(original: object) -> str:
+def _describe_original(original: object) -> str:
     return "with a new catalog" if original is None else f"a clone of {original}"
 
 
-def _cluster_difference(session: Session) -> list[Difference]:
+def _find_cluster_difference(session: Session) -> list[Difference]:
     """Return a difference if Elasticsearch is not the recorded cluster."""
     from rag_assets.common.errors import PlaceChanged
 
@@ -386,7 +392,7 @@ def _cluster_difference(session: Session) -> list[Difference]:
 def _require_data(
     session: Session, differences: Sequence[Difference], without_data: Collection[str]
 ) -> None:
-    """Require that a new address of the lake or the blobs holds the data of the former address."""
+    """Require that a new address of the lake or the blobs contains data."""
     changed = {difference.part for difference in differences}
     lost = {"lake": bool(session.unverified_catalog.generations.tenants()), "blobs": True}
     lost["blobs"] = session.unverified_catalog.uploads.has_any()
@@ -403,8 +409,8 @@ def _require_data(
             )
 
 
-def _publish_again(session: Session) -> bool:
-    """Publish each tenant's serving build under the current prefix; False without Elasticsearch."""
+def _republish(session: Session) -> bool:
+    """Publish serving builds under the current prefix; return False without Elasticsearch."""
     with suppress(ServiceUnavailable):
         names = session.store.indexes.names()
         for record in session.catalog.tenants.all():
@@ -416,8 +422,8 @@ def _publish_again(session: Session) -> bool:
     return False
 
 
-def _tenants_set_back(session: Session) -> dict[str, int]:
-    """Return tenants with changes that the catalog lacks, each with its count of unknown files."""
+def _count_unknown_files(session: Session) -> dict[str, int]:
+    """Return the number of unknown files of each tenant whose catalog rows were set back."""
     from rag_assets.pipeline.uploads import nobodys_blobs
     from rag_assets.storage.blobs.store import open_blobs
 
@@ -449,7 +455,7 @@ def _print_findings(
     )
 
 
-def _print_as_json(
+def _print_findings_as_json(
     standing: Standing,
     lost: list[LostChange],
     tenants: dict[str, int],

@@ -1,4 +1,4 @@
-"""Judged questions: the passages that a tenant's searches should find."""
+"""Commands for judged questions: the passages that a tenant's searches should find."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.store import find_judged_documents, store_questions, stored_questions
 from rag_assets.quality.yaml_files import as_mapping, as_yaml
 
-_SHOWN = 5
+_MAX_SHOWN = 5
 
 app = typer.Typer()
 
@@ -39,7 +39,7 @@ def import_files(
     ],
     *,
     split: Annotated[
-        str | None, typer.Option(help="Part of a BEIR folder's qrels; by default test.")
+        str | None, typer.Option(help="Split of a BEIR folder's qrels; by default test.")
     ] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Remove all other judged questions.")
@@ -86,7 +86,7 @@ def export(
         Path | None,
         typer.Argument(
             metavar="PATH",
-            help="A YAML file, or a BEIR folder to make; by default YAML on standard output.",
+            help="YAML file or BEIR folder to create; by default YAML on standard output.",
         ),
     ] = None,
     *,
@@ -99,13 +99,12 @@ def export(
         if as_json:
             print_json({"questions": [as_mapping(question) for question in questions]})
         else:
-            # The text is printed unchanged, except to a terminal, which would obey control
-            # characters in it.
+            # Only a terminal would obey control characters in the text.
             text = as_yaml(questions)
             (say if sys.stdout.isatty() else sys.stdout.write)(text)
         return
     try:
-        quotes = _write(path, questions)
+        quotes = _write_questions(path, questions)
     except OSError as error:
         raise ConfigurationError(
             f"{path.name} cannot be written: {error.strerror or type(error).__name__}",
@@ -132,7 +131,7 @@ def list_questions(
     questions = stored_questions(session.catalog, tenant_id)
     present = find_judged_documents(session.catalog, tenant_id, questions)
     gone = {
-        question.id: sorted({one.path for one in question.relevant} - present.keys())
+        question.id: sorted({judged.path for judged in question.relevant} - present.keys())
         for question in questions
     }
     if as_json:
@@ -150,7 +149,7 @@ def list_questions(
         print_json({"questions": rows})
         return
     print_table(
-        ["id", "kind", "question", "judgements", "documents gone"],
+        ["id", "kind", "question", "judgements", "missing documents"],
         [
             (
                 question.id,
@@ -175,7 +174,7 @@ def propose(
     *,
     as_json: Json = False,
 ) -> None:
-    """Replace the synthetic questions with new ones, made from headings; they decide nothing."""
+    """Replace the synthetic questions with new questions from headings; they hold back no build."""
     from rag_assets.quality.proposals import propose_questions
 
     ctx = session.reader(tenant_id)
@@ -192,8 +191,8 @@ def propose(
     )
 
 
-def _write(path: Path, questions: Sequence[JudgedQuestion]) -> int:
-    """Write a file or a folder, and return how many quotes were left out."""
+def _write_questions(path: Path, questions: Sequence[JudgedQuestion]) -> int:
+    """Write a file or a folder, and return the number of omitted quotes."""
     if path.suffix not in SUFFIXES:
         return write_beir(path, questions)
     path.write_text(as_yaml(questions), encoding="utf-8")
@@ -201,14 +200,14 @@ def _write(path: Path, questions: Sequence[JudgedQuestion]) -> int:
 
 
 def _warn_unknown_paths(session: Session, tenant_id: str, read: ReadQuestions) -> list[str]:
-    """Warn about paths that match no document of the tenant; the documents may be synced later."""
+    """Warn about paths that match no document of the tenant yet, and return them."""
     present = find_judged_documents(session.catalog, tenant_id, read.questions)
-    paths = {one.path for question in read.questions for one in question.relevant}
+    paths = {judged.path for question in read.questions for judged in question.relevant}
     unknown = sorted(paths - present.keys())
     places = [str(read.places[path]) for path in unknown if path in read.places]
     if unknown:
-        rest = "; …" if len(places) > _SHOWN else ""
-        where = f" ({'; '.join(places[:_SHOWN])}{rest})" if places else ""
+        rest = "; …" if len(places) > _MAX_SHOWN else ""
+        where = f" ({'; '.join(places[:_MAX_SHOWN])}{rest})" if places else ""
         count = format_count(len(unknown), "path names no document", "paths name no documents")
-        warn(f"{count} of {tenant_id} now{where}: what they answer is not measured")
+        warn(f"{count} of {tenant_id} now{where}: questions about them are not measured")
     return unknown

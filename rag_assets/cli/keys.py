@@ -1,4 +1,4 @@
-"""Keys of tenants and organizations at model providers."""
+"""Commands for the keys of tenants and organizations at model providers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import getpass
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +19,7 @@ from rag_assets.cli.arguments import (
     find_organization,
     owner_options,
 )
-from rag_assets.cli.output import print_json, print_table, say
+from rag_assets.cli.output import format_time, print_json, print_table, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import format_count
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from rag_assets.billing.key_ring import KeyEntry, KeyRing
     from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 
-_LONGEST_INPUT = 65_536
+_MAX_INPUT_LENGTH = 65_536
 
 app = typer.Typer()
 
@@ -47,15 +46,17 @@ def set_key(
     *,
     as_json: Json = False,
 ) -> None:
-    """Store a key, encrypted; it is read from a prompt or from standard input."""
+    """Read a key from a prompt or from standard input, and store it encrypted."""
     if context.args:
         raise ConfigurationError(
-            "a key must not be an argument: other users can see it, and the shell keeps it",
+            "a key must not be an argument: other users can see it, and the shell stores it",
             hint="type it at the prompt or pipe it in; if this was a key, replace it",
         )
     _require_provider(provider)
     key_owner = owner.find(session)
-    _ring(session).set(key_owner, provider, _read_key(f"Key of {owner.id} for {provider}: "))
+    _open_key_ring(session).set(
+        key_owner, provider, _read_key(f"Key of {owner.id} for {provider}: ")
+    )
     waiting = _request_retry(session, key_owner)
     if as_json:
         shown = {owner.kind: owner.id, "provider": provider, "set": True, "waiting": waiting}
@@ -79,7 +80,7 @@ def list_keys(
     organization: OrganizationOption = False,
     as_json: Json = False,
 ) -> None:
-    """List keys with their last four characters, last use and its outcome."""
+    """List keys with their last four characters, and the time and outcome of their last use."""
     entries: list[KeyEntry]
     if organization:
         if owner_id is None:
@@ -87,20 +88,22 @@ def list_keys(
                 "the id of the organization is missing",
                 hint="add its id before the option --organization",
             )
-        entries = _ring(session).entries_of_organization(find_organization(session, owner_id).id)
+        entries = _open_key_ring(session).entries_of_organization(
+            find_organization(session, owner_id).id
+        )
     else:
         if owner_id is not None:
             session.catalog.tenants.get(owner_id)
-        entries = [*_ring(session).entries(owner_id), *_missing(session, owner_id)]
+        entries = [*_open_key_ring(session).entries(owner_id), *_iter_missing(session, owner_id)]
     if as_json:
         print_json({"keys": entries})
         return
     print_table(
         ["tenant", "provider", "key", "state", "set", "last used", "worked"],
-        [_row(entry) for entry in entries],
+        [_build_row(entry) for entry in entries],
     )
     if not entries:
-        say("\nSet one with: rag-assets keys set TENANT PROVIDER")
+        say("\nSet a key with: rag-assets keys set TENANT PROVIDER")
 
 
 @app.command("remove")
@@ -115,7 +118,7 @@ def remove_key(
 ) -> None:
     """Delete a key."""
     _require_provider(provider)
-    if not _ring(session).remove(owner.find(session), provider):
+    if not _open_key_ring(session).remove(owner.find(session), provider):
         raise ConfigurationError(
             f"{owner.kind} {owner.id!r} has no stored key for {provider}",
             hint=f"run `rag-assets keys list {owner.arguments}` to see its keys",
@@ -136,20 +139,20 @@ def try_key(
     *,
     as_json: Json = False,
 ) -> None:
-    """Make one small call with the key that is used, which costs next to nothing."""
+    """Test the key in use with one small call, which costs almost nothing."""
     from rag_assets.billing.key_tests import KeyTests
 
     _require_provider(provider)
     tests = KeyTests(session.catalog, session.settings)
-    done = asyncio.run(tests.test(owner.find(session), provider))
+    result = asyncio.run(tests.test(owner.find(session), provider))
     if as_json:
-        print_json({owner.kind: owner.id, "provider": provider, **asdict(done)})
+        print_json({owner.kind: owner.id, "provider": provider, **asdict(result)})
         return
-    if done.worked:
-        say(f"The key of {owner.kind} {owner.id} for {provider} works ({done.latency_ms:,} ms).")
+    if result.worked:
+        say(f"The key of {owner.kind} {owner.id} for {provider} works ({result.latency_ms:,} ms).")
         return
     raise ConfigurationError(
-        f"the key of {owner.kind} {owner.id!r} for {provider} does not work: {done.reason}",
+        f"the key of {owner.kind} {owner.id!r} for {provider} does not work: {result.reason}",
         hint="check the key at the provider, or set a different key",
     )
 
@@ -162,9 +165,9 @@ def rotate(
     as_json: Json = False,
 ) -> None:
     """Encrypt all stored keys with a new master key."""
-    from rag_assets.runtime.elasticsearch_access import seal_secret, sealed_secrets
+    from rag_assets.runtime.elasticsearch_access import list_sealed_secrets, seal_secret
 
-    secrets = sealed_secrets(session.settings)
+    secrets = list_sealed_secrets(session.settings)
 
     def report(count: int) -> None:
         sealed = {name: seal_secret(session.settings, secret) for name, secret in secrets.items()}
@@ -180,7 +183,7 @@ def rotate(
             say(f"\nReplace the content of {place}, which the new master key cannot decrypt, with:")
             say(text)
 
-    _ring(session).rotate(report)
+    _open_key_ring(session).rotate(report)
 
 
 def _request_retry(session: Session, owner: KeyOwner) -> int:
@@ -197,13 +200,13 @@ def _request_retry(session: Session, owner: KeyOwner) -> int:
     )
 
 
-def _ring(session: Session) -> KeyRing:
+def _open_key_ring(session: Session) -> KeyRing:
     from rag_assets.billing.key_ring import KeyRing
 
     return KeyRing(session.catalog, session.settings)
 
 
-def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
+def _iter_missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
     """Yield the missing keys of tenants with an embedder that needs a key."""
     from rag_assets.billing.key_ring import KeyEntry
 
@@ -231,15 +234,11 @@ def _read_key(prompt: str) -> SecretStr:
 
     if sys.stdin.isatty():
         return SecretStr(getpass.getpass(prompt).strip())
-    return SecretStr(sys.stdin.read(_LONGEST_INPUT).strip())
+    return SecretStr(sys.stdin.read(_MAX_INPUT_LENGTH).strip())
 
 
-def _row(entry: KeyEntry) -> tuple[object, ...]:
+def _build_row(entry: KeyEntry) -> tuple[object, ...]:
     worked = {None: "", True: "yes", False: "no"}[entry.worked]
-    times = (_time(entry.set_at), _time(entry.last_used_at))
+    times = (format_time(entry.set_at), format_time(entry.last_used_at))
     owner = entry.tenant or f"organization {entry.organization}"
     return (owner, entry.provider, entry.shown, entry.state, *times, worked)
-
-
-def _time(moment: datetime | None) -> str:
-    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"

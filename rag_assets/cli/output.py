@@ -24,34 +24,34 @@ _PIPED_WIDTH = 240
 
 def print_json(value: Any) -> None:
     """Print one JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, default=_plain, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(value, default=_to_json_value, ensure_ascii=False) + "\n")
 
 
 def say(line: str = "") -> None:
     """Print a line of the result."""
-    sys.stdout.write(harmless(line) + "\n")
+    sys.stdout.write(replace_controls(line) + "\n")
 
 
 def progress(line: str) -> None:
     """Print a line of progress on standard error."""
-    sys.stderr.write(f"  {harmless(_mask(line))}\n")
+    sys.stderr.write(f"  {replace_controls(_mask(line))}\n")
     sys.stderr.flush()
 
 
 def warn(line: str) -> None:
     """Print a warning on standard error."""
-    sys.stderr.write(f"warning: {harmless(_mask(line))}\n")
+    sys.stderr.write(f"warning: {replace_controls(_mask(line))}\n")
 
 
 def print_error(error: RagAssetsError, *, as_json: bool) -> None:
-    """Print an error and its hint, masked: they may quote a credential from the arguments."""
+    """Print an error and its hint, masked because arguments may contain credentials."""
     message, hint = _mask(error.message), _mask(error.hint or "")
     if as_json:
         print_json({"error": message, "hint": hint or None})
         return
-    sys.stderr.write(f"error: {harmless(message)}\n")
+    sys.stderr.write(f"error: {replace_controls(message)}\n")
     if hint:
-        sys.stderr.write(f"hint: {harmless(hint)}\n")
+        sys.stderr.write(f"hint: {replace_controls(hint)}\n")
 
 
 def _mask(line: str) -> str:
@@ -68,8 +68,8 @@ def _mask(line: str) -> str:
     return get_masker(local).text(line)
 
 
-def harmless(text: str) -> str:
-    """Replace control characters, because documents and file names may contain any character."""
+def replace_controls(text: str) -> str:
+    """Replace control characters, which documents and file names may contain."""
     return _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -83,16 +83,21 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else harmless(str(cell))) for cell in row))
+        table.add_row(*(Text("" if cell is None else replace_controls(str(cell))) for cell in row))
     Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH).print(table)
 
 
-def seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
     """Format a duration in seconds."""
     return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"  # noqa: PLR2004
 
 
-def _plain(value: Any) -> Any:
+def format_time(moment: datetime | None) -> str:
+    """Format a time to the minute; "" for None."""
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def _to_json_value(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, datetime):
@@ -101,4 +106,4 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"no JSON for {type(value).__name__}")
+    raise TypeError(f"values of type {type(value).__name__} cannot be printed as JSON")

@@ -1,4 +1,4 @@
-"""The work and cost of a tenant's next sync, and the usage and cost so far."""
+"""Commands for the work and cost of a tenant's next sync, and for usage and cost so far."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def plan(
     """Show what a sync would do and cost; change nothing."""
     from rag_assets.pipeline.preview import preview
 
-    found = preview(session.reader(tenant_id))
+    work = preview(session.reader(tenant_id))
     if as_json:
-        print_json({"tenant": tenant_id, **asdict(found)})
+        print_json({"tenant": tenant_id, **asdict(work)})
         return
     say(f"A sync of {tenant_id} would:")
     print_table(
@@ -49,91 +49,95 @@ def plan(
         [
             (
                 "files",
-                f"{found.added:,} added, {found.changed:,} changed, {found.removed:,} removed",
+                f"{work.added:,} added, {work.changed:,} changed, {work.removed:,} removed",
             ),
             (
                 "parse",
-                f"{found.parse:,} of {found.documents:,} documents, {found.failed:,} would fail",
+                f"{work.parse:,} of {work.documents:,} documents, {work.failed:,} would fail",
             ),
-            ("chunks", f"{found.chunks:,}"),
+            ("chunks", f"{work.chunks:,}"),
             (
                 "embeddings",
-                f"{found.embeddings:,} new ({found.tokens:,} tokens), {found.reused:,} reused",
+                f"{work.embeddings:,} new ({work.tokens:,} tokens), {work.reused:,} reused",
             ),
-            ("cost", _cost(found)),
-            *([("CPU time", _cpu_time(found))] if found.embedding_cpu_seconds is not None else []),
-            ("duration", _duration(found.estimate, batch=found.batch)),
-            ("disk", _disk(found.estimate)),
-            ("deletions", f"{found.entries_deleted:,} entries"),
+            ("cost", _format_cost(work)),
+            *(
+                [("CPU time", _format_cpu_time(work))]
+                if work.embedding_cpu_seconds is not None
+                else []
+            ),
+            ("duration", _format_duration(work.estimate, batch=work.batch)),
+            ("disk", _format_disk(work.estimate)),
+            ("deletions", f"{work.entries_deleted:,} entries"),
         ],
     )
-    if found.cap is not None:
+    if work.cap is not None:
         say(
-            f"\nThe cap of {found.cap.limit_text} would stop it early: {found.cap.spent_text}."
-            " Documents that are done by then are kept."
+            f"\nThe cap of {work.cap.limit_text} would stop it early: {work.cap.spent_text}."
+            " Documents that are indexed by then are kept."
         )
-    if found.waiting:
-        say(f"\n{found.waiting:,} documents wait for a batch that is at the provider.")
-    if found.unread:
-        say(f"\n{found.unread}.")
-    for reason in found.unlisted:
+    if work.waiting:
+        say(f"\n{work.waiting:,} documents wait for a batch at the provider.")
+    if work.unread:
+        say(f"\n{work.unread}.")
+    for reason in work.unlisted:
         say(f"\nnot listed, so its documents are kept: {reason}")
-    if found.held:
-        reasons = "; ".join(found.held_reasons)
+    if work.held:
+        reasons = "; ".join(work.held_reasons)
         say(
-            f"\n{format_count(found.held, 'document')} disappeared, and the deletion would"
+            f"\n{format_count(work.held, 'document')} disappeared, and the deletion would"
             " be held back"
             f" without --allow-deletes: {reasons}"
         )
-    if found.new_generation:
+    if work.new_generation:
         say("\nThe configuration changed: a new generation is built beside the serving one.")
-    if found.twice is not None:
-        say(f"\nUntil it answers, {_twice(found.twice)}")
+    if work.twice is not None:
+        say(f"\nUntil it answers, {_describe_double_cost(work.twice)}")
 
 
-def _cpu_time(found: Preview) -> str:
-    seconds = found.embedding_cpu_seconds or 0.0
-    each = 1000 * seconds / max(1, found.embeddings)
-    return f"about {duration(seconds)} of a core for embedding, {each:,.0f} ms a text"
+def _format_cpu_time(work: Preview) -> str:
+    seconds = work.embedding_cpu_seconds or 0.0
+    each = 1000 * seconds / max(1, work.embeddings)
+    return f"about {duration(seconds)} of a core for embedding, {each:,.0f} ms per text"
 
 
-def _duration(estimate: Estimate, *, batch: bool) -> str:
+def _format_duration(estimate: Estimate, *, batch: bool) -> str:
     if estimate.seconds is None:
         return f"unknown: never measured here: {', '.join(estimate.rates_lacking)}"
     return f"about {duration(estimate.seconds)}{', and up to a day for the batch' if batch else ''}"
 
 
-def _disk(estimate: Estimate) -> str:
+def _format_disk(estimate: Estimate) -> str:
     if estimate.bytes is None:
         return f"unknown: never measured here: {', '.join(estimate.sizes_lacking)}"
     return f"about {estimate.bytes / 1e6:,.1f} MB more, in lake and index"
 
 
-def _twice(twice: Twice) -> str:
+def _describe_double_cost(twice: Twice) -> str:
     if not twice.embedded:
         return "an edit is embedded once, and written to both builds."
     each = [
-        f"{_some(texts, 'text')}{'' if cost is None else f' ({dollars(cost)})'} for the build that"
-        f" {which}"
+        f"{_format_average(texts, 'text')}{'' if cost is None else f' ({dollars(cost)})'} for the"
+        f" {which} build"
         for texts, cost, which in (
-            (twice.texts_serving, twice.dollars_serving, "answers"),
-            (twice.texts_wanted, twice.dollars_wanted, "is made"),
+            (twice.texts_serving, twice.dollars_serving, "serving"),
+            (twice.texts_wanted, twice.dollars_wanted, "new"),
         )
     ]
-    return f"an edit is embedded for both builds; of a document on average {', '.join(each)}."
+    return f"an edit is embedded for both builds: per document, on average {', '.join(each)}."
 
 
-def _some(count: float | None, noun: str) -> str:
+def _format_average(count: float | None, noun: str) -> str:
     return f"an unknown number of {noun}s" if count is None else f"{count:,.1f} {noun}s"
 
 
-def _cost(found: Preview) -> str:
-    embedder = " ".join(split_embedder_id(found.embedder))
-    if found.cost is None or found.per_million is None:
+def _format_cost(work: Preview) -> str:
+    embedder = " ".join(split_embedder_id(work.embedder))
+    if work.cost is None or work.per_million is None:
         return f"no price known for {embedder}: set embedder.price in tenants.yaml"
-    rate = f", {dollars(found.per_million)} a million tokens" if found.per_million else ""
-    way = ", through the batch API within a day" if found.batch else ""
-    return f"{dollars(found.cost)} ({embedder}{rate}{way})"
+    rate = f", {dollars(work.per_million)} per million tokens" if work.per_million else ""
+    suffix = ", through the batch API within a day" if work.batch else ""
+    return f"{dollars(work.cost)} ({embedder}{rate}{suffix})"
 
 
 @app.command()
@@ -165,7 +169,7 @@ def usage(
     if not rows:
         say(f"No usage in {format_count(days, 'day')}.")
     else:
-        print_table(_COLUMNS, [_row(row) for row in rows])
+        print_table(_COLUMNS, [_build_row(row) for row in rows])
         say()
     for id_, of_tenant in used.items():
         say(f"{id_}: {of_tenant.cost_text} in {format_count(days, 'day')}")
@@ -175,13 +179,13 @@ def usage(
 
 
 def _list_caps(session: Session, tenant: Tenant) -> list[Cap]:
-    """Return the caps per day and month; a cap per run has no meaning outside a run."""
+    """Return the caps per day and month, without the cap per run."""
     day = today()
     caps = tenant.caps.model_copy(update={"per_run": None})
     return build_caps(caps, session.catalog.usage.read_spending(tenant.id, day), day)
 
 
-def _row(row: UsageRow) -> Sequence[str]:
+def _build_row(row: UsageRow) -> Sequence[str]:
     used = row.used
     counts = (used.requests, used.retries, used.texts)
     written = f" ({used.output_tokens:,} written)" if used.output_tokens else ""
@@ -204,14 +208,14 @@ def _as_json(
                 "day": row.day.isoformat(),
                 "provider": row.provider,
                 "model": row.model,
-                **_counts(row.used),
+                **_usage_to_json(row.used),
             }
             for row in rows
         ],
         "totals": [
             {
                 "tenant": id_,
-                **_counts(used.get(id_, Usage())),
+                **_usage_to_json(used.get(id_, Usage())),
                 "caps": {cap.name: {"dollars": cap.most, "spent": cap.spent} for cap in of_caps},
             }
             for id_, of_caps in caps.items()
@@ -219,5 +223,5 @@ def _as_json(
     }
 
 
-def _counts(used: Usage) -> dict[str, Any]:
+def _usage_to_json(used: Usage) -> dict[str, Any]:
     return asdict(used) | {"cost": used.known_cost}

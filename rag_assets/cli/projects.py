@@ -1,4 +1,4 @@
-"""Projects and organizations: tenants that applications create, and their shared settings."""
+"""Commands for projects, which are tenants that applications create, and for organizations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 ProfileOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Profile of the project's tenant; by default that of projects over the API."),
+    typer.Option(
+        help="Profile of the project's tenant; by default the profile of projects over the API."
+    ),
 ]
 
 app = typer.Typer()
@@ -57,10 +59,8 @@ def put_project(
     session: Session,
     organization: OrganizationArgument,
     project: ProjectArgument,
-    name: Annotated[str | None, typer.Option(help="A name for people.")] = None,
-    chat_model: Annotated[
-        str | None, typer.Option(help="Name of the model that it chats with.")
-    ] = None,
+    name: Annotated[str | None, typer.Option(help="Display name.")] = None,
+    chat_model: Annotated[str | None, typer.Option(help="Name of the chat model.")] = None,
     provider: Annotated[
         str | None,
         typer.Option(
@@ -72,26 +72,24 @@ def put_project(
     ] = None,
     threshold_from: Annotated[
         str | None,
-        typer.Option(help="Where the threshold comes from: measured, or as described."),
+        typer.Option(help="Origin of the threshold: measured, or a description."),
     ] = None,
-    per_day: Annotated[
-        float | None, typer.Option(help="Spending cap of a day, in dollars.")
-    ] = None,
+    per_day: Annotated[float | None, typer.Option(help="Spending cap per day, in dollars.")] = None,
     per_month: Annotated[
-        float | None, typer.Option(help="Spending cap of a month, in dollars.")
+        float | None, typer.Option(help="Spending cap per month, in dollars.")
     ] = None,
     *,
     reset: Annotated[
         bool,
         typer.Option(
             "--anew/--no-anew",
-            help="Reset all settings but caps and chat model to `projects` of tenants.yaml.",
+            help="Reset all settings except caps and chat model to `projects` in tenants.yaml.",
         ),
     ] = False,
     profile: ProfileOption = None,
     as_json: Json = False,
 ) -> None:
-    """Create a project, or change the given settings."""
+    """Create a project, or change its settings."""
     caps = {"per_day": per_day, "per_month": per_month}
     given = {
         "name": name,
@@ -102,21 +100,21 @@ def put_project(
         "caps": {of: cap for of, cap in caps.items() if cap is not None} or None,
     }
     settings = {name: value for name, value in given.items() if value is not None}
-    named = _project(profile, organization, project)
-    _require_made_here(named.profile)
-    done = _projects(session).put(named, _settings(settings), reset=reset)
+    chosen = _choose_project(profile, organization, project)
+    _require_creatable(chosen.profile)
+    result = _open_projects(session).put(chosen, _parse_settings(settings), reset=reset)
     shown = {
-        **_describe_project(session, done.record),
-        "created": done.created,
-        "changed": done.changed,
+        **_describe_project(session, result.record),
+        "created": result.created,
+        "changed": result.changed,
     }
     if as_json:
         print_json(shown)
         return
-    what = "made" if done.created else "changed" if done.changed else "as it was"
-    say(f"Project {project} of {organization} is {what}: tenant {done.record.id}.")
+    outcome = "created" if result.created else "changed" if result.changed else "unchanged"
+    say(f"Project {project} of {organization} is {outcome}: tenant {result.record.id}.")
     if shown["key"] == "missing":
-        say(f"It has no key: rag-assets keys set {done.record.id} {shown['embedder_provider']}")
+        say(f"It has no key: rag-assets keys set {result.record.id} {shown['embedder_provider']}")
 
 
 @app.command("remove")
@@ -133,7 +131,7 @@ def remove_project(
     """Delete a project's tenant and everything indexed for it."""
     from rag_assets.cli import tenants
 
-    record = _projects(session).get(_project(profile, organization, project))
+    record = _open_projects(session).get(_choose_project(profile, organization, project))
     tenants.remove(record.id, confirmed=confirmed, as_json=as_json)
 
 
@@ -148,12 +146,12 @@ def list_organizations(
     counts = Counter(record.organization for record in session.catalog.projects.all())
     found = [(each, counts[each.id]) for each in session.catalog.organizations.all()]
     if as_json:
-        shown = [{**_fields(each), "projects": count} for each, count in found]
+        shown = [{**_to_json(each), "projects": count} for each, count in found]
         print_json({"organizations": shown})
         return
     print_table(
         ["organization", "guidelines", "chat model", "projects", "changed"],
-        [(*_row(each)[:3], count, _row(each)[3]) for each, count in found],
+        [(*_build_row(each)[:3], count, _build_row(each)[3]) for each, count in found],
     )
 
 
@@ -174,36 +172,36 @@ def put_organization(
     ] = None,
     chat_model: Annotated[
         str | None,
-        typer.Option(help="Chat model of its projects that have none of their own; '' for none."),
+        typer.Option(help="Chat model of its projects without their own; '' removes it."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Create an organization, or change the given settings."""
+    """Create an organization, or change its settings."""
     from rag_assets.storage.catalog.tenants.settings import UNCHANGED
 
-    organization = _projects(session).put_organization(
+    organization = _open_projects(session).put_organization(
         organization_id,
         has_opted_in=UNCHANGED if guidelines is None else guidelines,
         chat_model=UNCHANGED if chat_model is None else chat_model or None,
     )
     if as_json:
-        print_json(_fields(organization))
+        print_json(_to_json(organization))
         return
-    _, switched, model, _ = _row(organization)
+    _, switched, model, _ = _build_row(organization)
     say(f"Organization {organization_id}: guidelines {switched}, chat model {model or 'none'}.")
 
 
-def _projects(session: Session) -> Projects:
+def _open_projects(session: Session) -> Projects:
     from rag_assets.pipeline.tenancy import Projects
 
     return Projects(session.catalog, session.settings)
 
 
-def _project(profile: str | None, organization: str, project: str) -> Project:
+def _choose_project(profile: str | None, organization: str, project: str) -> Project:
     from rag_assets.tenants.profiles import get_profile
     from rag_assets.tenants.projects import Project
 
-    profile = profile or _profile_over_api()
+    profile = profile or _find_default_profile()
     if not get_profile(profile).requires_project:
         raise ConfigurationError(
             f"tenants of the profile {profile!r} are not projects",
@@ -212,8 +210,8 @@ def _project(profile: str | None, organization: str, project: str) -> Project:
     return Project(profile, organization, project)
 
 
-def _profile_over_api() -> str:
-    """Return the first profile whose projects are created by applications over the API."""
+def _find_default_profile() -> str:
+    """Return the first profile with projects that applications create over the API."""
     from rag_assets.plugins.registry import installed_systems
 
     for name, profile in installed_systems().profiles.items():
@@ -225,7 +223,7 @@ def _profile_over_api() -> str:
     )
 
 
-def _require_made_here(profile: str) -> None:
+def _require_creatable(profile: str) -> None:
     from rag_assets.tenants.profiles import get_profile
 
     if not get_profile(profile).projects_over_api:
@@ -235,7 +233,7 @@ def _require_made_here(profile: str) -> None:
         )
 
 
-def _settings(given: Mapping[str, Any]) -> ProjectSettings:
+def _parse_settings(given: Mapping[str, Any]) -> ProjectSettings:
     from pydantic import ValidationError
 
     from rag_assets.common.invalid_values import describe_problem
@@ -269,7 +267,7 @@ def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
     }
 
 
-def _fields(organization: Organization) -> dict[str, Any]:
+def _to_json(organization: Organization) -> dict[str, Any]:
     return {
         "id": organization.id,
         "rag_guidelines": organization.has_opted_in,
@@ -278,7 +276,7 @@ def _fields(organization: Organization) -> dict[str, Any]:
     }
 
 
-def _row(organization: Organization) -> tuple[str, str, str, str]:
+def _build_row(organization: Organization) -> tuple[str, str, str, str]:
     return (
         organization.id,
         "on" if organization.has_opted_in else "off",

@@ -1,4 +1,4 @@
-"""Asset checks of a tenant, and measures of its builds on judged questions."""
+"""Commands for the asset checks of a tenant, and for its builds' measures on judged questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rag_assets.quality.measures import MEASURES, Estimate
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
-_LEAST_P = 0.001
+_MIN_P = 0.001
 
 app = typer.Typer()
 
@@ -59,7 +59,7 @@ def check(
 
 
 def run_checks(session: Session, tenant_id: str, *, deep: bool = False) -> list[CheckResult]:
-    """Run the checks and the expectations.
+    """Run the asset checks and the expectations of a tenant.
 
     Raises:
         RagAssetsError: a check could not be evaluated.
@@ -99,7 +99,8 @@ def evaluate(
     session: Session,
     tenant_id: TenantArgument,
     generation: Annotated[
-        int | None, typer.Option(metavar="N", help="Build to ask; by default the serving one.")
+        int | None,
+        typer.Option(metavar="N", help="Build to measure; by default the serving build."),
     ] = None,
     against: Annotated[
         int | None, typer.Option(metavar="M", help="Build to compare it with.")
@@ -108,7 +109,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             click_type=click.Choice(["knn", "text", "hybrid"]),
-            help="Vectors, words, or both; repeat for several. By default the tenant's.",
+            help="Vectors, words, or both; repeat for several. By default the tenant's mode.",
         ),
     ] = None,
     *,
@@ -124,21 +125,26 @@ def evaluate(
         raise NoReranker(
             f"tenant {tenant_id!r} has no reranker", hint="configure a reranker as retrieval.rerank"
         )
-    build = _build(ctx, generation)
-    other = None if against is None else _build(ctx, against)
-    found: list[Evaluation | Comparison] = []
-    for each in dict.fromkeys(mode or [ctx.tenant.retrieval.mode]):
-        manner = Manner(cast("SearchMode", each), rerank)
-        found.append(
+    build = _find_build(ctx, generation)
+    other = None if against is None else _find_build(ctx, against)
+    evaluations: list[Evaluation | Comparison] = []
+    for search_mode in dict.fromkeys(mode or [ctx.tenant.retrieval.mode]):
+        manner = Manner(cast("SearchMode", search_mode), rerank)
+        evaluations.append(
             evaluate_build(ctx, build, manner)
             if other is None
             else compare(ctx, build, other, manner)
         )
     if as_json:
-        print_json({"tenant": tenant_id, "evaluations": [_as_json(one) for one in found]})
+        print_json(
+            {
+                "tenant": tenant_id,
+                "evaluations": [_to_json(evaluation) for evaluation in evaluations],
+            }
+        )
         return
-    for one in found:
-        _print(tenant_id, one)
+    for evaluation in evaluations:
+        _print_evaluation(tenant_id, evaluation)
 
 
 def _require_questions(ctx: TenantContext) -> None:
@@ -149,7 +155,7 @@ def _require_questions(ctx: TenantContext) -> None:
         )
 
 
-def _build(ctx: TenantContext, number: int | None) -> Generation:
+def _find_build(ctx: TenantContext, number: int | None) -> Generation:
     if number is None:
         serving = ctx.catalog.generations.serving(ctx.ref.id)
         if serving is None:
@@ -158,30 +164,34 @@ def _build(ctx: TenantContext, number: int | None) -> Generation:
                 hint=f"run `rag-assets sync {ctx.ref.id}` first",
             )
         return serving
-    live = [one for one in ctx.catalog.generations.live(ctx.ref.id) if one.state != "REMOVING"]
-    for one in live:
-        if one.number == number:
-            return one
-    kept = ", ".join(str(one.number) for one in live)
+    builds = [
+        build for build in ctx.catalog.generations.live(ctx.ref.id) if build.state != "REMOVING"
+    ]
+    for build in builds:
+        if build.number == number:
+            return build
+    numbers = ", ".join(str(build.number) for build in builds)
     raise UnknownGeneration(
         f"tenant {ctx.ref.id!r} has no build {number}",
-        hint=f"choose one of its builds: {kept or 'none'}",
+        hint=f"choose one of its builds: {numbers or 'none'}",
     )
 
 
-def _print(tenant_id: str, found: Evaluation | Comparison) -> None:
-    builds = [found] if isinstance(found, Evaluation) else [found.new, found.serving]
+def _print_evaluation(tenant_id: str, evaluation: Evaluation | Comparison) -> None:
+    builds = (
+        [evaluation] if isinstance(evaluation, Evaluation) else [evaluation.new, evaluation.serving]
+    )
     _print_questions(builds)
     say()
     for build in builds:
         _print_overall(tenant_id, build)
-    if isinstance(found, Comparison):
-        _print_difference(found)
+    if isinstance(evaluation, Comparison):
+        _print_difference(evaluation)
     _print_notes(builds[0])
 
 
 def _print_questions(builds: Sequence[Evaluation]) -> None:
-    """Print each question with its values; with two builds, the values of both."""
+    """Print the values of each question, for each build."""
     rows = []
     for part in ("people", "synthetic"):
         first: Part = getattr(builds[0], part)
@@ -200,17 +210,17 @@ def _print_questions(builds: Sequence[Evaluation]) -> None:
     print_table(["question", *columns], rows)
 
 
-def _print_overall(tenant_id: str, found: Evaluation) -> None:
-    manner = f"{found.manner.mode}{', reranked' if found.manner.rerank else ''}"
-    say(f"{tenant_id}, build {found.generation} ({found.embedder_id}), {manner}")
-    parts = {"judged": found.people, "synthetic": found.synthetic}
+def _print_overall(tenant_id: str, evaluation: Evaluation) -> None:
+    manner = f"{evaluation.manner.mode}{', reranked' if evaluation.manner.rerank else ''}"
+    say(f"{tenant_id}, build {evaluation.generation} ({evaluation.embedder_id}), {manner}")
+    parts = {"judged": evaluation.people, "synthetic": evaluation.synthetic}
     print_table(
         ["questions", "", *MEASURES, "judged of the first 10"],
         [
             [
                 name,
                 str(len(part.ids)),
-                *(_interval(part.estimate(measure)) for measure in MEASURES),
+                *(_format_interval(part.estimate(measure)) for measure in MEASURES),
                 "" if part.judged is None else f"{part.judged:.0%}",
             ]
             for name, part in parts.items()
@@ -220,76 +230,80 @@ def _print_overall(tenant_id: str, found: Evaluation) -> None:
     say()
 
 
-def _print_difference(found: Comparison) -> None:
-    differences = {measure: found.difference(measure) for measure in MEASURES}
+def _print_difference(comparison: Comparison) -> None:
+    differences = {measure: comparison.difference(measure) for measure in MEASURES}
     shown = [
         f"{measure} {difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f}, "
-        f"p {_chance(difference.p)})"
+        f"p {_format_p(difference.p)})"
         for measure, difference in differences.items()
         if difference is not None
     ]
     if shown:
-        builds = f"build {found.new.generation} against {found.serving.generation}"
+        builds = f"build {comparison.new.generation} against {comparison.serving.generation}"
         say(f"{builds}: {'; '.join(shown)}")
-    if found.apart:
+    if comparison.apart:
         warn(
-            f"{format_count(len(found.apart), 'question')} left out, because the builds contain "
-            f"different versions of the answering documents: {', '.join(found.apart)}"
+            f"{format_count(len(comparison.apart), 'question')} left out: the builds contain "
+            f"different versions of the answering documents: {', '.join(comparison.apart)}"
         )
 
 
-def _print_notes(found: Evaluation) -> None:
-    for id_, paths in found.gone.items():
-        unmeasured = " (not measured)" if id_ in found.unmeasured else ""
-        warn(f"{id_}{unmeasured}: gone: {', '.join(paths)}")
-    if found.unranked:
-        warn(f"{format_count(found.unranked, 'question')} not reranked: the reranker failed")
-    if found.unanswerable:
-        say(f"{format_count(found.unanswerable, 'question')} without an answer, not measured")
-    if found.embedded:
-        say(f"{format_count(found.embedded, 'question')} embedded; the vectors are kept")
+def _print_notes(evaluation: Evaluation) -> None:
+    for id_, paths in evaluation.gone.items():
+        unmeasured = " (not measured)" if id_ in evaluation.unmeasured else ""
+        warn(f"{id_}{unmeasured}: missing documents: {', '.join(paths)}")
+    if evaluation.unranked:
+        warn(f"{format_count(evaluation.unranked, 'question')} not reranked: the reranker failed")
+    if evaluation.unanswerable:
+        say(f"{format_count(evaluation.unanswerable, 'question')} without an answer, not measured")
+    if evaluation.embedded:
+        say(f"{format_count(evaluation.embedded, 'question')} embedded; the vectors are kept")
 
 
-def _interval(found: Estimate | None) -> str:
-    return "" if found is None else f"{found.mean:.3f} ({found.low:.2f} to {found.high:.2f})"
+def _format_interval(evaluation: Estimate | None) -> str:
+    return (
+        ""
+        if evaluation is None
+        else f"{evaluation.mean:.3f} ({evaluation.low:.2f} to {evaluation.high:.2f})"
+    )
 
 
-def _chance(p: float) -> str:
-    return f"= {p:.3f}" if p >= _LEAST_P else f"< {_LEAST_P}"
+def _format_p(p: float) -> str:
+    return f"= {p:.3f}" if p >= _MIN_P else f"< {_MIN_P}"
 
 
-def _as_json(found: Evaluation | Comparison) -> dict[str, Any]:
-    if isinstance(found, Evaluation):
-        return _evaluation(found)
-    differences = {measure: found.difference(measure) for measure in MEASURES}
+def _to_json(evaluation: Evaluation | Comparison) -> dict[str, Any]:
+    if isinstance(evaluation, Evaluation):
+        return _evaluation_to_json(evaluation)
+    differences = {measure: evaluation.difference(measure) for measure in MEASURES}
     return {
-        "build": _evaluation(found.new),
-        "against": _evaluation(found.serving),
+        "build": _evaluation_to_json(evaluation.new),
+        "against": _evaluation_to_json(evaluation.serving),
         "differences": {
             measure: None if difference is None else asdict(difference)
             for measure, difference in differences.items()
         },
-        "left_out": list(found.apart),
+        "left_out": list(evaluation.apart),
     }
 
 
-def _evaluation(found: Evaluation) -> dict[str, Any]:
+def _evaluation_to_json(evaluation: Evaluation) -> dict[str, Any]:
     return {
-        "generation": found.generation,
-        "embedder": found.embedder_id,
-        "mode": found.manner.mode,
-        "reranked": found.manner.rerank,
-        "judged": _part(found.people),
-        "synthetic": _part(found.synthetic),
-        "gone": found.gone,
-        "unmeasured": list(found.unmeasured),
-        "unanswerable": found.unanswerable,
-        "not_reranked": found.unranked,
-        "embedded": found.embedded,
+        "generation": evaluation.generation,
+        "embedder": evaluation.embedder_id,
+        "mode": evaluation.manner.mode,
+        "reranked": evaluation.manner.rerank,
+        "judged": _part_to_json(evaluation.people),
+        "synthetic": _part_to_json(evaluation.synthetic),
+        "gone": evaluation.gone,
+        "unmeasured": list(evaluation.unmeasured),
+        "unanswerable": evaluation.unanswerable,
+        "not_reranked": evaluation.unranked,
+        "embedded": evaluation.embedded,
     }
 
 
-def _part(part: Part) -> Mapping[str, Any]:
+def _part_to_json(part: Part) -> Mapping[str, Any]:
     estimates = {measure: part.estimate(measure) for measure in MEASURES}
     return {
         "questions": len(part.ids),

@@ -1,4 +1,4 @@
-"""Permanent deletion: prune, purge and compact, legal holds, and proofs for auditors."""
+"""Commands for permanent deletion, legal holds, and archives for auditors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rag_assets.cli.arguments import Json, TenantArgument, YesOption, options_from
+from rag_assets.cli.arguments import Json, TenantArgument, YesOption, expand_parameter
 from rag_assets.cli.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
@@ -38,7 +38,7 @@ def prune(
         bool,
         typer.Option(
             "--confirm",
-            help="Prune a source even if most of it is due; not while the clock is doubted.",
+            help="Prune a source even if most of it is due, unless the clock is doubted.",
         ),
     ] = False,
     as_json: Json = False,
@@ -62,7 +62,7 @@ def prune(
                 "events": report.events,
                 "held": report.held,
                 "warnings": report.warnings(tenant_id),
-                "receipts": [_as_json(receipt) for receipt in report.receipts],
+                "receipts": [_to_json(receipt) for receipt in report.receipts],
             }
         )
         return
@@ -74,7 +74,7 @@ def prune(
     )
     say(f"{tenant_id}: {documents} pruned, {entries} deleted.")
     for receipt in report.receipts:
-        say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
+        say(f"Receipt {receipt.number}: {_format_counts(receipt.counts)}")
 
 
 @app.command()
@@ -104,20 +104,20 @@ def purge(
         receipt = purge_documents(ctx, document_ids, by=operator())
     complete = bool(receipt.proof["complete"])
     if as_json:
-        print_json({"tenant": tenant_id, "complete": complete, "receipt": _as_json(receipt)})
+        print_json({"tenant": tenant_id, "complete": complete, "receipt": _to_json(receipt)})
         return complete
     say(f"{tenant_id}: {format_count(len(receipt.documents), 'document')} purged.")
-    say(f"Receipt {receipt.number}: {_counts(receipt.counts)}")
-    say_proof(receipt.proof, tenant_id)
+    say(f"Receipt {receipt.number}: {_format_counts(receipt.counts)}")
+    print_proof(receipt.proof, tenant_id)
     return complete
 
 
-def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
-    """Print data that was found after an erasure, and copies that the program cannot reach."""
+def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
+    """Print data left by an erasure, and copies that this program cannot reach."""
     from rag_assets.pipeline.proof import LEFT_IN_FILES
 
     if proof["complete"]:
-        say("None of the data is found in the index, the lake or Postgres.")
+        say("The index, the lake and Postgres no longer contain any of the data.")
     else:
         left = ", ".join(f"{place}: {proof[place]}" for place in LEFT_IN_FILES if proof[place])
         if left:
@@ -132,7 +132,7 @@ def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
 
 
 def _forget_command(place: str) -> str:
-    """Return the command that forgets an address; `place` is the text from a receipt."""
+    """Return the command that forgets an address, which is a text from a receipt."""
     kind_and_address = place.removeprefix("the ").rpartition(", left on ")[0]
     kind, _, address = kind_and_address.partition(" at ")
     return f"rag-assets installation forget {kind} {shlex.quote(address)} --yes"
@@ -155,7 +155,7 @@ def receipts(
     found = session.catalog.receipts.all(tenant_id)
     chain = session.catalog.receipts.verify() if verify else None
     if as_json:
-        shown: dict[str, Any] = {"receipts": [_as_json(receipt) for receipt in found]}
+        shown: dict[str, Any] = {"receipts": [_to_json(receipt) for receipt in found]}
         if chain is not None:
             shown["chain"] = chain
         print_json(shown)
@@ -170,7 +170,7 @@ def receipts(
                     f"{r.at:%Y-%m-%d %H:%M:%S} UTC",
                     r.by,
                     r.rule,
-                    _counts(r.counts),
+                    _format_counts(r.counts),
                 )
                 for r in found
             ],
@@ -178,11 +178,11 @@ def receipts(
     if chain is None:
         return True
     if not as_json:
-        _say_whether_intact(chain.receipts, chain.broken, chain.last)
+        _print_chain(chain.receipts, chain.broken, chain.last)
     return not chain.broken
 
 
-def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
+def _print_chain(count: int, broken: tuple[int, ...], last: str) -> None:
     if broken:
         numbers = ", ".join(map(str, broken))
         say(
@@ -195,19 +195,19 @@ def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
         )
 
 
-def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
-    # A receipt that was altered may have any shape; `--verify` names it.
-    found = [
+def _format_counts(counts: Mapping[str, Mapping[str, int]]) -> str:
+    # An altered receipt, which `--verify` reports, may have any shape.
+    parts = [
         f"{number:,} {what}"
         for of_store in counts.values()
         if isinstance(of_store, Mapping)
         for what, number in of_store.items()
         if number and isinstance(number, int)
     ]
-    return ", ".join(found) or "nothing"
+    return ", ".join(parts) or "nothing"
 
 
-def _as_json(receipt: Receipt) -> dict[str, Any]:
+def _to_json(receipt: Receipt) -> dict[str, Any]:
     return {
         "number": receipt.number,
         "id": str(receipt.id),
@@ -231,7 +231,7 @@ def compact(
     tenants: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TENANT...", help="By default all tenants, and remains of removed tenants."
+            metavar="TENANT...", help="By default all tenants, and leftovers of removed tenants."
         ),
     ] = None,
     *,
@@ -245,7 +245,7 @@ def compact(
         session.active(tenant_id)
     records = session.catalog.tenants.all()
     chosen = tenants or [record.id for record in records if record.state == "ACTIVE"]
-    done = [_compact_one(session, tenant_id) for tenant_id in chosen]
+    results = [_compact_one(session, tenant_id) for tenant_id in chosen]
     swept = 0
     if tenants:
         live = session.catalog.generations.list_live_by_tenant(chosen)
@@ -255,11 +255,11 @@ def compact(
         blobs = open_blobs(session.settings)
         swept = delete_leftovers(session.catalog, session.lake, session.store, blobs, progress)
     session.warn_of_clock()
-    succeeded = all(result["error"] is None for result in done)
+    succeeded = all(result["error"] is None for result in results)
     if as_json:
-        print_json({"succeeded": succeeded, "tenants": done, "leftovers": swept})
+        print_json({"succeeded": succeeded, "tenants": results, "leftovers": swept})
         return succeeded
-    for result in done:
+    for result in results:
         for line in result["lines"]:
             say(f"{result['tenant']}: {line}")
     if swept:
@@ -269,7 +269,7 @@ def compact(
 
 
 def _compact_one(session: Session, tenant_id: str) -> dict[str, Any]:
-    """Compact one tenant; its failure does not stop the others."""
+    """Compact one tenant, and return the result or its failure."""
     from rag_assets.pipeline.upkeep import compact_tenant
 
     progress(f"{tenant_id}: compacting")
@@ -301,30 +301,30 @@ def list_holds(
     )
 
 
-class _Hold(NamedTuple):
-    """The documents that a command holds or lets go, and the reason."""
+class _HoldOptions(NamedTuple):
+    """The target and the reason of a hold."""
 
     scope: HoldScope
     reason: str
 
 
-def _choose_hold(
-    reason: Annotated[str, typer.Option("--reason", help="Reason; it is stored.")],
+def _build_hold(
+    reason: Annotated[str, typer.Option("--reason", help="Reason, which is stored.")],
     source: Annotated[
         str | None, typer.Option("--source", help="All documents of one source.")
     ] = None,
     document: Annotated[
         str | None, typer.Option("--document", help="One document, by its id.")
     ] = None,
-) -> _Hold:
+) -> _HoldOptions:
     if source is not None and document is not None:
         raise ConfigurationError(
             "--source and --document cannot be combined", hint="use only one of them"
         )
-    return _Hold(HoldScope(source, document), reason)
+    return _HoldOptions(HoldScope(source, document), reason)
 
 
-_hold_options = options_from(_choose_hold, "hold")
+_hold_options = expand_parameter(_build_hold, "hold")
 
 
 @holds_app.command("set")
@@ -333,11 +333,11 @@ _hold_options = options_from(_choose_hold, "hold")
 def set_hold(
     session: Session,
     tenant_id: TenantArgument,
-    hold: _Hold,
+    hold: _HoldOptions,
     *,
     as_json: Json = False,
 ) -> None:
-    """Hold all documents of a tenant, those of one source, or one document."""
+    """Hold all documents of a tenant or of one source, or a single document."""
     with _lock_tenant(session, tenant_id) as record:
         if session.catalog.erasures.list_open(tenant_id):
             raise ConfigurationError(
@@ -353,7 +353,7 @@ def set_hold(
     if as_json:
         print_json({"tenant": tenant_id, "held": hold.scope})
         return
-    say(f"{tenant_id}: {hold.scope} of it: held. `rag-assets hold lift` ends that.")
+    say(f"{tenant_id}: {hold.scope} on hold. `rag-assets hold lift` lifts the hold.")
 
 
 @holds_app.command("lift")
@@ -362,11 +362,11 @@ def set_hold(
 def lift_hold(
     session: Session,
     tenant_id: TenantArgument,
-    hold: _Hold,
+    hold: _HoldOptions,
     *,
     as_json: Json = False,
 ) -> None:
-    """Lift a hold; documents that were deleted meanwhile are removed from the stores."""
+    """Lift a hold; documents that were deleted during the hold are then removed from the stores."""
     with _lock_tenant(session, tenant_id) as record:
         lifted = session.catalog.holds.lift(
             record.ref, hold.scope, reason=_mask_reason(session, hold.reason), by=operator()
@@ -380,8 +380,8 @@ def lift_hold(
         print_json({"tenant": tenant_id, "lifted": hold.scope})
         return
     say(
-        f"{tenant_id}: {hold.scope} of it: no longer held. What was deleted meanwhile leaves"
-        " the lake with the next compaction."
+        f"{tenant_id}: {hold.scope} no longer on hold. The next compaction removes documents that"
+        " were deleted meanwhile from the lake."
     )
 
 
@@ -411,7 +411,7 @@ def export(
     session: Session,
     tenant_id: TenantArgument,
     path: Annotated[
-        Path, typer.Option("--out", metavar="FILE.zip", help="The archive; no file is replaced.")
+        Path, typer.Option("--out", metavar="FILE.zip", help="The archive; it must not exist yet.")
     ],
     *,
     as_json: Json = False,

@@ -1,4 +1,4 @@
-"""Runs of the pipeline and of the checks, in this process and recorded in the Dagster instance."""
+"""Runs of the pipeline and the checks in this process, recorded in the Dagster instance."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.listing import ListingPace
 
 _PARTITION_TAG = "dagster/partition"
-_FRAMEWORK_LINES = ("Dependencies for step",)
+_DAGSTER_LINES = ("Dependencies for step",)
 STAGES = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
-_VANISHED = "changed since they were listed"
+_VANISHED_COUNT = "changed since they were listed"
 Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
 class RunFailed(RagAssetsError):
-    """A run did not succeed; the message is the reason of its first failed step."""
+    """The run failed; the message is the reason of its first failed step."""
 
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """The result that an asset reported in a run.
+    """The result of an asset in a run.
 
     Attributes:
         cost: cost in dollars; None if the price is unknown or does not apply.
-        promised: dollars that submitted batches will cost.
-        remedy: the remedy for an outage.
+        promised: cost of submitted batches in dollars.
+        remedy: remedy for an outage.
     """
 
     counts: Mapping[str, int]
@@ -66,8 +66,8 @@ class RunResult:
     failure: RunFailed | None = None
 
     @property
-    def halted(self) -> bool:
-        """Return whether only embedding was left undone, because the embedder is unavailable."""
+    def is_halted(self) -> bool:
+        """Return whether the run stopped embedding because the embedder is unavailable."""
         embeddings, index = self.stages.get("embeddings"), self.stages.get("search_index")
         if embeddings is None or index is None:
             return False
@@ -91,11 +91,7 @@ class CheckResult:
 
 
 class Runner:
-    """Executes jobs in this process.
-
-    Args:
-        session: the installation.
-    """
+    """A runner of jobs in this process."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -109,22 +105,20 @@ class Runner:
         reason: str = "started by a command",
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> RunResult:
-        """Run a job for one tenant's partition and return its result.
+        """Run a job for one tenant's partition.
 
         Args:
-            job_name: the job.
-            tenant_id: the tenant.
             ops: configuration of the job's ops, by their plain names.
             reason: why it runs, for people.
             tags: further tags of the run.
 
         Raises:
-            TenantGone: the tenant was removed meanwhile, along with the run's record.
+            TenantGone: the tenant was removed during the run.
             ServiceUnavailable: Postgres became unavailable, so Dagster cannot record the run.
         """
         from rag_assets.resources.tenant_lock import REASON_TAG
 
-        with _postgres_outages():
+        with _convert_outages():
             return self._run(job_name, tenant_id, ops, {REASON_TAG: reason, **tags})
 
     def run_slice(
@@ -135,10 +129,10 @@ class Runner:
         *,
         reason: str = "started by a command",
     ) -> RunResult:
-        """Run one slice of a tenant's sync, which lists the sources only if that is due.
+        """Run one slice of a tenant's sync, which lists the sources only if a listing is due.
 
         Args:
-            pace: of this sync.
+            pace: decides whether a listing is due.
             ops: configuration of the stages, by their plain names.
             reason: see run.
         """
@@ -151,7 +145,7 @@ class Runner:
             reason=reason,
         )
         if {"raw_documents", "parsed_text"} <= run.stages.keys():
-            has_vanished = bool(run.stages["parsed_text"].counts.get(_VANISHED))
+            has_vanished = bool(run.stages["parsed_text"].counts.get(_VANISHED_COUNT))
             pace.end_run(run.stages["raw_documents"].seconds, has_vanished=has_vanished)
         return run
 
@@ -167,7 +161,7 @@ class Runner:
 
         instance, names = self._session.instance, self._session.names
         instance.add_dynamic_partitions(names.partitions_name, [tenant_id])
-        job = repository(names).get_job(names.own(job_name))
+        job = get_repository(names).get_job(names.own(job_name))
         run_id = str(uuid.uuid4())
         result = job.execute_in_process(
             instance=instance,
@@ -195,21 +189,21 @@ class Runner:
         failure = (
             _find_disabled_failure(result, tenant_id)
             if result.success
-            else _failure(result, job_name)
+            else _find_failure(result, job_name)
         )
         return RunResult(
             run_id=run_id,
-            stages=_stages(result, {names.step_key(stage): stage for stage in STAGES}),
-            checks=_checks(result),
+            stages=_collect_stages(result, {names.step_key(stage): stage for stage in STAGES}),
+            checks=_collect_checks(result),
             failure=failure,
         )
 
 
-def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
-    """Return Dagster's definitions for the runs of commands; built once, and shared with forks.
+def get_repository(names: Naming | None = None) -> dg.RepositoryDefinition:
+    """Return the Dagster repository for runs of commands, which forks share.
 
     Args:
-        names: naming of the definitions; by default, that of our own code location.
+        names: naming of the definitions; by default, the naming of our own code location.
     """
     from rag_assets import definitions
     from rag_assets.declarations import PLAIN
@@ -221,14 +215,14 @@ def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
 def _build_repository(
     build: Callable[..., dg.Definitions], names: Naming
 ) -> dg.RepositoryDefinition:
-    # Dagster warns about beta features, which the user of a command cannot change.
+    # Users of commands cannot change the use of beta features.
     warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
     loggers = {"console": _terminal_logger()}
     return build(names=names, loggers=loggers).get_repository_def()
 
 
 @contextmanager
-def _postgres_outages() -> Iterator[None]:
+def _convert_outages() -> Iterator[None]:
     """Convert Dagster's error for an unavailable Postgres into the project's error."""
     from dagster_postgres.utils import DagsterPostgresException
     from sqlalchemy.exc import InterfaceError, OperationalError
@@ -244,7 +238,7 @@ def _postgres_outages() -> Iterator[None]:
         raise convert_error(error) from None
 
 
-def _stages(
+def _collect_stages(
     result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
 ) -> dict[str, StageResult]:
     """Return the results by plain name of the asset; `steps` maps step keys to these names."""
@@ -253,14 +247,14 @@ def _stages(
         if event.is_step_failure and event.step_key in steps:
             data = event.step_failure_data.user_failure_data
             if data is not None:
-                stages[steps[event.step_key]] = _stage(data.metadata)
+                stages[steps[event.step_key]] = _build_stage(data.metadata)
         elif event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key is not None:
             materialization = event.step_materialization_data.materialization
-            stages[event.asset_key.path[-1]] = _stage(materialization.metadata)
+            stages[event.asset_key.path[-1]] = _build_stage(materialization.metadata)
     return stages
 
 
-def _stage(metadata: Mapping[str, Any]) -> StageResult:
+def _build_stage(metadata: Mapping[str, Any]) -> StageResult:
     values = {name: getattr(value, "value", None) for name, value in metadata.items()}
     counts = {
         name: value
@@ -276,7 +270,7 @@ def _stage(metadata: Mapping[str, Any]) -> StageResult:
     )
 
 
-def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
+def _collect_checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
     found = []
     for event in result.all_events:
         if event.event_type_value != "ASSET_CHECK_EVALUATION":
@@ -289,16 +283,16 @@ def _checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...]:
                 passed=evaluation.passed,
                 severity=evaluation.severity.value,
                 description=evaluation.description,
-                metadata=plain_metadata(evaluation.metadata),
+                metadata=convert_metadata(evaluation.metadata),
             )
         )
     return tuple(found)
 
 
 def _find_disabled_failure(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:
-    """Return the failure of a command whose tenant was disabled during the run.
+    """Return the failure of a run that did no work because the tenant was disabled.
 
-    The run itself succeeds without work, so that it does not fail a backfill.
+    Such a run succeeds, so that it does not fail a backfill.
     """
     from rag_assets.resources.workbench import SKIPPED_DISABLED
 
@@ -311,24 +305,24 @@ def _find_disabled_failure(result: dg.ExecuteInProcessResult, tenant_id: str) ->
     return None
 
 
-def _failure(result: dg.ExecuteInProcessResult, job_name: str) -> RunFailed:
+def _find_failure(result: dg.ExecuteInProcessResult, job_name: str) -> RunFailed:
     for event in result.all_events:
         if event.is_step_failure:
             data = event.step_failure_data
             if data.user_failure_data is not None and data.user_failure_data.description:
-                return _run_failure(data.user_failure_data.description)
+                return _parse_failure(data.user_failure_data.description)
             if data.error is not None:
-                return _run_failure(_innermost(data.error))
+                return _parse_failure(_find_root_message(data.error))
     for event in result.all_events:
         error = getattr(event.event_specific_data, "error", None)
         if error is not None:
-            return _run_failure(_innermost(error))
+            return _parse_failure(_find_root_message(error))
     return RunFailed(
         f"the run of {job_name} failed", hint=f"open run {result.run_id} in Dagster's UI"
     )
 
 
-def _innermost(error: Any) -> str:
+def _find_root_message(error: Any) -> str:
     while error.cause is not None:
         error = error.cause
     message = str(error.message).strip()
@@ -336,20 +330,20 @@ def _innermost(error: Any) -> str:
     return message.removeprefix(f"dagster._core.definitions.events.{name}: ").split(": ", 1)[-1]
 
 
-def _run_failure(description: str) -> RunFailed:
+def _parse_failure(description: str) -> RunFailed:
     message, _, hint = description.strip().partition("\n")
     return RunFailed(message, hint=hint.strip() or None)
 
 
 def _terminal_logger() -> Any:
-    """Return a Dagster logger that prints the run's own lines as progress, but not Dagster's."""
+    """Return a Dagster logger that prints the lines of a run as progress, without Dagster's."""
     import dagster as dg
 
     class Terminal(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             meta = getattr(record, "dagster_meta", {})
             line = str(meta.get("orig_message") or record.getMessage())
-            if meta.get("dagster_event") is None and not line.startswith(_FRAMEWORK_LINES):
+            if meta.get("dagster_event") is None and not line.startswith(_DAGSTER_LINES):
                 progress(f"{meta['job_tags'][_PARTITION_TAG]}: {line}")
 
     @dg.logger(None, description="A run's progress on the terminal.")
@@ -361,12 +355,12 @@ def _terminal_logger() -> Any:
     return terminal
 
 
-def plain_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Plain]:
-    """Return metadata by title: a table as a list of its rows, an unknown type as its text."""
-    return {title: _value(value) for title, value in metadata.items()}
+def convert_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Plain]:
+    """Convert metadata to plain values: a table to a list of rows, an unknown type to text."""
+    return {title: _to_plain_value(value) for title, value in metadata.items()}
 
 
-def _value(value: dg.MetadataValue[Any]) -> Plain:
+def _to_plain_value(value: dg.MetadataValue[Any]) -> Plain:
     import dagster as dg
 
     if isinstance(value, dg.TableMetadataValue):
@@ -382,8 +376,7 @@ def _plain(value: object) -> Plain:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
-    # Only exact lists and tuples are converted, not subclasses: Dagster's records are tuples that
-    # cannot be iterated.
+    # Dagster's records are subclasses of tuple that cannot be iterated.
     if type(value) in {list, tuple}:
         return [_plain(item) for item in cast("Sequence[object]", value)]
     return str(value)

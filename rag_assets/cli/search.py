@@ -1,4 +1,4 @@
-"""Search a tenant's documents, answer questions from them, list them, and serve them over MCP."""
+"""Commands that search, list and serve a tenant's documents, and answer questions."""
 
 from __future__ import annotations
 
@@ -115,11 +115,11 @@ def documents(session: Session, tenant_id: TenantArgument, *, as_json: Json = Fa
         ["document", "status", "chunks", "dropped", "error"],
         [(r["uri"], r["status"], r["chunks"], r["dropped_secrets"], r["error"]) for r in rows],
     )
-    for of in held:
+    for deletion in held:
         warn(
-            f"{format_count(of['documents'], 'document')} of source {of['source']}"
+            f"{format_count(deletion['documents'], 'document')} of source {deletion['source']}"
             " disappeared, and the"
-            f" deletion is held back: {of['reason']}. To delete:"
+            f" deletion is held back: {deletion['reason']}. To delete them:"
             f" rag-assets sync {tenant_id} --allow-deletes"
         )
 
@@ -207,7 +207,7 @@ def mcp(
     role: RoleOption = None,
 ) -> None:
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
-    from rag_assets.api.log_lines import logging_to_standard_error
+    from rag_assets.api.log_lines import log_to_standard_error
     from rag_assets.api.restore_watch import RestoreWatch
     from rag_assets.mcp.messages import serve_stdio
     from rag_assets.mcp.server import build_server
@@ -216,7 +216,7 @@ def mcp(
     from rag_assets.privacy.masker import get_masker
     from rag_assets.search.access import DocumentReader
 
-    # Without `--as`, an agent has the role member as well.
+    # Without `--as`, an agent has the role member.
     caller = build_caller(principal, role or (None if principal else "member"))
     session.require_trusted_grants(caller.principals)
     watch = RestoreWatch(session.keeper)
@@ -249,26 +249,26 @@ def mcp(
         finally:
             await retriever.close()
 
-    with logging_to_standard_error(get_masker(session.settings.local).text):
+    with log_to_standard_error(get_masker(session.settings.local).text):
         asyncio.run(run())
 
 
 def print_hit(hit: Hit) -> None:
     """Print a hit: its document and location, its headings, and its excerpt."""
-    say(f"{hit.number}. {headline(hit)}")
+    say(f"{hit.number}. {format_headline(hit)}")
     if hit.heading_path:
         say(f"   {' › '.join(hit.heading_path)}")
     if hit.origin is not None and hit.origin.differs:
-        say(f"   not as in commit {(hit.origin.commit or 'none')[:_COMMIT]}")
+        say(f"   differs from commit {(hit.origin.commit or 'none')[:_COMMIT]}")
     for line in hit.context.splitlines():
         say(f"   ┆ {textwrap.shorten(line, _WIDTH, placeholder=' …')}")
     say(textwrap.indent(textwrap.fill(hit.excerpt, _WIDTH), "   │ "))
     say()
 
 
-def headline(hit: Hit) -> str:
-    """Return the document, the location in it, the score that orders hits, and the cosine."""
+def format_headline(hit: Hit) -> str:
+    """Return a line with the document and location of a hit, its score, and its cosine."""
     scores = {hit.score_kind: hit.score, "cosine": hit.cosine}
-    shown = ", ".join(f"{kind} {of:.2f}" for kind, of in scores.items() if of is not None)
-    near = f"  ({shown})" if shown else ""
-    return f"{', '.join(filter(None, (hit.uri, describe_location(hit))))}{near}"
+    shown = ", ".join(f"{kind} {value:.2f}" for kind, value in scores.items() if value is not None)
+    suffix = f"  ({shown})" if shown else ""
+    return f"{', '.join(filter(None, (hit.uri, describe_location(hit))))}{suffix}"

@@ -1,4 +1,4 @@
-"""The HTTP service, and links to its panel."""
+"""Commands for the HTTP service and links to its panel."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from rag_assets.api.settings import ServiceSettings
     from rag_assets.panel.settings import PanelSettings
 
-_YOUNG_OBJECTS = 50_000
+_GC_THRESHOLD = 50_000
 _CLOSING_SECONDS = 10
-"""Seconds that a stopping worker has to close its connections and to write its counts."""
+"""Seconds in which a stopping worker closes its connections and writes its counts."""
 _OPERATOR = "operator"
-"""Holder of sessions that this command opens: whoever runs it can access the catalog anyway."""
+"""Holder of sessions that this command opens; its user can access the catalog anyway."""
 
 app = typer.Typer()
 
@@ -52,36 +52,36 @@ def serve(
         typer.Option(
             min=1,
             max=8,
-            help="Processes that answer, which share all limits.",
+            help="Worker processes, which share all limits.",
             show_default="RAG_ASSETS_SERVICE_WORKERS, or 1",
         ),
     ] = None,
 ) -> None:
     """Serve the HTTP API to callers with a token."""
     from rag_assets.api.authentication import require_authentication
-    from rag_assets.api.server import cleartext_warning, listening_together
+    from rag_assets.api.server import find_cleartext_warning, open_sockets
     from rag_assets.api.settings import ServiceSettings
     from rag_assets.panel.settings import PanelSettings
 
     settings = ServiceSettings.from_environment(workers=workers)
     panel_settings = PanelSettings.from_environment()
     require_authentication(host, settings.jwt, session.catalog)
-    warning = cleartext_warning(host, settings.cleartext)
-    with ExitStack() as opened:
-        listeners = [[one] for one in listening_together(host, port, settings.workers)]
+    warning = find_cleartext_warning(host, settings.cleartext)
+    with ExitStack() as exit_stack:
+        listeners = [[one] for one in open_sockets(host, port, settings.workers)]
         for [listener] in listeners:
-            opened.enter_context(listener)
+            exit_stack.enter_context(listener)
         if settings.jwt is None:
             progress("only service tokens are accepted: create one with `rag-assets tokens create`")
         if warning is not None:
             progress(warning)
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         progress(address)
-        panel = _prepare_panel(panel_settings, host, port, listeners, opened)
+        panel = _prepare_panel(panel_settings, host, port, listeners, exit_stack)
         # Uvicorn raises the signal again after it has stopped; connections are then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         if settings.workers == 1:
-            _answer(session, settings, panel, listeners[0])
+            _serve_in_process(session, settings, panel, listeners[0])
         else:
             _supervise(session, settings, panel, listeners)
 
@@ -91,15 +91,15 @@ def _prepare_panel(
     host: str,
     port: int,
     listeners: list[list[socket.socket]],
-    opened: ExitStack,
+    exit_stack: ExitStack,
 ) -> PanelSettings | None:
-    """Return the settings of the panel; if there is no panel, print the reason and return None.
+    """Return the settings of the panel, or print why it is off and return None.
 
     Args:
         panel: settings from the environment.
         host, port: address at which the service listens.
         listeners: sockets of each worker; the sockets at the other loopback address are added.
-        opened: closes the added sockets at the end.
+        exit_stack: closes the added sockets at the end.
     """
     from rag_assets.api.server import open_other_loopback
     from rag_assets.panel.settings import OTHER_LOOPBACK, PATH, URL_VARIABLE
@@ -118,13 +118,13 @@ def _prepare_panel(
             )
             return None
         for own, listener in zip(listeners, loopback, strict=False):
-            own.append(opened.enter_context(listener))
+            own.append(exit_stack.enter_context(listener))
     shown = f"[{host}]" if ":" in host else host
     progress(f"panel: {panel.origin or f'http://{shown}:{port}'}{PATH}")
     return panel
 
 
-def _answer(
+def _serve_in_process(
     session: Session,
     settings: ServiceSettings,
     panel: PanelSettings | None,
@@ -133,13 +133,13 @@ def _answer(
     """Answer requests in this process."""
     import uvicorn
 
-    from rag_assets.api.log_lines import logging_to_standard_error
-    from rag_assets.api.server import config
+    from rag_assets.api.log_lines import log_to_standard_error
+    from rag_assets.api.server import build_config
 
-    app = _app(session, settings, panel)
+    app = _build_service(session, settings, panel)
     _exempt_imports_from_collection()
-    with logging_to_standard_error(get_masker(session.settings.local).text):
-        uvicorn.Server(config(app, settings.keep_alive)).run(sockets=listeners)
+    with log_to_standard_error(get_masker(session.settings.local).text):
+        uvicorn.Server(build_config(app, settings.keep_alive)).run(sockets=listeners)
 
 
 def _supervise(
@@ -148,7 +148,7 @@ def _supervise(
     panel: PanelSettings | None,
     listeners: list[list[socket.socket]],
 ) -> None:
-    """Let workers answer requests; each is a fork with its own listeners."""
+    """Let workers answer requests, as forks with their own listeners."""
     from rag_assets.api.settings import METRICS_FOLDER
 
     masker = get_masker(session.settings.local)
@@ -157,29 +157,31 @@ def _supervise(
         tempfile.TemporaryFile() as lock,
     ):
         os.environ[METRICS_FOLDER] = folder
-        from rag_assets.api.log_lines import logging_to_standard_error, write_line
+        from rag_assets.api.log_lines import log_to_standard_error, write_warning
         from rag_assets.api.rate_limits import SharedLimits
-        from rag_assets.api.server import GRACE_SECONDS, config
-        from rag_assets.api.supervisor import Supervisor, WorkerServer
+        from rag_assets.api.server import GRACE_SECONDS, build_config
+        from rag_assets.api.supervisor import WorkerServer, WorkerSupervisor
 
-        limits = SharedLimits.of(settings)
+        limits = SharedLimits.from_settings(settings)
 
         def work(number: int, line: socket.socket) -> None:
             for other in chain(*listeners[:number], *listeners[number + 1 :]):
                 other.close()
-            with session, logging_to_standard_error(masker.text, lock):
-                app = _app(session, settings, panel, number, limits)
+            with session, log_to_standard_error(masker.text, lock):
+                app = _build_service(session, settings, panel, number, limits)
                 _exempt_imports_from_collection()
-                WorkerServer(config(app, settings.keep_alive), line).run(sockets=listeners[number])
+                WorkerServer(build_config(app, settings.keep_alive), line).run(
+                    sockets=listeners[number]
+                )
 
         def stopping() -> None:
-            # Without this, clients would wait for a response that never comes.
+            # Otherwise clients would wait in vain.
             for listener in chain(*listeners):
                 listener.close()
 
-        def report(number: int, why: str) -> None:
+        def report(number: int, reason: str) -> None:
             event = f"worker {number + 1} ended unexpectedly and is replaced"
-            write_line(event, why, masker.text)
+            write_warning(event, reason, masker.text)
 
         # Workers share the memory of what is imported and loaded here.
         import_module("rag_assets.api.app")
@@ -187,7 +189,7 @@ def _supervise(
         _exempt_imports_from_collection()
         # A connection belongs to one process; workers open their own.
         session.catalog.close()
-        Supervisor(
+        WorkerSupervisor(
             settings.workers,
             work,
             stop_seconds=GRACE_SECONDS + _CLOSING_SECONDS,
@@ -196,14 +198,14 @@ def _supervise(
         ).run()
 
 
-def _app(
+def _build_service(
     session: Session,
     settings: ServiceSettings,
     panel_settings: PanelSettings | None,
     worker: int = 0,
     limits: SharedLimits | None = None,
 ) -> FastAPI:
-    from rag_assets.api.admission import Share
+    from rag_assets.api.admission import WorkerLimits
     from rag_assets.api.app import build_app
     from rag_assets.api.backend import Backend
     from rag_assets.billing.chat_models import ChatModels
@@ -218,7 +220,7 @@ def _app(
         settings,
         ChatModels(session.catalog, session.settings),
         blobs=open_blobs(session.settings),
-        share=Share.of(settings, worker),
+        share=WorkerLimits.from_settings(settings, worker),
         limits=limits,
     )
     systems = installed_systems()
@@ -241,12 +243,12 @@ def _app(
 def _exempt_imports_from_collection() -> None:
     """Exclude imported objects from garbage collection, and collect rarely.
 
-    A search creates thousands of objects but few cycles, so a collector that counts objects runs
-    often. A pass over all modules takes a tenth of a second in which no request proceeds.
+    A search creates thousands of objects but few cycles. A pass over all modules would block all
+    requests for a tenth of a second.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG_OBJECTS, 20, 100)
+    gc.set_threshold(_GC_THRESHOLD, 20, 100)
 
 
 @app.command()
@@ -259,14 +261,14 @@ def panel(
         typer.Option(
             min=1,
             max=65_535,
-            help="Port that `serve` listens at, where RAG_ASSETS_PANEL_URL is not set.",
+            help="Port of `serve`; not used if RAG_ASSETS_PANEL_URL is set.",
         ),
     ] = 8000,
     *,
     as_json: Json = False,
 ) -> None:
     """Print a link that signs in to a tenant's panel once, within a minute."""
-    from rag_assets.panel.sessions import make_link
+    from rag_assets.panel.sessions import create_link
     from rag_assets.panel.settings import PanelSettings
     from rag_assets.plugins.registry import installed_systems
 
@@ -280,9 +282,9 @@ def panel(
             hint=f"these profiles have a panel: {', '.join(sorted(profiles))}",
         )
     origin = settings.new_session_origin(port)
-    link = make_link(session.catalog, record.ref, TokenHolder(_OPERATOR, (MEMBERS,)), origin)
+    link = create_link(session.catalog, record.ref, TokenHolder(_OPERATOR, (MEMBERS,)), origin)
     if as_json:
         print_json({"tenant": tenant_id, "url": link.url, "expires_at": link.expires_at})
         return
     say(link.url)
-    say("\nIt signs in once, within a minute.")
+    say("\nThe link signs in once, within a minute.")

@@ -1,4 +1,4 @@
-"""The local servers: start, stop and show them."""
+"""Commands that start, stop and show the local servers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import duration, format_count
 from rag_assets.runtime.stack import ServiceStatus
 
-_COMPACTION = timedelta(days=8)
-"""Time after which a missing compaction is reported: the weekly interval and a day of tolerance."""
-_NAMED = 5
+_COMPACTION_LIMIT = timedelta(days=8)
+"""Time after which a missing compaction is reported: a week and a day of tolerance."""
+_MAX_NAMED = 5
 
 app = typer.Typer()
 
@@ -40,8 +40,8 @@ def up(
     session.prepare_home()
     session.stack.start_servers(for_dagster=dagster, progress=progress)
     session.stack.supervise(progress)
-    # Opening the catalog migrates its tables and reconciles its tenants. If that is refused, no
-    # automatic process may use the catalog.
+    # Opening the catalog migrates its tables and reconciles its tenants; if this fails, no
+    # automatic process may use it.
     _ = session.catalog
     if dagster:
         session.stack.start_dagster(progress)
@@ -67,7 +67,7 @@ def status(
     *,
     as_json: Json = False,
 ) -> bool:
-    """Show the state and the address of every server, and problems that need a person.
+    """Show the state and the address of every server, and problems that need attention.
 
     Exit code 1: the daemon runs, but its sensors do not tick.
     """
@@ -87,12 +87,12 @@ def _print_status(session: Session, *, as_json: bool) -> bool:
     warnings = [space.error.advice for space in own_disks(session.settings) if space.is_nearly_full]
     warnings += _list_warnings(services)
     postgres = next(service for service in services if service.name == "Postgres")
-    doubt = _find_clock_doubt(session) if postgres.state in {"running", "external"} else None
+    doubt = _find_clock_warning(session) if postgres.state in {"running", "external"} else None
     if doubt is not None:
         warnings.append(doubt)
     if postgres.state in {"running", "external"}:
         warnings += _list_schema_warnings(session) + _list_superuser_warnings(session)
-    warnings += _index_warnings(session, services)
+    warnings += _list_index_warnings(session, services)
     if postgres.state in {"running", "external"}:
         warnings += _list_held_warnings(session)
     if compaction := _find_compaction_warning(session, services):
@@ -133,7 +133,7 @@ def _print_services(services: Sequence[ServiceStatus]) -> None:
 def _list_warnings(services: Sequence[ServiceStatus]) -> list[str]:
     found = [service.fault for service in services if service.fault is not None]
     if any(service.state == "unguarded" for service in services):
-        found.append("Elasticsearch requires no password; `rag-assets up` sets one")
+        found.append("Elasticsearch does not require a password; `rag-assets up` sets one")
     restarts = {s.name: s.restarts for s in services if s.restarts is not None}
     found += [line for name, of in restarts.items() if (line := of.describe(name)) is not None]
     elsewhere = [service.name for service in services if service.state == "elsewhere"]
@@ -146,9 +146,9 @@ def _list_warnings(services: Sequence[ServiceStatus]) -> list[str]:
 
 
 def _find_compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
-    """Return a warning about tenants whose files still contain deleted text.
+    """Return a warning about tenants that were not compacted for too long.
 
-    None if there are no such tenants, or if the catalog cannot be read.
+    Return None without such tenants, or if the catalog cannot be read.
     """
     if services[0].state not in {"running", "external"}:
         return None
@@ -157,7 +157,7 @@ def _find_compaction_warning(session: Session, services: Sequence[ServiceStatus]
     from rag_assets.storage.catalog.database import Database
     from rag_assets.storage.catalog.tenants.overview import Overview
 
-    since = datetime.now(UTC) - _COMPACTION
+    since = datetime.now(UTC) - _COMPACTION_LIMIT
     try:
         # The session's catalog is not used: showing the status must not change the catalog.
         with closing(
@@ -168,15 +168,15 @@ def _find_compaction_warning(session: Session, services: Sequence[ServiceStatus]
         return None
     if not tenants:
         return None
-    named = ", ".join(tenants[:_NAMED]) + (", …" if len(tenants) > _NAMED else "")
+    named = ", ".join(tenants[:_MAX_NAMED]) + (", …" if len(tenants) > _MAX_NAMED else "")
     return (
-        f"{format_count(len(tenants), 'tenant')} not compacted for {_COMPACTION.days} days, so that"
+        f"{format_count(len(tenants), 'tenant')} not compacted for {_COMPACTION_LIMIT.days} days:"
         f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
     )
 
 
 def _list_schema_warnings(session: Session) -> list[str]:
-    """Return warnings about programs with another schema revision, this program included."""
+    """Return warnings about programs, including this one, that need another schema revision."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from rag_assets.storage.catalog.database import Database
@@ -195,7 +195,7 @@ def _list_schema_warnings(session: Session) -> list[str]:
 
 
 def _list_held_warnings(session: Session) -> list[str]:
-    """Return the deletions that wait for a person, tenant by tenant."""
+    """Return warnings about deletions that are held back."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from rag_assets.storage.catalog.builds.syncs import DepartureTable
@@ -206,40 +206,44 @@ def _list_held_warnings(session: Session) -> list[str]:
             held = DepartureTable(database).list_held()
     except (RagAssetsError, SQLAlchemyError):
         return []
-    shown = [each.line for each in held[:_NAMED]]
-    if len(held) > _NAMED:
-        shown.append(f"deletions of {len(held) - _NAMED:,} more sources are held back")
+    shown = [each.line for each in held[:_MAX_NAMED]]
+    if len(held) > _MAX_NAMED:
+        shown.append(f"deletions of {len(held) - _MAX_NAMED:,} more sources are held back")
     return shown
 
 
 def _list_superuser_warnings(session: Session) -> list[str]:
-    """Return a warning if an account in daily use is a superuser of Postgres."""
+    """Return a warning if a configured Postgres account is a superuser."""
     import psycopg
 
-    from rag_assets.runtime.program_processes import plain_url
+    from rag_assets.runtime.program_processes import strip_driver
     from rag_assets.storage.catalog.installation.roles import is_superuser
 
     try:
-        own = session.endpoints
+        endpoints = session.endpoints
     except RagAssetsError:
         return []
-    users = {"commands": own.database_url, "service": own.service_url, "Dagster": own.dagster_url}
+    users = {
+        "commands": endpoints.database_url,
+        "service": endpoints.service_url,
+        "Dagster": endpoints.dagster_url,
+    }
     found = []
     for user, url in users.items():
         with suppress(psycopg.Error):
-            if is_superuser(plain_url(url)):
+            if is_superuser(strip_driver(url)):
                 found.append(user)
     if not found:
         return []
     warning = (
-        f"the account of Postgres is a superuser ({', '.join(found)}), so that a fault reaches"
+        f"the account of Postgres is a superuser ({', '.join(found)}), so a fault could affect"
         " everything on that server; `rag-assets roles` prints the SQL for roles with fewer rights"
     )
     return [warning]
 
 
-def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list[str]:
-    """Return the conditions that keep Elasticsearch from serving an existing index."""
+def _list_index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list[str]:
+    """Return warnings about indexes that Elasticsearch cannot serve, and about their layout."""
     elasticsearch = next(service for service in services if service.name == "Elasticsearch")
     if elasticsearch.state not in {"running", "external"}:
         return []
@@ -263,10 +267,10 @@ def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list
 
 
 def _list_layout_warnings(differences: Sequence[str]) -> list[str]:
-    """Return a warning about indexes whose layout differs from that of new indexes."""
+    """Return a warning about indexes with a different layout than new indexes."""
     if not differences:
         return []
-    shown = "; ".join(differences[:_NAMED]) + ("; …" if len(differences) > _NAMED else "")
+    shown = "; ".join(differences[:_MAX_NAMED]) + ("; …" if len(differences) > _MAX_NAMED else "")
     warning = (
         f"{format_count(len(differences), 'index', 'indexes')} with a layout that differs from "
         f"the settings RAG_ASSETS_ELASTICSEARCH_…: {shown}. New builds follow the "
@@ -276,10 +280,10 @@ def _list_layout_warnings(differences: Sequence[str]) -> list[str]:
     return [warning]
 
 
-def _find_clock_doubt(session: Session) -> str | None:
-    """Return why deletion by age is suspended; None if the clock is trusted, or cannot be checked.
+def _find_clock_warning(session: Session) -> str | None:
+    """Return why deletion by age is suspended; None if the clock is trusted or cannot be checked.
 
-    The catalog is neither upgraded nor reconciled.
+    This neither upgrades nor reconciles the catalog.
     """
     from sqlalchemy.exc import SQLAlchemyError
 

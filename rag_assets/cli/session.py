@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar
 
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.program_processes import dagster_environment
+from rag_assets.runtime.program_processes import build_dagster_environment
 from rag_assets.runtime.stack import Endpoints, LocalStack
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.lake.store import Lake
 
 
-_LOCK_SECONDS = 60.0
+_LOCK_WAIT_SECONDS = 60.0
 
 TEMPLATES = Path(__file__).resolve().parent / "home"
 
@@ -47,12 +47,12 @@ _T = TypeVar("_T")
 
 
 class Session:
-    """One command's access to the installation; each part is opened on first use.
+    """The access of one command to the installation; each part is opened on first use.
 
     Args:
         reconciles: whether opening the catalog updates its tenants from tenants.yaml; False for
             commands that only read.
-        is_service: whether Postgres is used with the service's role, which has fewer rights.
+        is_service: whether to use Postgres with the service's role, which has fewer rights.
     """
 
     def __init__(self, *, reconciles: bool = True, is_service: bool = False) -> None:
@@ -60,7 +60,7 @@ class Session:
         self._reconciles = reconciles
         self._is_service = is_service
         self.stack = LocalStack(self.settings)
-        self._opened = ExitStack()
+        self._exit_stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -69,8 +69,8 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Close every connection that was opened."""
-        self._opened.close()
+        """Close all opened connections."""
+        self._exit_stack.close()
 
     def prepare_home(self) -> None:
         """Copy dagster.yaml and workspace.yaml into the folder of our Dagster instance."""
@@ -83,8 +83,10 @@ class Session:
     @cached_property
     def endpoints(self) -> Endpoints:
         """Return the addresses of the servers."""
-        own = self.stack.endpoints()
-        return replace(own, database_url=own.service_url) if self._is_service else own
+        endpoints = self.stack.endpoints()
+        if self._is_service:
+            return replace(endpoints, database_url=endpoints.service_url)
+        return endpoints
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -96,15 +98,15 @@ class Session:
 
     @cached_property
     def unverified_catalog(self) -> Catalog:
-        """Return the catalog, even if the home folder or a store does not belong to it."""
+        """Return the catalog without checking that the home folder and the stores belong to it."""
         from rag_assets.storage.catalog.catalog import Catalog
 
         self.stack.keep_private()
-        own = self.endpoints
+        endpoints = self.endpoints
         catalog = Catalog.open(
-            own.database_url, own.owner_url, before_upgrade=self._announce_upgrade
+            endpoints.database_url, endpoints.owner_url, before_upgrade=self._announce_upgrade
         )
-        self._opened.callback(catalog.close)
+        self._exit_stack.callback(catalog.close)
         return catalog
 
     @property
@@ -117,22 +119,22 @@ class Session:
         from rag_assets.storage.installation.identity import open_catalog
 
         self.stack.keep_private()
-        own = self.endpoints
+        endpoints = self.endpoints
         catalog, identity = open_catalog(
             self.settings,
-            own.database_url,
-            own.owner_url,
+            endpoints.database_url,
+            endpoints.owner_url,
             before_upgrade=self._announce_upgrade,
         )
-        self._opened.callback(catalog.close)
+        self._exit_stack.callback(catalog.close)
         catalog.database.after_raise = self._keep_marks
         return catalog, identity
 
     def _announce_upgrade(self, others: Sequence[str]) -> None:
-        """Warn about programs that a schema upgrade would stop; refuse to stop our own.
+        """Warn about programs that a schema upgrade stops; refuse to stop our own.
 
         Raises:
-            OlderProgramRuns: a process of this home folder runs another program.
+            OlderProgramRuns: a process of this home folder runs an older program.
         """
         from rag_assets.cli.output import warn
 
@@ -153,20 +155,20 @@ class Session:
         return MarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
 
     def require_trusted_grants(self, principals: Sequence[str]) -> None:
-        """Require that grants are valid before documents are read in the name of principals.
+        """Require that the grants of principals can be trusted.
 
         Raises:
-            RestorePending: the catalog was restored; grants in it may have been revoked since.
+            RestorePending: the catalog was restored, and may contain revoked grants.
         """
         if principals and (pending := self.keeper.pending_restore()) is not None:
             raise pending
 
     def _keep_marks(self, raised: Collection[TenantRef | None]) -> None:
-        # The journal is opened at the first change, since most commands change nothing.
+        # The journal is opened at the first change, because most commands change nothing.
         self.keeper.keep(raised)
 
     def reconcile(self) -> None:
-        """Update the catalog's tenants from tenants.yaml, and warn about problems of that file."""
+        """Update the catalog's tenants from tenants.yaml, and warn about its problems."""
         from rag_assets.cli.output import warn
         from rag_assets.pipeline.tenancy import reconcile_tenants
 
@@ -202,7 +204,7 @@ class Session:
             layout=self.settings.elasticsearch.layout,
         )
         store = open_store(config)
-        self._opened.callback(store.close)
+        self._exit_stack.callback(store.close)
         require_cluster(self.catalog, store, identity)
         return store
 
@@ -224,7 +226,7 @@ class Session:
         """Return the record of an enabled tenant.
 
         Raises:
-            UnknownTenant: no tenant has that id.
+            UnknownTenant: the tenant does not exist.
             ConfigurationError: the tenant is disabled.
         """
         from rag_assets.common.errors import ConfigurationError
@@ -245,10 +247,10 @@ class Session:
         return record
 
     def reader(self, tenant_id: str) -> TenantContext:
-        """Return the TenantContext of the stages for reading; writing needs the tenant's lock.
+        """Return a TenantContext for reading; writing needs the tenant's lock.
 
         Raises:
-            UnknownTenant: no tenant has that id.
+            UnknownTenant: the tenant does not exist.
             ConfigurationError: the tenant is disabled.
         """
         from rag_assets.cli.output import progress
@@ -272,14 +274,13 @@ class Session:
 
     @contextmanager
     def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
-        """Take the tenant's lock, waiting up to a minute, and yield the stages' TenantContext.
+        """Take the tenant's lock, waiting up to a minute, and yield a TenantContext for writing.
 
         Args:
-            tenant_id: an enabled tenant.
             what: description of the work, shown to others who wait for the lock.
 
         Raises:
-            UnknownTenant: no tenant has that id.
+            UnknownTenant: the tenant does not exist.
             ConfigurationError: the tenant is disabled.
             TenantLocked: the current holder did not release the lock in time.
         """
@@ -289,7 +290,7 @@ class Session:
         with self.catalog.lock.hold(
             tenant_id,
             Holder.here(what),
-            wait_seconds=_LOCK_SECONDS,
+            wait_seconds=_LOCK_WAIT_SECONDS,
             on_wait=lambda holder: progress(f"waiting for {holder}"),
         ) as held:
             ctx = self.reader(tenant_id)
@@ -298,7 +299,7 @@ class Session:
 
     @cached_property
     def runner(self) -> Runner:
-        """Return the runner, which executes runs in this process."""
+        """Return the runner of jobs in this process."""
         from rag_assets.cli.runs import Runner
 
         return Runner(self)
@@ -308,20 +309,20 @@ class Session:
         """Return the finder of this installation's runs in Dagster's instance."""
         from rag_assets.definitions import build_resources
 
-        found: OwnRuns = build_resources()["rag_assets_runs"]
-        return found
+        own_runs: OwnRuns = build_resources()["rag_assets_runs"]
+        return own_runs
 
     @cached_property
     def names(self) -> Naming:
         """Return the naming of the team's Dagster project that loads this installation.
 
-        The project is recognized by its runs. If there is no such project, or more than one, return
-        the naming of our own code location.
+        The project is recognized by its runs. Without exactly one such project, return the naming
+        of our own code location.
         """
         from rag_assets.declarations import PLAIN
 
-        theirs = self.own_runs.namings(self.instance) - {PLAIN}
-        return theirs.pop() if len(theirs) == 1 else PLAIN
+        team_namings = self.own_runs.namings(self.instance) - {PLAIN}
+        return team_namings.pop() if len(team_namings) == 1 else PLAIN
 
     @cached_property
     def instance(self) -> dg.DagsterInstance:
@@ -334,15 +335,15 @@ class Session:
             self.stack.prepare_run_storage(warn)
         else:
             _require_dagster_home(team_home)
-        os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
+        os.environ.update(build_dagster_environment(self.settings, self.endpoints.dagster_url))
         from rag_assets.dagster_compat import open_instance, pooled
 
-        with nullcontext() if team_home is None else _clear_instance_errors(team_home):
+        with nullcontext() if team_home is None else _convert_instance_errors(team_home):
             instance = open_instance(team_home or self.settings.own_dagster_home)
-        # The instance is not entered as a context: that would make it the process's current
-        # instance, even after it is closed.
-        self._opened.callback(instance.dispose)
-        return self._opened.enter_context(pooled(instance))
+        # Entering the instance as a context would make it the process's current instance, even
+        # after it is closed.
+        self._exit_stack.callback(instance.dispose)
+        return self._exit_stack.enter_context(pooled(instance))
 
 
 def _require_dagster_home(folder: Path) -> None:
@@ -363,8 +364,8 @@ def _require_dagster_home(folder: Path) -> None:
 
 
 @contextmanager
-def _clear_instance_errors(folder: Path) -> Iterator[None]:
-    """Turn Dagster's errors for an unusable dagster.yaml in DAGSTER_HOME into our own."""
+def _convert_instance_errors(folder: Path) -> Iterator[None]:
+    """Convert Dagster's errors about dagster.yaml in DAGSTER_HOME to a ConfigurationError."""
     import dagster as dg
     from yaml import YAMLError
 
@@ -374,14 +375,13 @@ def _clear_instance_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (dg.DagsterError, CheckError, YAMLError) as error:
-        # Dagster's message is not quoted: it contains values of dagster.yaml, which may be
-        # passwords.
+        # Dagster's message may contain passwords from dagster.yaml.
         missing = sorted({*re.findall(r'environment variable "(\w+)"', str(error))})
         reason = f"{', '.join(missing)} is not set" if missing else type(error).__name__
         raise ConfigurationError(
             f"DAGSTER_HOME: Dagster cannot open the instance of {folder}: {reason}",
-            hint="correct its dagster.yaml, or set the environment variables that it names, in this"
-            " shell or crontab, too",
+            hint="correct its dagster.yaml, or set the environment variables that it names in this"
+            " shell or crontab",
         ) from None
 
 
@@ -410,18 +410,18 @@ def _in_session(
         with Session(reconciles=reconciles, is_service=is_service) as session:
             return command(session, *arguments, **options)
 
-    # Typer reads the options of a command from its signature, to which the session does not belong.
-    # A function that is no command of Typer may have annotations that exist only for type checkers.
+    # Typer reads the options from the signature, which must not contain the session. Other
+    # functions may have annotations that exist only for type checkers.
     with suppress(NameError):
-        own = inspect.signature(command, eval_str=True)
-        options = [*own.parameters.values()][1:]
-        run.__signature__ = own.replace(parameters=options)  # type: ignore[attr-defined]
+        signature = inspect.signature(command, eval_str=True)
+        options = [*signature.parameters.values()][1:]
+        run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
         run.__annotations__ = {option.name: option.annotation for option in options}
     return run
 
 
 def operator() -> str:
-    """Return the name of the person who runs a command, from the operating system."""
+    """Return the name of the operating-system user who runs the command."""
     try:
         return f"operator {getpass.getuser()}"
     except (OSError, KeyError):

@@ -16,7 +16,7 @@ def main() -> None:
     settings = Settings.from_environment()
 
     def log(line: str) -> None:
-        with suppress(OSError):  # If the disk for logs is full, restarts must go on.
+        with suppress(OSError):  # Restarts must continue if the disk is full.
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""Run the pipeline for tenants until no work remains."""
+"""The command `sync`: run the pipeline for tenants until no work remains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rag_assets.cli.arguments import Json
-from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.cli.output import format_seconds, print_json, print_table, progress, say, warn
 from rag_assets.cli.runs import STAGES, RunResult
 from rag_assets.cli.session import Session, with_session
 from rag_assets.common.errors import (
@@ -37,7 +37,7 @@ _LAST_VALUE_COUNTS = (
     "waiting for batches",
 )
 _JSON_NAMES = {"submitted": "handed over"}
-"""Names of counts in the JSON output, which is a contract and keeps the former names."""
+"""Names of counts in the JSON output, which keeps former names because it is a contract."""
 
 app = typer.Typer()
 
@@ -47,8 +47,9 @@ class TenantSync:
     """The result of syncing one tenant, over all its runs.
 
     Attributes:
-        held: documents that disappeared and are kept until a person allows their deletion.
-        waiting: documents that wait for a batch at the provider.
+        held: number of documents that disappeared from their source, with a deletion that is held
+            back.
+        waiting: number of documents that wait for a batch at the provider.
     """
 
     tenant: str
@@ -81,11 +82,11 @@ class TenantSync:
 
     @classmethod
     def from_json(cls, answer: Mapping[str, Any]) -> TenantSync:
-        """Read the result that another process printed as JSON."""
+        """Parse the JSON result of another process."""
         error = answer["error"]
-        former = {shown: count for count, shown in _JSON_NAMES.items()}
+        original_names = {shown: count for count, shown in _JSON_NAMES.items()}
         stages = {
-            name: {former.get(count, count): value for count, value in stage.items()}
+            name: {original_names.get(count, count): value for count, value in stage.items()}
             for name, stage in answer["stages"].items()
             if any(stage.values())
         }
@@ -138,11 +139,11 @@ def sync(
     session: Session,
     tenants: Annotated[list[str] | None, typer.Argument(metavar="TENANT...")] = None,
     *,
-    every: Annotated[bool, typer.Option("--all", help="Every enabled tenant.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Sync all enabled tenants.")] = False,
     repair: Annotated[
         bool,
         typer.Option(
-            "--repair", help="First repair lake and index where they differ from the catalog."
+            "--repair", help="First repair differences of lake and index from the catalog."
         ),
     ] = False,
     allow_deletes: Annotated[
@@ -156,7 +157,7 @@ def sync(
         ),
     ] = False,
     in_turn: Annotated[
-        bool, typer.Option("--in-turn", help="One tenant after the other, in this process.")
+        bool, typer.Option("--in-turn", help="Sync one tenant after the other, in this process.")
     ] = False,
     as_json: Json = False,
 ) -> bool:
@@ -170,29 +171,28 @@ def sync(
     for tenant_id in tenants:
         session.active(tenant_id)
     if accept_catalog:
-        accepted = [tenant_id for tenant_id in tenants if _accept(session, tenant_id)]
+        accepted = [tenant_id for tenant_id in tenants if _accept_catalog(session, tenant_id)]
         repair = repair or bool(accepted)
         if every:
-            _forget_strays(session)
-    sync_several = _sync_in_turn if in_turn else _sync_all
-    results = sync_several(session, tenants, repair=repair, allow_deletes=allow_deletes)
+            _forget_unknown_tenants(session)
+    sync_tenants = _sync_in_turn if in_turn else _sync_all
+    results = sync_tenants(session, tenants, repair=repair, allow_deletes=allow_deletes)
     if as_json:
         syncs = [result.as_json() for result in results]
         print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
     else:
         for result in results:
             print_sync(result)
-    # The lanes run `sync --in-turn --json`. They do not warn about the clock, because one warning
-    # is enough.
-    _warn(session, results, of_clock=not (in_turn and as_json))
+    # The lanes run `sync --in-turn --json`, and this process warns about the clock for all of them.
+    _print_warnings(session, results, of_clock=not (in_turn and as_json))
     return all(result.error is None for result in results)
 
 
-def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
-    """Warn about deletions that are held back, and about a clock that may be wrong."""
+def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
+    """Warn about deletions that are held back, and about a doubted clock."""
     for result in results:
         if result.held:
-            warn(_held_warning(session, result))
+            warn(_build_held_warning(session, result))
         if result.error is None:
             for each in session.catalog.departures.list_held(result.tenant):
                 if each.is_manifest:
@@ -201,24 +201,24 @@ def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) ->
         session.warn_of_clock()
 
 
-def _accept(session: Session, tenant_id: str) -> bool:
-    """Accept a tenant's catalog, and return whether it had been restored from an earlier dump."""
+def _accept_catalog(session: Session, tenant_id: str) -> bool:
+    """Accept a tenant's catalog; return whether it was restored from an earlier dump."""
     from rag_assets.pipeline.mark_keeper import accept_catalog
 
     with session.writer(tenant_id, "accepting the catalog") as ctx:
         accepted = accept_catalog(ctx)
-    what = "is accepted, and compared with all stores" if accepted else "was not set back"
-    progress(f"{tenant_id}: the catalog {what}")
+    outcome = "is accepted, and compared with all stores" if accepted else "was not set back"
+    progress(f"{tenant_id}: the catalog {outcome}")
     return accepted
 
 
-def _forget_strays(session: Session) -> None:
-    """Allow the weekly sweep to delete data of tenants that the accepted catalog does not know."""
+def _forget_unknown_tenants(session: Session) -> None:
+    """Allow the weekly compaction to delete data of tenants that the catalog does not know."""
     for name in session.keeper.forget_unknown():
-        progress(f"{name}: unknown to the catalog, deleted by the next weekly compaction")
+        progress(f"{name}: unknown to the catalog; the next weekly compaction deletes it")
 
 
-def _held_warning(session: Session, result: TenantSync) -> str:
+def _build_held_warning(session: Session, result: TenantSync) -> str:
     from rag_assets.pipeline.mark_keeper import held_warning
 
     record = session.active(result.tenant)
@@ -241,11 +241,11 @@ def _sync_all(
     """Sync tenants, concurrently if several have work to do and a fork server runs."""
     from rag_assets.cli.sync_lanes import SyncLanes
 
-    def here(tenant_id: str) -> TenantSync:
+    def sync_here(tenant_id: str) -> TenantSync:
         return sync_tenant(session, tenant_id, repair=repair, allow_deletes=allow_deletes)
 
     if len(tenants) == 1:
-        return [here(tenants[0])]
+        return [sync_here(tenants[0])]
     results: dict[str, TenantSync] = {}
     due: list[str] = []
     for tenant_id in tenants:
@@ -259,11 +259,11 @@ def _sync_all(
     if len(due) > 1:
         answers = lanes.sync(due)
         results |= {answer["tenant"]: TenantSync.from_json(answer) for answer in answers}
-    return [results.get(tenant_id) or here(tenant_id) for tenant_id in tenants]
+    return [results.get(tenant_id) or sync_here(tenant_id) for tenant_id in tenants]
 
 
 def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
-    """Return whether a tenant has no work to do; False after an error, which the sync reports."""
+    """Return whether a tenant has nothing to do; False after an error, which the sync reports."""
     started = monotonic()
     try:
         result.nothing_to_do = not (
@@ -280,11 +280,11 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
 def sync_tenant(
     session: Session, tenant_id: str, *, repair: bool = False, allow_deletes: bool = False
 ) -> TenantSync:
-    """Run the pipeline until no work remains; an error is returned in the result."""
+    """Run the pipeline until no work remains, and return the result or the error."""
     started = monotonic()
     result = TenantSync(tenant_id)
     try:
-        if repair or _is_to_be_repaired(session, tenant_id):
+        if repair or _needs_repair(session, tenant_id):
             _repair(session, tenant_id, everything=repair)
         elif not (allow_deletes or _is_due(session, tenant_id)):
             result.nothing_to_do = True
@@ -303,16 +303,16 @@ def _count_held(session: Session, tenant_id: str) -> int:
 
 
 def print_sync(result: TenantSync) -> None:
-    """Print the result of each stage, and the documents that wait."""
+    """Print the result of each stage, waiting documents, and the error."""
     if result.nothing_to_do:
-        say(f"{result.tenant}: nothing to do ({seconds(result.seconds)})")
+        say(f"{result.tenant}: nothing to do ({format_seconds(result.seconds)})")
     else:
         _print_stages(result)
     if result.waiting:
         say(
             f"{format_count(result.waiting, 'document')} wait for a batch at the provider,"
             " up to a day:"
-            f" rag-assets documents {result.tenant} names it; a later sync fetches its results"
+            f" rag-assets documents {result.tenant} shows it; a later sync fetches its results"
         )
     if result.error is not None:
         from rag_assets.cli.output import print_error
@@ -326,16 +326,17 @@ def _print_stages(result: TenantSync) -> None:
         (
             name,
             "  ".join(f"{c.replace('_', ' ')} {shown[name][c]:,}" for c in PRINTED_COUNTS[name]),
-            seconds(shown[name]["seconds"]),
+            format_seconds(shown[name]["seconds"]),
         )
         for name in STAGES
         if name in result.stages
     ]
-    say(f"{result.tenant}: {format_count(len(result.runs), 'run')}, {seconds(result.seconds)}")
+    runs = format_count(len(result.runs), "run")
+    say(f"{result.tenant}: {runs}, {format_seconds(result.seconds)}")
     if rows:
         print_table(["stage", "result", "time"], rows)
     if result.cost or result.unpriced:
-        say(_cost_line(result, shown["embeddings"]))
+        say(_format_cost(result, shown["embeddings"]))
     # The error already states the number of documents that wait for the embedder.
     known = [name for name in STAGES if not shown[name].get("halted")]
     if failed := sum(shown[name].get("failed", 0) for name in known):
@@ -345,8 +346,8 @@ def _print_stages(result: TenantSync) -> None:
         )
 
 
-def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
-    """Return a line with the cost and the number of requests of embedding."""
+def _format_cost(result: TenantSync, used: Mapping[str, int]) -> str:
+    """Format the cost and the number of requests of embedding."""
     cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
     more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
     retries = f" ({format_count(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
@@ -356,12 +357,12 @@ def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
     return f"{cost}: {requests}{retries}{more if result.unpriced else ''}"
 
 
-def _is_to_be_repaired(session: Session, tenant_id: str) -> bool:
-    """Return whether the index differs from the catalog, and must be repaired.
+def _needs_repair(session: Session, tenant_id: str) -> bool:
+    """Return whether the index differs from the catalog, so that it must be repaired.
 
     Raises:
-        IndexInconsistent: the index differs, and a person must decide, because automatic repair is
-            off for the tenant or the index was replaced by another one.
+        IndexInconsistent: the index differs, but automatic repair is off for the tenant, or the
+            index was replaced.
         IndexUnavailable: the index is closed, blocked or red.
     """
     differences = _index_differences(session, tenant_id)
@@ -387,7 +388,7 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
-    """Return whether there is work to do; this lists the sources unless work is known anyway."""
+    """Return whether the tenant has work to do; list its sources only if necessary."""
     from rag_assets.pipeline.batches import poll
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state
@@ -402,13 +403,13 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     if any(source.name not in listed for source in tenant.sources):
         return True
     state = tenant_state(catalog, record, tenant, session.settings)
-    # A source that cannot be listed needs a run, too: it fails with the reason.
+    # A source that cannot be listed needs a run, which fails with the reason.
     reason = why_due(state, datetime.now(UTC), wait_for_retry=False)
     return bool(state.unlisted) or reason is not None
 
 
 def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
-    """Repair a tenant's stores; compare everything, or the day's share as the nightly run does."""
+    """Repair a tenant's stores after comparing everything, or only the day's share."""
     config = {"repair_live_index": {"config": {"everything": everything}}}
     repaired = session.runner.run("repair_index", tenant_id, config)
     if repaired.failure is not None:
@@ -420,7 +421,7 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
 
     pace = ListingPace()
     halt: RagAssetsError | None = None
-    before: object = None
+    previous: object = None
     while True:
         pace.has_changed = pace.has_changed or _is_marked(session, result.tenant)
         config: dict[str, dict[str, Any]] = {
@@ -429,28 +430,27 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
         }
         run = session.runner.run_slice(result.tenant, pace, config)
         result.add(run)
-        if run.failure is not None and not run.halted:
+        if run.failure is not None and not run.is_halted:
             raise run.failure
-        # The remaining work needs no embedder, so it is done before the command reports the
-        # failure.
+        # The command reports the failure after the work that needs no embedder.
         halt = halt or _find_halt(run)
         pending = run.stages["search_index"].counts["pending"]
         if not pending and (pace.is_listing or not (pace.has_changed and pace.is_due)):
             break
-        progress(f"{pending:,} documents to go")
+        progress(f"{pending:,} documents remaining")
         now = (pending, run.stages["embeddings"].counts["remaining"])
-        if now == before and not _has_progressed(run):
+        if now == previous and not _has_progressed(run):
             raise RagAssetsError(
                 f"the last run made no progress with {pending} documents of {result.tenant}",
                 hint=f"run `rag-assets documents {result.tenant}` to see their status and errors",
             )
-        before = now
+        previous = now
     if halt is not None:
         raise halt
 
 
 def _is_marked(session: Session, tenant_id: str) -> bool:
-    """Return whether the change watcher waits to sync the tenant after this sync."""
+    """Return whether the change watcher will sync the tenant after this sync."""
     from rag_assets.runtime.watch_report import WatchReportFile
 
     return tenant_id in WatchReportFile(session.settings).read().marked
@@ -464,7 +464,7 @@ def _has_progressed(run: RunResult) -> bool:
 
 
 def _find_halt(run: RunResult) -> RagAssetsError | None:
-    """Return the reason why a run could not embed everything, with its remedy as hint."""
+    """Return the error that stopped embedding in a run, if any."""
     if run.failure is None:
         return None
     remedy = run.stages["embeddings"].remedy or ""

@@ -15,17 +15,17 @@ from rag_assets.forkserver.client import DISABLED, ForkedProcess
 from rag_assets.forkserver.protocol import SOCKET
 
 _STANDARD_ERROR = 2
-_MOST_TENANTS = 25
-_FORKS_A_LANE = 4
-"""Number of forks per lane that share the remaining tenants; more forks keep lanes busy longer."""
+_MAX_TENANTS_PER_FORK = 25
+_FORKS_PER_LANE = 4
+"""Number of forks per lane among which the remaining tenants are divided."""
 
 
 class SyncLanes:
-    """Runs `sync` for a few tenants at a time, in as many lanes as there are cores.
+    """Lanes, one per core, which run `sync` for groups of tenants.
 
     Args:
         home: the installation's folder.
-        options: further arguments of the command.
+        options: further options of the command.
     """
 
     def __init__(self, home: Path, options: Sequence[str]) -> None:
@@ -34,19 +34,20 @@ class SyncLanes:
         self._count = len(os.sched_getaffinity(0))
         self._processes: set[ForkedProcess] = set()
         self._lock = Lock()
-        self._interrupted = False
+        self._is_interrupted = False
 
     def sync(self, tenants: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Sync tenants, and yield the JSON result of each.
 
-        A tenant without a result was not synced, because no fork server runs or the fork was
-        killed.
+        A tenant without a result was not synced: no fork server runs, or the fork was killed.
         """
         if not tenants or self._count < 2 or os.environ.get(DISABLED) == "0":  # noqa: PLR2004
             return
         with ThreadPoolExecutor(self._count, thread_name_prefix="sync") as lanes:
             try:
-                syncs = [lanes.submit(self._sync, part) for part in shares(tenants, self._count)]
+                syncs = [
+                    lanes.submit(self._sync, part) for part in split_tenants(tenants, self._count)
+                ]
                 for sync in as_completed(syncs):
                     yield from sync.result()
             except BaseException:
@@ -56,7 +57,7 @@ class SyncLanes:
 
     def _interrupt(self) -> None:
         with self._lock:
-            self._interrupted = True
+            self._is_interrupted = True
             for process in self._processes:
                 process.interrupt()
 
@@ -73,11 +74,11 @@ class SyncLanes:
                 self._processes.discard(process)
             process.stdout.close()
             process.close()
-        return _list_results(answer, tenants)
+        return _parse_results(answer, tenants)
 
     def _start(self, arguments: Sequence[str]) -> ForkedProcess | None:
         with self._lock:
-            if self._interrupted:
+            if self._is_interrupted:
                 return None
             process = ForkedProcess.start(
                 str(self._home / SOCKET),
@@ -91,27 +92,27 @@ class SyncLanes:
         return process
 
 
-def shares(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]:
-    """Yield groups of tenants, one group for each fork.
+def split_tenants(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]:
+    """Split tenants into groups, one for each fork.
 
-    The groups are few, because each fork reads the whole configuration.
+    Few groups are better, because each fork reads the whole configuration.
 
     Args:
         tenants: their ids.
-        lanes: number of forks that work at once.
+        lanes: number of concurrent forks.
     """
     first = 0
-    while left := len(tenants) - first:
-        size = min(_MOST_TENANTS, 1 + left // (lanes * _FORKS_A_LANE))
+    while remaining := len(tenants) - first:
+        size = min(_MAX_TENANTS_PER_FORK, 1 + remaining // (lanes * _FORKS_PER_LANE))
         yield tenants[first : first + size]
         first += size
 
 
-def _list_results(answer: bytes, tenants: Sequence[str]) -> list[dict[str, Any]]:
+def _parse_results(answer: bytes, tenants: Sequence[str]) -> list[dict[str, Any]]:
     try:
         printed = json.loads(answer)
     except ValueError:
-        warn(f"a process that synced {', '.join(tenants)} was ended; they are synced again")
+        warn(f"the process that synced {', '.join(tenants)} was killed; they are synced again")
         return []
     results: list[dict[str, Any]] = printed.get("tenants") or [printed]
     return [result for result in results if "tenant" in result]

@@ -1,4 +1,4 @@
-"""Tenants: their documents' sources and settings."""
+"""Commands for tenants: list, add, enable, disable, claim and remove them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument, YesOption
 from rag_assets.cli.output import print_json, print_table, progress, say, warn
-from rag_assets.cli.retention import say_proof
+from rag_assets.cli.retention import print_proof
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.ingest.sources.files import FILES
@@ -24,7 +24,7 @@ from rag_assets.tenants.file import TenantsFile, written_path
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_sources
 
-_MADE_BY: Final = {"file": "tenants.yaml", "api": "API"}
+_ORIGINS: Final = {"file": "tenants.yaml", "api": "API"}
 
 app = typer.Typer()
 
@@ -66,13 +66,13 @@ def list_tenants(
         print_json({"tenants": rows})
         return
     print_table(
-        ["tenant", "state", "profile", "made by", "documents", "failed", "checked", "sources"],
+        ["tenant", "state", "profile", "origin", "documents", "failed", "checked", "sources"],
         [
             (
                 r["id"],
                 r["state"],
                 r["profile"],
-                _MADE_BY.get(r["origin"], f"{r['origin']}.yaml"),
+                _ORIGINS.get(r["origin"], f"{r['origin']}.yaml"),
                 r["documents"],
                 r["failed"],
                 _format_checks(r["checked_at"], r["failed_checks"]),
@@ -84,11 +84,11 @@ def list_tenants(
     if new := sorted(listed - {row["id"] for row in rows}):
         say(f"\nListed in tenants.yaml and not synced yet: {', '.join(new)}")
     elif not rows:
-        say("\nAdd one with: rag-assets tenants add ID --source DIR")
+        say("\nAdd a tenant with: rag-assets tenants add ID --source DIR")
 
 
 def _read_listed_ids(session: Session) -> set[str]:
-    """Return the ids in tenants.yaml and in the lists that it names, and warn about these lists."""
+    """Return the ids in tenants.yaml and its lists, and warn about problems of the lists."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
     listed = set(file.load())
     for others in file.lists().values():
@@ -99,7 +99,7 @@ def _read_listed_ids(session: Session) -> set[str]:
 
 
 def _format_checks(at: datetime | None, failed: int | None) -> str:
-    """Format when a tenant's checks were evaluated, and how many failed."""
+    """Format the time of a tenant's checks, and the number of failed checks."""
     if at is None:
         return "never"
     when = f"{at:%Y-%m-%d %H:%M} UTC"
@@ -111,10 +111,11 @@ def _format_checks(at: datetime | None, failed: int | None) -> str:
 def add(
     session: Session,
     tenant_id: Annotated[
-        str, typer.Argument(metavar="ID", help="Lower-case letters, digits, . _ -")
+        str,
+        typer.Argument(metavar="ID", help="Id of the tenant: lower-case letters, digits, . _ -"),
     ],
     source: Annotated[
-        list[Path] | None, typer.Option(help="A folder to index; repeat for several.")
+        list[Path] | None, typer.Option(help="Folder to index; repeat for several.")
     ] = None,
     *,
     records: Annotated[
@@ -122,7 +123,7 @@ def add(
     ] = False,
     uploads: Annotated[bool, typer.Option("--uploads", help="Accept uploaded files.")] = False,
     profile: Annotated[
-        str, typer.Option(help="Profile: the defaults of a system's tenants.")
+        str, typer.Option(help="Profile with the defaults of a system.")
     ] = "documents",
     organization: Annotated[str | None, typer.Option(help="Organization of the tenant.")] = None,
     project: Annotated[str | None, typer.Option(help="Project of the organization.")] = None,
@@ -135,17 +136,17 @@ def add(
     """Add a tenant to tenants.yaml."""
     from rag_assets.pipeline.tenancy import require_usable
 
-    given = {
+    options = {
         "organization": organization,
         "project": project,
         "embedder": {"model": embedder} if embedder else None,
     }
-    settings = {name: value for name, value in given.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     folders = source or []
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     if folders or records or uploads or not configured_sources(config):
         home = session.settings.home
-        config["sources"] = _sources(folders, home, records=records, uploads=uploads)
+        config["sources"] = _build_sources(folders, home, records=records, uploads=uploads)
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
     _require_sources(file.with_absolute_paths(config), session)
@@ -184,7 +185,7 @@ def _set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bo
             f"tenant {tenant_id!r} is being removed",
             hint=f"finish the removal with `rag-assets tenants remove {tenant_id} --yes`",
         )
-    if record.origin not in _MADE_BY:
+    if record.origin not in _ORIGINS:
         raise ConfigurationError(
             f"tenant {tenant_id!r} is declared in a file that tenants.yaml lists under"
             f" `{record.origin}`, and stays enabled as long as it is declared there",
@@ -197,25 +198,25 @@ def _set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bo
     if record.origin == "file":
         TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
     session.catalog.tenants.set_state(tenant_id, "ACTIVE" if enabled else "DISABLED")
-    now = session.catalog.tenants.get(tenant_id)
+    current = session.catalog.tenants.get(tenant_id)
     if enabled:
         session.catalog.syncs.reset(record.ref)
         session.catalog.events.write(record.ref, "reindex_requested", [{"scope": "tenant"}])
     if as_json:
-        print_json({"id": tenant_id, "state": now.state})
+        print_json({"id": tenant_id, "state": current.state})
         return
-    if now.is_switched_off:
+    if current.is_switched_off:
         say(
-            f"Tenant {tenant_id} is enabled, and stays off: its application has switched it off."
-            f" `rag-assets panel {tenant_id}` has the switch."
+            f"Tenant {tenant_id} is enabled, but stays off: its application has switched it off."
+            f" Switch it on in the panel; `rag-assets panel {tenant_id}` prints a link."
         )
         return
-    what = "enabled; its next sync reads every document again" if enabled else "disabled"
-    say(f"Tenant {tenant_id} is {what}.")
+    outcome = "enabled; its next sync reads every document again" if enabled else "disabled"
+    say(f"Tenant {tenant_id} is {outcome}.")
 
 
 def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
-    """Reject an id in use; a tenant that was removed from tenants.yaml may be added again."""
+    """Reject an id in use, unless its tenant was removed from tenants.yaml."""
     record = session.catalog.tenants.find(tenant_id)
     if record is None:
         return
@@ -226,7 +227,7 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
         )
     if record.origin != "file" or tenant_id in file.load():
         raise ConfigurationError(
-            f"tenant {tenant_id!r} exists already",
+            f"tenant {tenant_id!r} already exists",
             hint=(
                 f"run `rag-assets tenants enable {tenant_id}` if it is disabled, or choose a "
                 "different id"
@@ -235,12 +236,12 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
 
 
 def _require_undeclared(session: Session, record: TenantRecord) -> None:
-    """Refuse to remove a tenant that a list declares: the next sync would add it again."""
+    """Refuse to remove a tenant from a list, because the next sync would add it again."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
-    said = file.lists().get(record.origin)
-    if said is None or (said.complete and record.id not in said.places):
+    declaration = file.lists().get(record.origin)
+    if declaration is None or (declaration.complete and record.id not in declaration.places):
         return
-    place = said.places.get(record.id, record.origin)
+    place = declaration.places.get(record.id, record.origin)
     raise ConfigurationError(
         f"the next sync would add tenant {record.id!r} again, because it is declared at {place}",
         hint="remove it from there first",
@@ -255,7 +256,7 @@ def claim(
     *,
     as_json: Json = False,
 ) -> None:
-    """Make this home folder the one whose tenants.yaml lists these tenants."""
+    """Assign these tenants to this home folder, whose tenants.yaml must list them."""
     listed = _read_listed_ids(session)
     if missing := sorted(set(tenant_ids) - listed):
         raise ConfigurationError(
@@ -270,7 +271,7 @@ def claim(
     if as_json:
         print_json({"claimed": claimed})
         return
-    say(f"This home folder lists {', '.join(claimed) or 'none of them'} from now on.")
+    say(f"Claimed for this home folder: {', '.join(claimed) or 'none'}.")
 
 
 @app.command("remove")
@@ -296,11 +297,10 @@ def remove(
             hint=f"to confirm: rag-assets tenants remove {tenant_id} --yes",
         )
     store, lake = session.store, session.lake
-    # The instance is opened before the first deletion, because DAGSTER_HOME may name one that
-    # cannot be opened.
+    # Dagster's instance is opened before the first deletion, because this may fail.
     instance, own_runs = session.instance, session.own_runs
     lock = session.catalog.lock
-    with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
+    with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_print_waiting):
         require_no_hold(session.catalog.holds.all(tenant_id), tenant_id, "removing the tenant")
         TenantsFile(session.settings.tenants_file).remove(tenant_id)
         receipt = purge_tenant(
@@ -320,7 +320,7 @@ def remove(
         return
     say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
     say(f"Receipt {receipt.number}: rag-assets receipts {tenant_id}")
-    say_proof(receipt.proof, tenant_id)
+    print_proof(receipt.proof, tenant_id)
     if tenant_id in {ref.id for ref in session.keeper.unknown_tenants()}:
         warn(
             f"data of a later tenant {tenant_id!r}, which this restored catalog lacks, are "
@@ -328,41 +328,41 @@ def remove(
         )
 
 
-def _sources(
+def _build_sources(
     folders: list[Path], home: Path, *, records: bool, uploads: bool
 ) -> list[dict[str, Any]]:
     if not (folders or records or uploads):
         raise ConfigurationError(
             "the tenant has no source",
-            hint="use --source DIR, --records for pushed records, or --uploads for uploaded files",
+            hint="add --source DIR, --records for pushed records, or --uploads for uploaded files",
         )
     sources: list[dict[str, Any]] = []
     names: set[str] = set()
     for folder in folders:
         root = folder.expanduser().resolve()
-        name = _unused_name(_slug(root.name), names)
+        name = _find_unused_name(_to_source_name(root.name), names)
         names.add(name)
         sources.append({"name": name, "type": FILES.name, "root": written_path(root, home)})
     if records:
-        sources.append({"name": _unused_name("pushed", names), "type": RECORDS.name})
+        sources.append({"name": _find_unused_name("pushed", names), "type": RECORDS.name})
         names.add(sources[-1]["name"])
     if uploads:
-        sources.append({"name": _unused_name("uploads", names), "type": UPLOADS.name})
+        sources.append({"name": _find_unused_name("uploads", names), "type": UPLOADS.name})
     return sources
 
 
-def _unused_name(stem: str, names: set[str]) -> str:
+def _find_unused_name(stem: str, names: set[str]) -> str:
     numbered = (f"{stem}-{number}" for number in count(2))
     return next(name for name in chain([stem], numbered) if name not in names)
 
 
-def _slug(folder: str) -> str:
-    """Convert a folder's name to a source name, which is part of every document's identity."""
+def _to_source_name(folder: str) -> str:
+    """Convert the name of a folder to the name of a source."""
     return re.sub("[^a-z0-9]+", "-", folder.lower())[:40].strip("-") or "files"
 
 
 def _require_sources(config: dict[str, Any], session: Session) -> None:
-    """Reject folders that cannot be listed, before anything is written."""
+    """Reject sources that cannot be opened, and roots that are not folders."""
     from rag_assets.pipeline.source_listing import open_sources
 
     tenant = Tenant.from_config(config)
@@ -377,9 +377,9 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
 
 
 def _find_embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
-    """Return the suggestion of a different embedder, if the documents' languages need it.
+    """Suggest a different embedder if the languages of the documents need it.
 
-    A failure here does not prevent adding the tenant: the next sync reports what cannot be read.
+    Failures are ignored here, because the next sync reports unreadable documents.
     """
     from rag_assets.pipeline.languages import (
         advise_embedder,
@@ -397,5 +397,5 @@ def _find_embedder_advice(session: Session, config: dict[str, Any]) -> str | Non
     return advise_embedder(tenant, languages)
 
 
-def _waiting(holder: object) -> None:
+def _print_waiting(holder: object) -> None:
     progress(f"waiting for {holder}")

@@ -1,4 +1,4 @@
-"""Cosine thresholds: measure, show and set them."""
+"""Commands that show, measure and set cosine thresholds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rag_assets.search.scoring import QUESTIONS
 UseOption: TypeAlias = Annotated[
     str,
     typer.Option(
-        help="Use of a search with a threshold of its own, such as task or failure of experience."
+        help="Use of searches with its own threshold, such as task or failure of experience."
     ),
 ]
 
@@ -47,12 +47,12 @@ def show(
     *,
     as_json: Json = False,
 ) -> None:
-    """Print the thresholds in force, and where each comes from."""
+    """Print the thresholds in force and the origin of each."""
     ctx = session.reader(tenant_id)
     serving = serving_build(ctx)
     rows = list_thresholds(ctx.tenant, serving)
     if as_json:
-        listed = [_mapping(row) for row in rows]
+        listed = [_to_json(row) for row in rows]
         print_json({"tenant": tenant_id, "embedder": serving.embedder_id, "thresholds": listed})
         return
     say(f"{tenant_id}: {serving.embedder_id}")
@@ -79,7 +79,7 @@ def measure(
     tasks: Annotated[
         Path | None,
         typer.Option(
-            help="A file with a task on each line; by default the judged questions, or past tasks."
+            help="File with a task on each line; by default the judged questions, or past tasks."
         ),
     ] = None,
     use: UseOption = "",
@@ -88,17 +88,19 @@ def measure(
     ] = None,
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Remove the value; the next questions measure it again."),
+        typer.Option(
+            "--calibrate", help="Remove the threshold, so that the next questions measure it again."
+        ),
     ] = False,
-    reason: Annotated[str | None, typer.Option(help="Reason; it is stored.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Reason, which is stored.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the effect of each threshold; with --set and --reason, set one."""
+    """Show the effect of each threshold; with --set and --reason, set a threshold."""
     if value is None and not calibrate:
         _measure(tenant_id, tasks, as_json=as_json)
     else:
-        chosen = None if calibrate else value
-        _set_threshold(tenant_id, use, chosen, reason=reason, as_json=as_json)
+        new_value = None if calibrate else value
+        _set_threshold(tenant_id, use, new_value, reason=reason, as_json=as_json)
 
 
 @with_reading_session
@@ -106,7 +108,7 @@ def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: b
     """Print the effect of each threshold."""
     ctx = session.reader(tenant_id)
     serving = serving_build(ctx)
-    questions, origin = _questions(ctx, tasks)
+    questions, origin = _read_questions(ctx, tasks)
     points = measure_curve(ctx, serving, questions)
     proposal = suggest_threshold(points)
     if as_json:
@@ -126,8 +128,8 @@ def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: b
     )
     _print_curve(points)
     if proposal is not None:
-        say(f"{proposal} is the highest threshold that costs at most 2 % of the answers.")
-    say(f"Set one: rag-assets thresholds measure {tenant_id} --set COSINE --reason TEXT")
+        say(f"{proposal} is the highest threshold that loses at most 2 % of the answers.")
+    say(f"Set it with: rag-assets thresholds measure {tenant_id} --set COSINE --reason TEXT")
 
 
 @with_session
@@ -145,14 +147,14 @@ def _set_threshold(
     row = thresholds.set_threshold(ctx, use, value, reason=reason or "", by=operator())
     if as_json:
         embedder_id = serving_build(ctx).embedder_id
-        print_json({"tenant": tenant_id, "embedder": embedder_id, **_mapping(row)})
+        print_json({"tenant": tenant_id, "embedder": embedder_id, **_to_json(row)})
     elif value is None:
         say(f"{tenant_id}: the next {QUESTIONS} questions measure the threshold.")
     else:
         say(f"{tenant_id}: the threshold is {value} from the next search on.")
 
 
-def _questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQuestion], str]:
+def _read_questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQuestion], str]:
     if tasks is not None:
         try:
             lines = tasks.read_text(encoding="utf-8-sig").splitlines()
@@ -174,7 +176,7 @@ def _questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[JudgedQ
     return questions, origin
 
 
-def _mapping(row: Threshold) -> dict[str, Any]:
+def _to_json(row: Threshold) -> dict[str, Any]:
     names = {"origin": "from"}
     return {names.get(name, name): value for name, value in asdict(row).items()}
 
@@ -185,14 +187,14 @@ def _print_curve(points: Sequence[CurvePoint]) -> None:
         [
             (
                 *(f"{point.threshold:.2f}", f"{point.with_passages:.0%}", f"{point.passages:.1f}"),
-                *(_percent(point.answered), _percent(point.rejected)),
+                *(_format_percent(point.answered), _format_percent(point.rejected)),
             )
             for point in points
         ],
     )
 
 
-def _percent(share: float | None) -> str:
+def _format_percent(share: float | None) -> str:
     return "" if share is None else f"{share:.0%}"
 
 

@@ -1,4 +1,4 @@
-"""Uploaded files of tenants."""
+"""Commands for uploaded files of tenants."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.database import TenantRef
     from rag_assets.storage.catalog.uploads.model import UploadResult
 
-Source = Annotated[
-    str | None, typer.Option("--source", help="The source, where the tenant has several.")
+SourceOption = Annotated[
+    str | None, typer.Option("--source", help="The source of uploads, if the tenant has several.")
 ]
 UploadArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the upload.")]
 _PIECE_BYTES = 1 << 20
@@ -36,9 +36,9 @@ def add(
     *,
     replaces: Annotated[
         str | None,
-        typer.Option("--replaces", help="Id of the upload that the file is the new version of."),
+        typer.Option("--replaces", help="Id of the upload that the file replaces."),
     ] = None,
-    source: Source = None,
+    source: SourceOption = None,
     as_json: Json = False,
 ) -> None:
     """Upload files to a tenant; the next sync indexes them."""
@@ -50,13 +50,13 @@ def add(
             "--replaces cannot be used with several files", hint="use --replaces with only one FILE"
         )
     record = session.active(tenant_id)
-    takes = uploads_source(Tenant.from_config(record.config), source)
-    uploads = _uploads(session)
+    config = uploads_source(Tenant.from_config(record.config), source)
+    uploads = _open_uploads(session)
     stored: list[tuple[Path, UploadResult]] = []
     refused: list[tuple[Path, RagAssetsError]] = []
     for file in files:
         try:
-            stored.append((file, _add(uploads, record.ref, takes, file, replaces)))
+            stored.append((file, _store_file(uploads, record.ref, config, file, replaces)))
         except RagAssetsError as error:
             if len(files) == 1:
                 raise
@@ -65,22 +65,26 @@ def add(
         print_json(
             {
                 "tenant": tenant_id,
-                "uploads": [{**_as_json(one), "duplicate": one.duplicate} for _, one in stored],
-                "refused": [{"file": file.name, "error": why.advice} for file, why in refused],
+                "uploads": [
+                    {**_to_json(result), "duplicate": result.duplicate} for _, result in stored
+                ],
+                "refused": [
+                    {"file": file.name, "error": reason.advice} for file, reason in refused
+                ],
             }
         )
     else:
-        for _, one in stored:
-            what = "was already stored" if one.duplicate else "uploaded"
-            say(f"{one.upload.file_name}: {what}, as {one.upload.id}")
-        for file, why in refused:
-            say(f"{file.name}: refused: {why.advice}")
-        if any(not one.duplicate for _, one in stored):
-            say(f"`rag-assets sync {tenant_id}` indexes it, or the daemon within a minute.")
+        for _, result in stored:
+            outcome = "was already stored" if result.duplicate else "uploaded"
+            say(f"{result.upload.file_name}: {outcome}, as {result.upload.id}")
+        for file, reason in refused:
+            say(f"{file.name}: refused: {reason.advice}")
+        if any(not result.duplicate for _, result in stored):
+            say(f"`rag-assets sync {tenant_id}` indexes them, or the daemon within a minute.")
     if refused:
         raise ConfigurationError(
             f"{len(refused)} of {len(files)} files were refused",
-            hint="correct each refused file as its line says, and upload it again",
+            hint="correct each refused file as described above, and upload it again",
         )
 
 
@@ -90,10 +94,10 @@ def list_uploads(
     session: Session,
     tenant_id: TenantArgument,
     *,
-    source: Source = None,
+    source: SourceOption = None,
     as_json: Json = False,
 ) -> None:
-    """List a tenant's uploads, with what became of them."""
+    """List a tenant's uploads with their status."""
     session.catalog.tenants.get(tenant_id)
     found = session.catalog.uploads.all(tenant_id, source)
     if as_json:
@@ -121,9 +125,9 @@ def delete(
     *,
     as_json: Json = False,
 ) -> None:
-    """Delete an upload: searches no longer return it."""
+    """Delete an upload, so that searches no longer return it."""
     record = session.catalog.tenants.get(tenant_id)
-    if not _uploads(session).remove(record.ref, upload_id, operator()):
+    if not _open_uploads(session).remove(record.ref, upload_id, operator()):
         raise UnknownDocument(
             f"tenant {tenant_id!r} has no such upload",
             hint=f"run `rag-assets uploads list {tenant_id}` to see the ids",
@@ -148,7 +152,7 @@ def disable(
 def enable(
     session: Session, tenant_id: TenantArgument, upload_id: UploadArgument, *, as_json: Json = False
 ) -> None:
-    """Include an upload in searches again; nothing is embedded."""
+    """Include an upload in searches again, without embedding it again."""
     _set_enabled(session, tenant_id, upload_id, enabled=True, as_json=as_json)
 
 
@@ -160,11 +164,11 @@ def _set_enabled(
     if as_json:
         print_json({"tenant": tenant_id, "id": upload_id, "enabled": enabled})
         return
-    what = "is found again after the next sync" if enabled else "is no longer found"
-    say(f"{upload_id} {what}.")
+    outcome = "is found again after the next sync" if enabled else "is no longer found"
+    say(f"{upload_id} {outcome}.")
 
 
-def _uploads(session: Session) -> Uploads:
+def _open_uploads(session: Session) -> Uploads:
     from rag_assets.pipeline.uploads import Uploads
     from rag_assets.privacy.masker import get_masker
     from rag_assets.storage.blobs.store import open_blobs
@@ -173,7 +177,7 @@ def _uploads(session: Session) -> Uploads:
     return Uploads(session.catalog, open_blobs(settings), lambda: get_masker(settings.local))
 
 
-def _add(
+def _store_file(
     uploads: Uploads, ref: TenantRef, source: UploadsConfig, path: Path, replaces: str | None
 ) -> UploadResult:
     from rag_assets.pipeline.uploads import require_size
@@ -193,7 +197,7 @@ def _add(
         )
 
 
-def _as_json(upload_result: UploadResult) -> dict[str, object]:
+def _to_json(upload_result: UploadResult) -> dict[str, object]:
     upload = upload_result.upload
     return {
         "id": upload.id,

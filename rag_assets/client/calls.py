@@ -1,4 +1,4 @@
-"""Calls: what an operation sends, and the methods of a client that are made of operations."""
+"""Calls of the service's operations, and the client methods that send them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """A file that is sent in a form.
+    """A file to send in a form.
 
     Attributes:
         fields: the other fields of the form; None values are left out.
@@ -38,15 +38,15 @@ class Call(Generic[T]):
         answer: type of a successful answer; str returns the text of the response.
         named: values for the placeholders in braces in the path.
         parameters: query parameters; None values are left out.
-        body: value that is sent as JSON; None sends no body.
-        file: file that is sent instead of a body.
-        lines: values that are sent as lines of JSON instead of a body.
-        content: bytes that are sent unchanged instead of a body.
-        headers: headers in addition to the token.
-        tenanted: whether the call concerns one tenant; a default tenant is then added.
-        of_project: whether the call concerns one project, whose id replaces `id` in the path.
-        repeatable: whether the call may be sent twice with the same effect.
-        seconds: lower bound of the timeout, in seconds; a shorter client timeout is raised to it.
+        body: JSON body; None sends no body.
+        file: file to send instead of a JSON body.
+        lines: lines of JSON to send instead of a JSON body.
+        content: bytes to send instead of a JSON body.
+        headers: headers besides the token.
+        tenanted: whether to add the default tenant.
+        of_project: whether `id` in the path is the id of a project.
+        repeatable: whether sending the call twice has the same effect as sending it once.
+        seconds: minimum timeout in seconds, which overrides a shorter timeout of the client.
     """
 
     method: Method
@@ -66,11 +66,11 @@ class Call(Generic[T]):
 
     @property
     def address(self) -> str:
-        """Return the path with the values filled in; slashes within a value are escaped."""
+        """Return the path with its values, in which slashes are escaped."""
         return self.path.format_map({name: _quote(value) for name, value in self.named.items()})
 
     def about(self, tenant: str | None, project: str | None = None) -> Call[T]:
-        """Return the call with a default tenant and project, unless the call names its own.
+        """Return the call with the default tenant or project, unless the call names its own.
 
         Raises:
             ConfigurationError: the call needs a project, but neither the call nor the arguments
@@ -91,7 +91,7 @@ class Call(Generic[T]):
             return self
         if project is None:
             raise ConfigurationError(
-                "the call needs a project, and none is set",
+                "the call needs a project, but no project is set",
                 hint="pass `project` to the call or to the client, or set RAG_ASSETS_PROJECT",
             )
         return replace(self, named={**self.named, "id": project})
@@ -131,17 +131,17 @@ Item_co = TypeVar("Item_co", covariant=True)
 
 
 def copy_signature(operation: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a method the name, docstring and, after `self`, the parameters of an operation."""
+    """Return a decorator that gives a method the name, docstring and parameters of an operation."""
 
     def describe(method: F) -> F:
-        taken = inspect.signature(operation)
-        itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        # `functools.wraps` is not used, because a bound method would then appear without its first
-        # argument.
+        signature = inspect.signature(operation)
+        self_parameter = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+        # With `functools.wraps`, a bound method would appear without its first argument.
         described: Any = method
         described.__name__ = operation.__name__
         described.__doc__ = operation.__doc__
-        described.__signature__ = taken.replace(parameters=[itself, *taken.parameters.values()])
+        parameters = [self_parameter, *signature.parameters.values()]
+        described.__signature__ = signature.replace(parameters=parameters)
         return method
 
     return describe
@@ -190,7 +190,7 @@ def build_method(build: Callable[P, Call[T]]) -> ClientMethod[P, T]:
 
 
 def build_list_method(build: Callable[P, Pages[T, Item]]) -> ListMethod[P, Item]:
-    """Return the method that iterates over the list that an operation returns."""
+    """Return the method that iterates over the list of an operation."""
 
     @copy_signature(build)
     def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:

@@ -1,4 +1,4 @@
-"""The blocking and the async client, which differ only in how they wait."""
+"""The blocking and the asynchronous client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rag_assets.client.exchange import (
     ClientSettings,
     Retry,
     from_environment,
-    outcome_of_failure,
+    handle_failure,
     parse_outcome,
 )
 from rag_assets.client.guideline_operations import with_section
@@ -40,12 +40,11 @@ class BaseClient(ABC, Generic[Http]):
         url: address of the service, such as https://rag.example.
         token: a service token or a JWT; or a function, called before each request, that returns a
             valid token.
-        tenant: default tenant for calls that do not name one; required if the token is for several
-            tenants.
-        project: default project for calls about guidelines or code memory that do not name one.
-        timeout: seconds to wait for the service to send data.
-        retries: maximum number of further attempts, for repeatable requests and for requests
-            refused because the rate was exceeded.
+        tenant: default tenant of calls; required if the token covers several tenants.
+        project: default project of calls about guidelines or code memory.
+        timeout: seconds to wait for data from the service.
+        retries: maximum number of further attempts, for repeatable requests and for requests above
+            the rate limit.
         patience: longest wait before another attempt, in seconds.
         allow_http: whether the token may be sent unencrypted to another machine.
 
@@ -72,10 +71,10 @@ class BaseClient(ABC, Generic[Http]):
 
     @classmethod
     def from_environment(cls, **options: Any) -> Self:
-        """Create a client from the variables of the environment; see ClientOptions.
+        """Create a client from environment variables; see ClientOptions.
 
         Args:
-            options: arguments of a client; they override the variables.
+            options: arguments of the client, which override the variables.
 
         Raises:
             ConfigurationError: the token is missing, or the address is not usable.
@@ -176,7 +175,7 @@ class Client(BaseClient[httpx2.Client]):
         """Send a call of rag_assets.client.operations and return its answer.
 
         Raises:
-            ClientError: no answer came, or the service refused the request.
+            ClientError: no answer arrived, or the service refused the request.
         """
         pauses = self._settings.pauses()
         while isinstance(outcome := self._attempt(call, next(pauses)), Retry):
@@ -206,12 +205,10 @@ class Client(BaseClient[httpx2.Client]):
     ) -> str:
         """Append the team's guidelines about a task to a system prompt.
 
-        Without guidelines the prompt stays unchanged. A failing embedding provider or index
-        does not raise an error; a service that does not answer does.
+        Without guidelines, the prompt stays unchanged. Failures of the embedding provider or the
+        index do not raise an error.
 
         Args:
-            system_prompt: the prompt without guidelines.
-            task: description of the task.
             top_k, token_budget, project: see guideline_context.
 
         Raises:
@@ -229,7 +226,7 @@ class Client(BaseClient[httpx2.Client]):
         try:
             response = self._http.request(**self._settings.request(call))
         except FAILURES as error:
-            return outcome_of_failure(call, error, pause)
+            return handle_failure(call, error, pause)
         return parse_outcome(call, response, self._settings, pause)
 
 
@@ -254,7 +251,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         """Send a call of rag_assets.client.operations and return its answer.
 
         Raises:
-            ClientError: no answer came, or the service refused the request.
+            ClientError: no answer arrived, or the service refused the request.
         """
         pauses = self._settings.pauses()
         while isinstance(outcome := await self._attempt(call, next(pauses)), Retry):
@@ -296,5 +293,5 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         try:
             response = await self._http.request(**self._settings.request(call))
         except FAILURES as error:
-            return outcome_of_failure(call, error, pause)
+            return handle_failure(call, error, pause)
         return parse_outcome(call, response, self._settings, pause)

@@ -44,9 +44,9 @@ def put_run(
 def record_run_events(
     run: str, events: Iterable[Mapping[str, Any]], *, project: str | None = None
 ) -> Call[ReceivedEvents]:
-    """Record what a run did; either all events are accepted, or none.
+    """Record the events of a run, all or none.
 
-    An event with a known id is ignored, so events may be sent again.
+    Events with known ids are ignored, so they may be sent again.
 
     Args:
         run: id of the run.
@@ -75,8 +75,7 @@ def retrieve(
 
     Args:
         query: search text.
-        run: id of the run that asks. If passages are switched off for the run, it gets none, and no
-            search is made.
+        run: id of the run; it gets no passages if they are switched off for the run.
         options: any of top_k, source_types, must_include_paths, route_name, controller_class,
             table_name, include_run_summaries, min_score.
     """

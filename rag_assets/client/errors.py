@@ -27,7 +27,7 @@ _FAILED = 500
 
 
 class ClientError(RagAssetsError):
-    """Base of all errors that a client raises deliberately."""
+    """Base of all errors of a client."""
 
 
 class NotSent(ClientError):
@@ -35,11 +35,11 @@ class NotSent(ClientError):
 
 
 class NotReached(ClientError):
-    """No answer came; the request may or may not have taken effect."""
+    """No answer arrived; the request may or may not have taken effect."""
 
 
 class NotUnderstood(ClientError):
-    """The response comes from another service, or from a version that is not supported."""
+    """The response comes from another service, or from an unsupported version."""
 
 
 class Refused(ClientError):
@@ -127,6 +127,6 @@ _BY_STATUS: Mapping[int, type[Refused]] = {
 
 
 def refusal(problem: Problem, retry_after: float | None = None) -> Refused:
-    """Return the error that stands for a problem, by the problem's status."""
+    """Return the error for a problem document, by its status."""
     other = Failed if problem.status >= _FAILED else Refused
     return _BY_STATUS.get(problem.status, other)(problem, retry_after)

@@ -1,6 +1,6 @@
 """Conversion of calls to requests, and of responses to answers, errors or retries.
 
-All decisions are made here. The blocking client and the asynchronous client only send and wait.
+The blocking and the asynchronous client only send and wait.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag_assets.common.errors import ConfigurationError
 
 
 class ClientOptions(TypedDict):
-    """The arguments of a client that environment variables determine.
+    """Arguments of a client from environment variables.
 
     | variable | default | meaning |
     |---|---|---|
@@ -79,13 +79,13 @@ _UNAVAILABLE = 503
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """The settings with which a client calls the service.
+    """The settings of a client.
 
     Attributes:
-        url: address of the service, with the path of a proxy if there is one.
+        url: address of the service, including the path of a proxy.
         token: a service token or a JWT, or a function that returns a valid token.
-        tenant, project: defaults for calls that do not name a tenant or a project.
-        timeout: seconds to wait for the service to send data.
+        tenant, project: defaults for calls without a tenant or project.
+        timeout: seconds to wait for data from the service.
         retries: maximum number of attempts after the first.
         patience: longest wait before another attempt, in seconds.
         allow_http: whether the token may be sent unencrypted to another machine.
@@ -101,7 +101,7 @@ class ClientSettings:
     project: str | None = None
 
     def __post_init__(self) -> None:
-        scheme, host = _place(self.url)
+        scheme, host = _parse_address(self.url)
         if scheme == "http" and not (self.allow_http or _is_loopback(host)):
             raise ConfigurationError(
                 f"the token would be sent to {host} without encryption",
@@ -109,36 +109,37 @@ class ClientSettings:
             )
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments with which an HTTP client is created."""
+        """Return the arguments for creating an HTTP client."""
         return {
             "base_url": self.url,
-            # Redirects are not followed: they would send the token to another host.
+            # A redirect could send the token to another host.
             "follow_redirects": False,
-            # A proxy from the environment is not used: it would get the token, too, and it cannot
-            # reach a service on loopback.
-            "trust_env": not _is_loopback(_place(self.url)[1]),
+            # A proxy from the environment would get the token, and cannot reach loopback.
+            "trust_env": not _is_loopback(_parse_address(self.url)[1]),
         }
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
-        """Return the arguments with which an HTTP client sends a call."""
+        """Return the arguments for sending a call with an HTTP client."""
         request = call.about(self.tenant, self.project)
-        given = {name: value for name, value in request.parameters.items() if value is not None}
+        parameters = {
+            name: value for name, value in request.parameters.items() if value is not None
+        }
         lines = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
         return {
-            **_form(request.file),
+            **_build_form(request.file),
             "content": request.content if request.lines is None else request.lines,
             "method": request.method,
             "url": request.address,
-            "params": given,
+            "params": parameters,
             "json": request.body,
-            "timeout": self._timeout(request.seconds),
-            "headers": {**lines, **request.headers, "Authorization": f"Bearer {self._bearer()}"},
+            "timeout": self._build_timeout(request.seconds),
+            "headers": {**lines, **request.headers, "Authorization": f"Bearer {self._get_token()}"},
         }
 
-    def _timeout(self, seconds: float) -> httpx2.Timeout:
+    def _build_timeout(self, seconds: float) -> httpx2.Timeout:
         return httpx2.Timeout(max(self.timeout, seconds), connect=_CONNECT_SECONDS)
 
-    def _bearer(self) -> str:
+    def _get_token(self) -> str:
         token = self.token if isinstance(self.token, str) else self.token()
         if not re.fullmatch(r"[\x21-\x7e]+", token):
             raise ConfigurationError("the token is empty or contains invalid characters")
@@ -153,10 +154,10 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A request that is to be sent again.
+    """A decision to send a request again.
 
     Attributes:
-        seconds: time to wait before the request is sent again.
+        seconds: time to wait before.
     """
 
     seconds: float
@@ -165,7 +166,7 @@ class Retry:
 def parse_outcome(
     call: Call[T], response: httpx2.Response, settings: ClientSettings, pause: float | None
 ) -> T | Retry:
-    """Return the answer of a response, or a Retry if the call is to be sent again.
+    """Return the answer of a response, or a Retry if the call should be sent again.
 
     Args:
         pause: minimum wait before another attempt, in seconds; None if no attempt remains.
@@ -175,47 +176,46 @@ def parse_outcome(
         NotUnderstood: the response does not come from this service.
     """
     if response.is_success:
-        return _answer(call, response)
-    after = _retry_after(response.headers)
-    again = response.status_code == _RATE_EXCEEDED or (
+        return _parse_answer(call, response)
+    after = _parse_retry_after(response.headers)
+    should_retry = response.status_code == _RATE_EXCEEDED or (
         response.status_code == _UNAVAILABLE and call.repeatable
     )
-    if again and pause is not None and after is not None and after <= settings.patience:
+    if should_retry and pause is not None and after is not None and after <= settings.patience:
         return Retry(max(pause, after))
-    raise refusal(_problem(response), after)
+    raise refusal(_parse_problem(response), after)
 
 
-def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -> Retry:
-    """Decide whether, and after how many seconds, to resend a call that got no answer.
+def handle_failure(call: Call[Any], error: Exception, pause: float | None) -> Retry:
+    """Return a Retry for a call without an answer, or raise its error.
 
     Args:
         error: an instance of FAILURES.
         pause: minimum wait before another attempt, in seconds; None if no attempt remains.
 
     Raises:
-        NotReached: the call is not sent again.
-        NotSent: the call cannot be sent; another attempt would fail the same way.
+        NotReached: the call should not be sent again.
+        NotSent: the call cannot be sent.
     """
     if not isinstance(error, httpx2.TransportError):
-        # `from None` hides the original error, because it contains the request.
+        # The original error contains the request.
         raise NotSent(
             f"{call.method} {call.path}: the request contains text that cannot be sent",
             hint="use valid Unicode without lone surrogates, and no very long address",
         ) from None
-    # This error is retried, because the service may have closed an idle persistent connection.
-    # Timeouts are not retried.
-    transient = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
-    if transient and call.repeatable and pause is not None:
+    # The service may have closed an idle persistent connection. Timeouts are not retried.
+    is_transient = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
+    if is_transient and call.repeatable and pause is not None:
         return Retry(pause)
-    late = isinstance(error, httpx2.TimeoutException)
+    is_timeout = isinstance(error, httpx2.TimeoutException)
     raise NotReached(
-        f"{call.method} {call.path}: {'no answer in time' if late else 'no answer came'}",
+        f"{call.method} {call.path}: {'no answer in time' if is_timeout else 'no answer'}",
         hint="check that the service runs and can be reached",
     ) from error
 
 
-def _form(file: FormFile | None) -> dict[str, Any]:
-    """Return the arguments with which an HTTP client sends a form."""
+def _build_form(file: FormFile | None) -> dict[str, Any]:
+    """Return the arguments for sending a form with an HTTP client."""
     if file is None:
         return {}
     fields = {name: value for name, value in file.fields.items() if value is not None}
@@ -230,7 +230,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _place(url: str) -> tuple[str, str]:
+def _parse_address(url: str) -> tuple[str, str]:
     """Return the scheme and host of a service's address.
 
     Raises:
@@ -239,10 +239,10 @@ def _place(url: str) -> tuple[str, str]:
     """
     try:
         parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+        is_usable = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
     except ValueError:
-        usable = False
-    if not usable or re.search(r"\s", url):
+        is_usable = False
+    if not is_usable or re.search(r"\s", url):
         raise ConfigurationError(
             "the service's address is not usable",
             hint="use an address such as https://rag.example, without user name and password",
@@ -250,49 +250,49 @@ def _place(url: str) -> tuple[str, str]:
     return parts.scheme, parts.hostname or ""
 
 
-def _answer(call: Call[T], response: httpx2.Response) -> T:
+def _parse_answer(call: Call[T], response: httpx2.Response) -> T:
     if call.answer is str:
         return response.text  # type: ignore[return-value]
     kind: Any = call.answer
     try:
-        answer: T = _adapter(kind).validate_json(response.content)
+        answer: T = _get_adapter(kind).validate_json(response.content)
     except ValidationError as error:
-        # The original error is hidden, because its message would quote the answer.
+        # The original message would quote the answer.
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the answer"
+        field_path = ".".join(map(str, first["loc"])) or "the answer"
         raise NotUnderstood(
-            f"{call.method} {call.path}: {where}: {first['msg']}",
+            f"{call.method} {call.path}: {field_path}: {first['msg']}",
             hint=(
-                "check that the address is the service's, and that service and client have the "
-                "same version"
+                "check the address of the service, and that service and client have the same "
+                "version"
             ),
         ) from None
     return answer
 
 
-def _problem(response: httpx2.Response) -> Problem:
+def _parse_problem(response: httpx2.Response) -> Problem:
     try:
-        problem: Problem = _adapter(Problem).validate_json(response.content)
+        problem: Problem = _get_adapter(Problem).validate_json(response.content)
     except ValidationError:
         # The response comes from a proxy in front of the service.
         return Problem(
             "about:blank",
-            _phrase(response.status_code),
+            _get_phrase(response.status_code),
             response.status_code,
             request_id=response.headers.get("x-request-id", ""),
         )
     return problem
 
 
-def _phrase(status: int) -> str:
+def _get_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:
         return "unknown status"
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of Retry-After, a number or a date; None if it is neither."""
+def _parse_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return Retry-After in seconds, from a number or a date; None if it is neither."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdecimal():
         return float(value)
@@ -306,5 +306,5 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
+def _get_adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)

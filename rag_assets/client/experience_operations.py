@@ -1,4 +1,4 @@
-"""The operations on experience; the role orchestrator may use all not marked "For admins"."""
+"""The operations on experience, for the role orchestrator unless marked "For admins"."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def capture_experience(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[CapturedEntry]:
-    """Stage an entry of a project; a request with an external_id may be repeated.
+    """Stage an entry of a project.
 
     Args:
         entry_type: determines which other arguments are required.
         project_id: id of the project that contributes the entry.
         about: locations in the code, each with a path and optionally a symbol.
-        external_id: an id of the caller's choice for the request.
+        external_id: id of the request, chosen by the caller, which makes it repeatable.
     """
-    given = {
+    values = {
         "agent_type": agent_type,
         "task_type": task_type,
         "technology": technology,
@@ -87,10 +87,10 @@ def capture_experience(
         "revision_approach": revision_approach,
         "approved_approach": approved_approach,
         "when_to_try": when_to_try,
-        "about": [dict(one) for one in about] or None,
+        "about": [dict(location) for location in about] or None,
         "external_id": external_id,
     }
-    body = {"entry_type": entry_type, "project_id": str(project_id), **_without_missing(given)}
+    body = {"entry_type": entry_type, "project_id": str(project_id), **_drop_none(values)}
     return _post("entries", CapturedEntry, body, tenant, repeatable=external_id is not None)
 
 
@@ -105,13 +105,12 @@ def request_checkpoint(
 
     Args:
         checkpoint_type: the event that causes the checkpoint.
-        project_id: id of the project; None means all projects and is allowed only for a manual
-            checkpoint.
-        external_id: an id of the caller's choice for the request.
+        project_id: id of the project; None, for all projects, requires a manual checkpoint.
+        external_id: id of the request, chosen by the caller, which makes it repeatable.
     """
     body = {
         "checkpoint_type": checkpoint_type,
-        **_without_missing({"project_id": _find_text(project_id), "external_id": external_id}),
+        **_drop_none({"project_id": _to_text(project_id), "external_id": external_id}),
     }
     return _post(
         "checkpoints", RequestedCheckpoint, body, tenant, repeatable=external_id is not None
@@ -144,17 +143,17 @@ def experience_for_task(
     Args:
         agent_type, task_type, technology: filters; None matches all entries.
         max_results: maximum number of patterns, 1 to 5.
-        project_id: id of the project that asks; its own entries are excluded.
+        project_id: id of the asking project, whose own entries are excluded.
     """
-    given = {
+    values = {
         "agent_type": agent_type,
         "task_type": task_type,
         "technology": technology,
         "max_results": max_results,
-        "project_id": _find_text(project_id),
+        "project_id": _to_text(project_id),
     }
     return _post(
-        "task", Answer, {"task_description": task_description, **_without_missing(given)}, tenant
+        "task", Answer, {"task_description": task_description, **_drop_none(values)}, tenant
     )
 
 
@@ -168,13 +167,13 @@ def experience_for_failure(
     tenant: str | None = None,
 ) -> Call[Answer]:
     """Find solutions of similar failures; see experience_for_task for the arguments."""
-    given = {
+    values = {
         "error_message": error_message,
         "agent_type": agent_type,
         "task_type": task_type,
-        "project_id": _find_text(project_id),
+        "project_id": _to_text(project_id),
     }
-    body = {"failure_description": failure_description, **_without_missing(given)}
+    body = {"failure_description": failure_description, **_drop_none(values)}
     return _post("failure", Answer, body, tenant)
 
 
@@ -187,20 +186,20 @@ def experience_context(
     project_id: UUID | str | None = None,
     tenant: str | None = None,
 ) -> Call[Context]:
-    """Write an agent's context for a task, with a block of patterns.
+    """Return an agent's context for a task, with a block of patterns.
 
     Args:
         task: the task, with its description and optionally its type and technology.
         basic_context: text that the agent always gets.
         token_budget: maximum size of the block in cl100k_base tokens, 200 to 8,000.
-        project_id: id of the project that asks.
+        project_id: id of the asking project.
     """
-    given = {
+    values = {
         "agent_type": agent_type,
         "token_budget": token_budget,
-        "project_id": _find_text(project_id),
+        "project_id": _to_text(project_id),
     }
-    body = {"task": dict(task), "basic_context": basic_context, **_without_missing(given)}
+    body = {"task": dict(task), "basic_context": basic_context, **_drop_none(values)}
     return _post("context", Context, body, tenant)
 
 
@@ -247,8 +246,8 @@ def patterns(
             "agent_type": agent_type,
             "task_type": task_type,
             "technology": technology,
-            "project_id": _find_text(project_id),
-            "after": _find_text(after),
+            "project_id": _to_text(project_id),
+            "after": _to_text(after),
             "limit": limit,
         },
     )
@@ -264,7 +263,7 @@ def all_patterns(
         page: number of patterns in each request.
     """
     first = patterns(order=order, limit=page, tenant=tenant)
-    return Pages(first, lambda found: found.patterns, lambda found: _find_text(found.next))
+    return Pages(first, lambda fetched: fetched.patterns, lambda fetched: _to_text(fetched.next))
 
 
 def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[PatternDetails]:
@@ -284,14 +283,14 @@ def merge_pattern(
     """Merge a pattern into another pattern. For admins.
 
     Args:
-        confirm: merge them even if their problems differ.
+        confirm: merge the patterns even if their problems differ.
     """
     return Call(
         "POST",
         f"{_ADDRESS}/patterns/{{pattern}}/merge",
         PatternDetails,
         named={"pattern": str(pattern_id)},
-        body=_without_missing({"tenant": tenant, "into": str(into), "confirm": confirm}),
+        body=_drop_none({"tenant": tenant, "into": str(into), "confirm": confirm}),
         repeatable=False,
     )
 
@@ -305,7 +304,7 @@ def split_pattern(
         f"{_ADDRESS}/patterns/{{pattern}}/split",
         SplitPattern,
         named={"pattern": str(pattern_id)},
-        body=_without_missing({"tenant": tenant, "entry_id": str(entry_id)}),
+        body=_drop_none({"tenant": tenant, "entry_id": str(entry_id)}),
         repeatable=False,
     )
 
@@ -328,7 +327,7 @@ def retract_experience(
     tenant: str | None = None,
 ) -> Call[Retracted]:
     """Retract all entries of a project or a token. For admins."""
-    body = _without_missing({"project_id": _find_text(project_id), "token": token})
+    body = _drop_none({"project_id": _to_text(project_id), "token": token})
     return _post("retract", Retracted, body, tenant)
 
 
@@ -349,9 +348,9 @@ def _post(
     )
 
 
-def _without_missing(values: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _find_text(value: UUID | str | None) -> str | None:
+def _to_text(value: UUID | str | None) -> str | None:
     return None if value is None else str(value)

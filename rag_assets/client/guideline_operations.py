@@ -22,9 +22,9 @@ from rag_assets.client.calls import Call, FormFile, Pages
 _ADDRESS = "/api/projects/{id}/guidelines"
 _PAGE = 100
 _UPLOAD_SECONDS = 120.0
-"""Timeout of an upload, in seconds: the service writes and examines the file before it answers."""
+"""Timeout of an upload, which the service stores and examines before it answers."""
 _CONTEXT_SECONDS = 15.0
-"""Timeout of a context, in seconds: more than twice as long as the service waits for passages."""
+"""Timeout of a context, more than twice as long as the service waits for passages."""
 
 
 def upload_guideline(
@@ -43,7 +43,7 @@ def upload_guideline(
         "POST",
         f"{_ADDRESS}/upload",
         UploadedDocument,
-        named=_build_project_params(project),
+        named=_build_path_values(project),
         file=FormFile(file_name, content, {"replaces": replaces}),
         of_project=True,
         seconds=_UPLOAD_SECONDS,
@@ -68,7 +68,7 @@ def guidelines(
         "GET",
         _ADDRESS,
         DocumentPage,
-        named=_build_project_params(project),
+        named=_build_path_values(project),
         parameters={"status": status, "after": after, "limit": limit},
         of_project=True,
     )
@@ -84,7 +84,7 @@ def all_guidelines(
         page: number of documents per request.
     """
     first = guidelines(status=status, limit=page, project=project)
-    return Pages(first, lambda found: found.documents, lambda found: found.next)
+    return Pages(first, lambda fetched: fetched.documents, lambda fetched: fetched.next)
 
 
 def guideline(document_id: str, *, project: str | None = None) -> Call[GuidelineDocument]:
@@ -93,7 +93,7 @@ def guideline(document_id: str, *, project: str | None = None) -> Call[Guideline
         "GET",
         f"{_ADDRESS}/{{document}}",
         GuidelineDocument,
-        named={**_build_project_params(project), "document": document_id},
+        named={**_build_path_values(project), "document": document_id},
         of_project=True,
     )
 
@@ -104,7 +104,7 @@ def delete_guideline(document_id: str, *, project: str | None = None) -> Call[De
         "DELETE",
         f"{_ADDRESS}/{{document}}",
         DeletedDocument,
-        named={**_build_project_params(project), "document": document_id},
+        named={**_build_path_values(project), "document": document_id},
         of_project=True,
     )
 
@@ -117,7 +117,7 @@ def guideline_context(
     explain: bool = False,
     project: str | None = None,
 ) -> Call[GuidelinesContext]:
-    """Build the section of a prompt from passages, or else from the plain text; it may be empty.
+    """Return a section for a prompt, from passages of documents or from the plain text.
 
     Args:
         task: the task of the prompt, in words.
@@ -125,13 +125,13 @@ def guideline_context(
         token_budget: maximum tokens of a section of passages, up to 2,000.
         explain: whether the answer includes near misses and the latency of each step. For admins.
     """
-    given = {"topK": top_k, "tokenBudget": token_budget, "explain": explain or None}
-    body = {name: value for name, value in given.items() if value is not None}
+    options = {"topK": top_k, "tokenBudget": token_budget, "explain": explain or None}
+    body = {name: value for name, value in options.items() if value is not None}
     return Call(
         "POST",
         f"{_ADDRESS}/context",
         GuidelinesContext,
-        named=_build_project_params(project),
+        named=_build_path_values(project),
         body={"task": task, **body},
         of_project=True,
         seconds=_CONTEXT_SECONDS,
@@ -144,7 +144,7 @@ def guideline_text(*, project: str | None = None) -> Call[GuidelinesText]:
         "GET",
         f"{_ADDRESS}/text",
         GuidelinesText,
-        named=_build_project_params(project),
+        named=_build_path_values(project),
         of_project=True,
     )
 
@@ -162,22 +162,21 @@ def put_guideline_text(
         "PUT",
         f"{_ADDRESS}/text",
         GuidelinesText,
-        named=_build_project_params(project),
+        named=_build_path_values(project),
         body={"text": text},
         headers={} if etag is None else {"If-Match": etag},
         of_project=True,
-        # The call is not repeatable: a repeated request would be refused, because the first request
-        # already created a new version.
+        # The first request creates a new version, so a repeated request would be refused.
         repeatable=False,
     )
 
 
 def with_section(system_prompt: str, context: GuidelinesContext) -> str:
-    """Return a system prompt with the section of a context, if any, at its end."""
+    """Append the section of a context, if any, to a system prompt."""
     if not context.section:
         return system_prompt
     return f"{system_prompt.rstrip()}\n\n{context.section}" if system_prompt else context.section
 
 
-def _build_project_params(project: str | None) -> Mapping[str, str]:
+def _build_path_values(project: str | None) -> Mapping[str, str]:
     return {} if project is None else {"id": project}

@@ -1,7 +1,7 @@
-"""The operations of the service; each function returns the call that requests its operation.
+"""The operations of the service; each function returns the Call of an operation.
 
-Every operation takes `tenant`. It may be left out if the token is valid for a single tenant, or if
-the client was created with a tenant.
+Every operation takes `tenant`, which may be left out if the token covers a single tenant or the
+client has a default tenant.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def query(question: Question | str, *, tenant: str | None = None) -> Call[Search
     Args:
         question: text, or a Question with filters, a threshold and other options.
     """
-    return Call("POST", "/rag/query", SearchAnswer, body=_question_body(question, tenant))
+    return Call("POST", "/rag/query", SearchAnswer, body=_build_question_body(question, tenant))
 
 
 def answer(
@@ -65,13 +65,13 @@ def answer(
 ) -> Call[AnswerResult]:
     """Answer a question with the tenant's chat model; its sentences cite their sources.
 
-    An answer costs money, so the request is not repeated when a connection breaks.
+    An answer costs money, so the request is not repeated if the connection breaks.
 
     Args:
         question: see query; its token_budget limits the passages that the model gets.
         max_tokens: maximum tokens that the model may write, including hidden reasoning.
     """
-    body = _question_body(question, tenant)
+    body = _build_question_body(question, tenant)
     if max_tokens is not None:
         body["max_tokens"] = max_tokens
     return Call(
@@ -104,7 +104,7 @@ def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Docu
         page: number of documents in each request; pages are fetched as needed.
     """
     first = documents(limit=page, tenant=tenant)
-    return Pages(first, lambda found: found.documents, lambda found: found.next)
+    return Pages(first, lambda fetched: fetched.documents, lambda fetched: fetched.next)
 
 
 def delete_document(
@@ -112,10 +112,8 @@ def delete_document(
 ) -> Call[Written]:
     """Delete a document of any source; searches omit it immediately. For admins.
 
-    A second deletion changes no data.
-
     Args:
-        purge: delete it permanently, from every store and every file.
+        purge: also delete it from every store and every file.
     """
     return Call(
         "DELETE",
@@ -154,8 +152,8 @@ def put_record(
             its source.
         scope: the access scope; by default the source's scope.
         tags, metadata: values to filter by.
-        updated_at: when the text was last changed, with a time zone; an older write is outdated.
-        version: a number that rises with each change; orders writes instead of `updated_at`.
+        updated_at: when the text was last changed, with a time zone; orders the writes.
+        version: a number that rises with each change; orders the writes instead of `updated_at`.
         etag: ETag of the version to replace; None replaces any version.
         source: the tenant's source of records; may be left out if there is only one.
     """
@@ -166,7 +164,7 @@ def put_record(
         "scope": scope,
         "tags": list(tags) or None,
         "metadata": None if metadata is None else dict(metadata),
-        "updated_at": _stamp(updated_at),
+        "updated_at": _format_time(updated_at),
         "version": version,
     }
     return Call(
@@ -176,7 +174,7 @@ def put_record(
         named={"source_type": source_type, "source_id": source_id},
         parameters={"source": source, "tenant": tenant},
         body={"text": text, **{name: value for name, value in fields.items() if value is not None}},
-        **_conditions(etag),
+        **_build_conditions(etag),
     )
 
 
@@ -196,8 +194,7 @@ def delete_record(
     Args:
         source_type, source_id, source: the values with which it was pushed.
         page_uuid: page of the block, if the record is a block.
-        updated_at, version: time and version of the deletion. If a later write was already stored,
-            the deletion is outdated and ignored.
+        updated_at, version: time and version of the deletion, which is ignored after a later write.
         etag: ETag of the version to delete; None deletes any version.
     """
     return Call(
@@ -207,12 +204,12 @@ def delete_record(
         named={"source_type": source_type, "source_id": source_id},
         parameters={
             "page_uuid": page_uuid,
-            "updated_at": _stamp(updated_at),
+            "updated_at": _format_time(updated_at),
             "version": version,
             "source": source,
             "tenant": tenant,
         },
-        **_conditions(etag),
+        **_build_conditions(etag),
     )
 
 
@@ -244,14 +241,14 @@ def put_typed_record(
         named={"source_type": source_type, "source_id": source_id},
         parameters={"source": source, "tenant": tenant},
         body=dict(body),
-        **_conditions(etag),
+        **_build_conditions(etag),
     )
 
 
 def write_records(
     lines: Sequence[Mapping[str, Any]], *, source: str | None = None, tenant: str | None = None
 ) -> Call[RecordLines]:
-    """Push and delete many records in one transaction; a bad line does not stop the others.
+    """Push and delete many records in one transaction; an invalid line does not affect the others.
 
     For admins and writers.
 
@@ -270,15 +267,14 @@ def write_records(
     )
 
 
-def _stamp(at: datetime | None) -> str | None:
+def _format_time(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
 
 
-def _conditions(etag: str | None) -> dict[str, Any]:
+def _build_conditions(etag: str | None) -> dict[str, Any]:
     """Return the arguments of a call that replaces only one version.
 
-    Such a call is not repeatable: a repeated call would be refused, because the first call already
-    created a new version.
+    The first call creates a new version, so a repeated call would be refused.
     """
     return {} if etag is None else {"headers": {"If-Match": etag}, "repeatable": False}
 
@@ -298,7 +294,7 @@ def reconcile(
         manifest: for each record, its `type`, its `id`, and `updated_at` or `sha256`.
         apply: remove the records that the manifest does not name.
         allow_deletes: remove them even if there are many.
-        as_of: when the manifest was made; by default, when it is sent.
+        as_of: when the manifest was created; by default, when it is sent.
         source: the tenant's source of records; may be left out if there is only one.
     """
     return Call(
@@ -308,7 +304,7 @@ def reconcile(
         parameters={
             "apply": apply,
             "allow_deletes": allow_deletes,
-            "as_of": _stamp(as_of),
+            "as_of": _format_time(as_of),
             "source": source,
             "tenant": tenant,
         },
@@ -324,7 +320,7 @@ def put_record_content(
 
     Args:
         source_id: id of the file.
-        content: PDF, Markdown or plain text.
+        content: PDF, Markdown, plain text, Word, HTML, CSV or TSV.
         source: the tenant's source of records; may be left out if there is only one.
     """
     return Call(
@@ -401,7 +397,7 @@ def all_records(
         page: number of records in each request; pages are fetched as needed.
     """
     first = records(status=status, limit=page, tenant=tenant)
-    return Pages(first, lambda found: found.records, lambda found: found.next)
+    return Pages(first, lambda fetched: fetched.records, lambda fetched: fetched.next)
 
 
 def upload(
@@ -461,9 +457,8 @@ def reindex(
 ) -> Call[Reindexed]:
     """Read, parse and index documents again, including failed documents. For admins.
 
-    At most one of the arguments except `tenant` may be given. Without any, all documents of the
-    tenant are indexed again. A repeated request would index the documents twice, so the request is
-    not repeated when a connection breaks.
+    At most one argument besides `tenant` is allowed; without one, all documents of the tenant are
+    indexed again. The request is not repeated if the connection breaks.
 
     Args:
         source: name of a source.
@@ -471,12 +466,12 @@ def reindex(
         page: uuid of a workspace's page, which is indexed with its blocks, comments and files.
         database: uuid of a workspace's database, which is indexed with its rows.
     """
-    named = {"source": source, "document": document, "page": page, "database": database}
-    given = {scope: id_ for scope, id_ in named.items() if id_ is not None}
-    if len(given) > 1:
-        raise TypeError(f"reindex() accepts only one of the arguments {', '.join(named)}")
+    scopes = {"source": source, "document": document, "page": page, "database": database}
+    chosen = {scope: id_ for scope, id_ in scopes.items() if id_ is not None}
+    if len(chosen) > 1:
+        raise TypeError(f"reindex() accepts only one of the arguments {', '.join(scopes)}")
     body: dict[str, Any] = {"scope": "tenant"}
-    for scope, id_ in given.items():
+    for scope, id_ in chosen.items():
         body = {"scope": scope, "id": id_}
     return Call("POST", "/rag/reindex", Reindexed, body=_add_tenant(tenant, body), repeatable=False)
 
@@ -509,21 +504,21 @@ def all_events(
         page: number of events in each request; pages are fetched as needed.
     """
     first = events(kind=kind, limit=page, tenant=tenant)
-    return Pages(first, lambda found: found.events, lambda found: found.next)
+    return Pages(first, lambda fetched: fetched.events, lambda fetched: fetched.next)
 
 
 def status(*, tenant: str | None = None) -> Call[WorkspaceStatus | Status]:
-    """Return how far a tenant's index is behind its documents; with more fields for a workspace."""
+    """Return how far a tenant's index is behind its documents."""
     return Call("GET", "/rag/status", _STATUS, parameters={"tenant": tenant})
 
 
 def live() -> Call[Health]:
-    """Check whether the service answers at all."""
+    """Check whether the service answers."""
     return Call("GET", "/health/live", Health, tenanted=False)
 
 
 def ready() -> Call[Health]:
-    """Check whether the service and its servers answer; raises Unavailable if not."""
+    """Check whether the service and its servers answer; raise Unavailable if not."""
     return Call("GET", "/health/ready", Health, tenanted=False)
 
 
@@ -532,14 +527,14 @@ def metrics() -> Call[str]:
     return Call("GET", "/metrics", str, tenanted=False)
 
 
-def _question_body(question: Question | str, tenant: str | None) -> dict[str, Any]:
-    given = _question(question) if isinstance(question, str) else question
-    # Unset fields are not sent: the tenant's defaults apply, and an older service may not know
-    # every field.
-    return _add_tenant(tenant, given.model_dump(mode="json", exclude_unset=True))
+def _build_question_body(question: Question | str, tenant: str | None) -> dict[str, Any]:
+    if isinstance(question, str):
+        question = _build_question(question)
+    # The tenant's defaults apply to unset fields, and an older service may not know every field.
+    return _add_tenant(tenant, question.model_dump(mode="json", exclude_unset=True))
 
 
-def _question(words: str) -> Question:
+def _build_question(words: str) -> Question:
     try:
         return Question(query=words)
     except ValidationError as error:

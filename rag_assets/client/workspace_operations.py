@@ -20,7 +20,7 @@ from rag_assets.client.calls import Call
 
 _SETTINGS = "/rag/settings"
 _PAGE = "/rag/tree/{uuid}"
-_MANY_SECONDS = 300.0
+_BULK_SECONDS = 300.0
 
 
 def workspace_settings(*, tenant: str | None = None) -> Call[Settings]:
@@ -31,7 +31,7 @@ def workspace_settings(*, tenant: str | None = None) -> Call[Settings]:
 def change_workspace_settings(
     settings: Mapping[str, Any], *, tenant: str | None = None
 ) -> Call[Settings]:
-    """Change the given settings of a workspace.
+    """Change settings of a workspace.
 
     Args:
         settings: enabled, provider, embedding_model, base_url, dimensions, vector_backend,
@@ -55,7 +55,7 @@ def put_page(
 
     Args:
         uuid: uuid of the page; the page `root` is above all others.
-        parent: uuid of the page above it, which may be put later; None is the root.
+        parent: uuid of the page above it, which may be put later; None stands for the root.
         inherit: True adds `read` to the readers of the page above; False replaces them with `read`.
         read: readers of the page and of everything below it.
         archived: whether the page and everything below it are excluded from searches.
@@ -71,7 +71,7 @@ def put_page(
 def change_page(
     uuid: str, change: Mapping[str, Any], *, tenant: str | None = None
 ) -> Call[TreeChange]:
-    """Change the given fields of a page, such as only its parent. For admins and writers.
+    """Change some fields of a page. For admins and writers.
 
     Args:
         change: any of kind, parent, inherit, read, archived, ai; other fields stay unchanged.
@@ -95,7 +95,7 @@ def write_tree(lines: Sequence[Mapping[str, Any]], *, tenant: str | None = None)
         TreeLines,
         parameters={"tenant": tenant},
         lines="\n".join(json.dumps(dict(line)) for line in lines),
-        seconds=_MANY_SECONDS,
+        seconds=_BULK_SECONDS,
     )
 
 
@@ -114,7 +114,7 @@ def reconcile_tree(
         apply: change the tree to match the manifest. Pages that the manifest does not name are
             deleted with all their records.
         allow_deletes: delete such pages even if there are many.
-        as_of: when the manifest was made; by default, when it is sent.
+        as_of: when the manifest was created; by default, when it is sent.
     """
     at = None if as_of is None else as_of.isoformat()
     return Call(
@@ -128,7 +128,7 @@ def reconcile_tree(
             "tenant": tenant,
         },
         lines="\n".join(json.dumps(dict(line)) for line in manifest),
-        seconds=_MANY_SECONDS,
+        seconds=_BULK_SECONDS,
     )
 
 
@@ -163,7 +163,7 @@ def delete_page(uuid: str, *, tenant: str | None = None) -> Call[TreeChange]:
 def page_access(
     page_uuid: str, principals: Sequence[str], *, tenant: str | None = None
 ) -> Call[PageAccess]:
-    """Return whether one of these principals may read a page, and by which page and grant.
+    """Return whether principals may read a page, with the page and the grant that decide it.
 
     For admins.
     """

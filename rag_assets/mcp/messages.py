@@ -1,7 +1,7 @@
 """Rejection of malformed messages, with errors that never quote the message.
 
-A message sent by mistake may contain a credential. JSON-RPC defines the responses to malformed
-messages; see https://www.jsonrpc.org/specification.
+A message may contain a credential. For the responses to malformed messages, see
+https://www.jsonrpc.org/specification.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
 MAX_MESSAGE = 1_048_576
-"""Maximum bytes of a message: several times the longest question."""
+"""Maximum bytes of a message, several times the longest question."""
 
 _TEXTS = {
     PARSE_ERROR: "Parse error",
@@ -47,14 +47,14 @@ _TEXTS = {
 _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
-def rejection(message: bytes, version: str | None = None) -> JSONRPCError | None:
+def find_rejection(message: bytes, version: str | None = None) -> JSONRPCError | None:
     """Return the response to an invalid JSON-RPC message; None if the message is valid.
 
-    A batch is invalid: the protocol has not allowed batches since its version 2025-06-18.
+    A batch is invalid since version 2025-06-18 of the protocol.
 
     Args:
         message: the bytes as received.
-        version: version of the protocol, from a header.
+        version: protocol version from the header.
     """
     if version is not None and not _VERSION.fullmatch(version):
         return _build_rejection(INVALID_REQUEST)
@@ -73,7 +73,7 @@ def rejection(message: bytes, version: str | None = None) -> JSONRPCError | None
 
 
 def redact_error(error: Exception) -> MCPError:
-    """Return an error of the SDK without its text and data, which quote methods, names and uris."""
+    """Return an error of the SDK without text and data that quote methods, names and uris."""
     if not isinstance(error, MCPError):
         return MCPError(code=INTERNAL_ERROR, message="Internal error")
     code, data = error.error.code, error.error.data
@@ -90,7 +90,7 @@ def redact_error(error: Exception) -> MCPError:
 
 
 async def serve_stdio(server: MCPServer[None]) -> None:
-    """Serve over standard input and output until the input ends; reject malformed messages."""
+    """Serve on standard input and output until the input ends, and reject malformed messages."""
     lines = _Messages()
     async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (read, write):
 
@@ -98,14 +98,13 @@ async def serve_stdio(server: MCPServer[None]) -> None:
             await write.send(SessionMessage(error))
 
         lines.answer = answer
-        # The SDK runs a server over its own streams in the same way, but only over streams that it
-        # opens itself.
+        # The SDK does the same, but only with streams that it opens itself.
         lowlevel = server._lowlevel_server  # noqa: SLF001
         await lowlevel.run(read, write, lowlevel.create_initialization_options())
 
 
 class _Messages:
-    """The valid messages of standard input, one per line; other lines are rejected.
+    """An iterator over the messages on standard input, which rejects malformed lines.
 
     Attributes:
         answer: sends a rejection; must be set before reading starts.
@@ -114,14 +113,14 @@ class _Messages:
     answer: Callable[[JSONRPCError], Awaitable[None]]
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the valid messages line by line; lines over MAX_MESSAGE are rejected."""
+        """Yield the valid messages, one per line; reject longer lines than MAX_MESSAGE."""
         read = sys.stdin.buffer.readline
         while line := await run_sync(read, MAX_MESSAGE + 1):
             if len(line) > MAX_MESSAGE:
                 while line and not line.endswith(b"\n"):
                     line = await run_sync(read, MAX_MESSAGE)
                 await self.answer(_build_rejection(INVALID_REQUEST))
-            elif line.strip() and (rejected := rejection(line)) is not None:
+            elif line.strip() and (rejected := find_rejection(line)) is not None:
                 await self.answer(rejected)
             elif line.strip():
                 yield line.decode()
@@ -132,11 +131,11 @@ def _build_rejection(code: int) -> JSONRPCError:
 
 
 @contextmanager
-def root_logger_unchanged() -> Iterator[None]:
-    """Keep the SDK from configuring the root logger, which it does if that has no handler."""
-    root, silent = logging.getLogger(), logging.NullHandler()
-    root.addHandler(silent)
+def preserve_root_logger() -> Iterator[None]:
+    """Prevent the SDK from configuring a root logger without handlers."""
+    root, handler = logging.getLogger(), logging.NullHandler()
+    root.addHandler(handler)
     try:
         yield
     finally:
-        root.removeHandler(silent)
+        root.removeHandler(handler)

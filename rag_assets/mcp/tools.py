@@ -1,4 +1,4 @@
-"""Knowledge of tenants for agents, and the tools and prompts that offer it."""
+"""Tools and prompts for agents, and the knowledge of tenants behind them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _MAX_DOCUMENTS = 1_000
 _T = TypeVar("_T")
 
 DISABLED = (
-    "This knowledge is disabled for now, so nothing can be found. Tell the user to ask one "
-    "of its admins to enable it."
+    "This knowledge is disabled, so searches find nothing. Tell the user to ask an admin to "
+    "enable it."
 )
 
 
@@ -42,8 +42,8 @@ class MessageContext:
     """The tenant and the caller of one message.
 
     Attributes:
-        caller: the caller; searches return only what this caller may read.
-        request_id: id of the message in the log; None without one.
+        caller: searches return only passages that this caller may read.
+        request_id: id of the message in the log; empty without one.
         profile: the tenant's profile; None if it was not read for this message.
     """
 
@@ -69,32 +69,32 @@ class BlockingRunner(Protocol):
         """Run the work and return its result."""
 
 
-# The SDK passes no context to resources. The variable has no default, so that reading raises an
-# error if the caller is unknown.
+# The SDK passes no context to resources. Without a default, reading the variable fails if the
+# caller is unknown.
 _MESSAGE: ContextVar[MessageContext] = ContextVar("message")
 
 
 def current_message() -> MessageContext:
-    """Return the context of the message that is being answered.
+    """Return the context of the current message.
 
     Raises:
-        LookupError: no message is being answered.
+        LookupError: there is no current message.
     """
     return _MESSAGE.get()
 
 
 @contextmanager
 def message_context(message: MessageContext) -> Iterator[None]:
-    """Set the context of the message that is answered within the `with` block."""
-    before = _MESSAGE.set(message)
+    """Set the context of the current message within the `with` block."""
+    token = _MESSAGE.set(message)
     try:
         yield
     finally:
-        _MESSAGE.reset(before)
+        _MESSAGE.reset(token)
 
 
 def advice(error: Exception, _: MessageContext) -> str:
-    """Return the message and the hint of an error; raise an unexpected error again."""
+    """Return the message and the hint of an expected error; raise any other error."""
     if isinstance(error, RagAssetsError):
         return error.advice
     raise error
@@ -102,12 +102,12 @@ def advice(error: Exception, _: MessageContext) -> str:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """The services with which messages are answered.
+    """The services that answer messages.
 
     Attributes:
         seconds: time limit of an answer.
         error_text: returns the text of an error for the agent.
-        run_blocking: function that runs blocking work outside the event loop.
+        run_blocking: runs blocking work outside the event loop.
         masker: finds credentials in texts that agents write; None if agents cannot write.
         require_trust: called for each message; raises an error while grants may be invalid.
         settings: settings of the installation; None if only the catalog and the index are used.
@@ -128,7 +128,7 @@ class Knowledge:
         """Search on behalf of the message's caller.
 
         Args:
-            within: ids of pages of the tree; only these and all pages below them are searched.
+            within: ids of pages of the tree, which restrict the search to them and all pages below.
         """
         message = current_message()
         filters = None if within is None else {"within": tuple(within)}
@@ -138,7 +138,7 @@ class Knowledge:
     async def passages(
         self, query: str, top_k: int | None, within: Sequence[str] | None = None
     ) -> str:
-        """Return the passages that were found, between markers; see answer."""
+        """Return the found passages between markers; see answer."""
         answer = await self.answer(query, top_k, within)
         if answer.disabled:
             return DISABLED
@@ -146,9 +146,9 @@ class Knowledge:
         return "\n\n".join([as_results(answer.hits), *map(escape_imitations, problems)])
 
     async def documents(self) -> str:
-        """Return the first documents that the caller may read, as JSON."""
+        """Return the first 1,000 documents that the caller may read, as JSON."""
         message = current_message()
-        found = await self.in_thread(
+        documents = await self.in_thread(
             lambda: self.reader.list(message.tenant_id, message.caller, limit=_MAX_DOCUMENTS)
         )
         listed = [
@@ -158,7 +158,7 @@ class Knowledge:
                 "title": document.title,
                 "media_type": document.media_type,
             }
-            for document in found
+            for document in documents
         ]
         return json.dumps(listed, ensure_ascii=False)
 
@@ -171,12 +171,12 @@ class Knowledge:
             )
         )
 
-    async def profile_of(self, tenant_id: str) -> str:
-        """Return the profile of a tenant; "" if the tenant no longer exists."""
+    async def get_profile(self, tenant_id: str) -> str:
+        """Return the profile of a tenant; "" for a missing tenant."""
 
         def read() -> str:
-            found = self.reader.catalog.tenants.find_many([tenant_id])
-            return found[0].profile if found else ""
+            records = self.reader.catalog.tenants.find_many([tenant_id])
+            return records[0].profile if records else ""
 
         return await self.in_thread(read)
 
@@ -196,9 +196,9 @@ class Prompt:
 
     Attributes:
         name: name in the agent's list of prompts.
-        description: what the prompt does, for the agent's user.
-        function: creates the function that writes the prompt, as in Tool; all parameters of the
-            created function are strings.
+        description: effect of the prompt, for the agent's user.
+        function: creates the function that writes the prompt, as in Tool; its parameters are
+            strings.
     """
 
     name: str
@@ -218,12 +218,10 @@ class Tool:
         description: when agents should call it.
         function: creates the function that answers a call. The parameters of the created function,
             annotated with types and pydantic.Field, are the tool's parameters. The created function
-            gets the tenant and the caller from `rag_assets.mcp.tools.current_message`, and
-            raises RagAssetsErrors.
-        roles: roles of the callers that may use the tool. For other callers it does not exist.
-            Empty allows all roles.
-        profiles: profiles of the tenants that have the tool; empty means all. For tenants of a
-            named profile, it replaces a general tool of the same name.
+            gets the tenant and the caller from current_message(), and raises RagAssetsErrors.
+        roles: roles of callers that see the tool; empty for all.
+        profiles: profiles of tenants with the tool; empty for all. For these tenants, it replaces a
+            general tool of the same name.
         read_only: whether calls never change data.
     """
 
@@ -243,9 +241,9 @@ class Tool:
         return not self.profiles or profile in self.profiles
 
 
-def _search(knowledge: Knowledge) -> ToolFunction:
+def _build_search(knowledge: Knowledge) -> ToolFunction:
     async def rag_search(
-        query: Annotated[str, Field(max_length=MAX_QUERY, description="What to look for.")],
+        query: Annotated[str, Field(max_length=MAX_QUERY, description="Text to search for.")],
         top_k: Annotated[
             int | None, Field(ge=1, le=LARGEST_TOP_K, description="Maximum number of passages.")
         ] = None,
@@ -268,7 +266,7 @@ def _search(knowledge: Knowledge) -> ToolFunction:
 SEARCH = Tool(
     name="rag_search",
     description="Search this documentation; returns passages with their sources.",
-    function=_search,
+    function=_build_search,
     read_only=True,
 )
 

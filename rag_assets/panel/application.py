@@ -1,4 +1,4 @@
-"""All routes of the panel, for a service's backend."""
+"""The panel of a service: all of its routes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rag_assets.api.guard import Guarded
 from rag_assets.api.identity import ForeignOrigin
 from rag_assets.api.problems import document_problems
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.panel.frame import Renderer, SystemPanel, asset
-from rag_assets.panel.guarding import Guarding, PanelRoute
-from rag_assets.panel.sessions import Link, build_holder, make_link, panel_tenant
+from rag_assets.panel.frame import Renderer, SystemPanel, serve_asset
+from rag_assets.panel.guarding import PanelGuard, PanelRoute
+from rag_assets.panel.sessions import Link, build_holder, create_link, get_panel_tenant
 from rag_assets.panel.settings import PATH, PanelSettings
-from rag_assets.panel.signing_in import SigningIn
+from rag_assets.panel.signing_in import SignInPages
 
 ProjectName = Annotated[
     str, StringConstraints(min_length=1, max_length=1_000, pattern=r"^[^\x00]*$")
@@ -28,10 +28,10 @@ ProjectName = Annotated[
 
 
 class LinkRequest(BaseModel):
-    """A request for a link, with the project whose panel is to be opened.
+    """A request for a link to a panel.
 
     Attributes:
-        project: id of the project in the application; may be left out if the token is for one
+        project: id of the project in the application; may be left out if the token covers a single
             tenant.
     """
 
@@ -44,7 +44,7 @@ class LinkResponse(BaseModel):
     """A link that signs in once.
 
     Attributes:
-        url: address to which the application redirects the user's browser, by GET.
+        url: address to which the application redirects the browser of its user.
         expires_at: when the link expires.
     """
 
@@ -54,12 +54,11 @@ class LinkResponse(BaseModel):
     expires_at: datetime = Field(serialization_alias="expiresAt")
 
 
-def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
-    """Return the router with the endpoint.
+def build_link_router(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
+    """Return the router of the endpoint that creates links.
 
     Args:
-        settings: the address of the panel.
-        profiles: profiles of the tenants that have a panel.
+        profiles: profiles of tenants with a panel.
     """
     router = APIRouter(
         prefix=PATH,
@@ -71,17 +70,16 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
     @router.post("/links", status_code=201)
     async def link(
         request: Request,
-        wanted: LinkRequest,
+        body: LinkRequest,
         identity: IdentityDependency,
         backend: BackendDependency,
     ) -> LinkResponse:
-        """Create a link that opens a project's panel in the browser of the token's subject.
+        """Create a link to a project's panel. For admins.
 
-        The link signs in once, within a minute. The session ends when the token expires. For
-        admins.
+        The link signs in once, within a minute. The session ends when the token expires.
         """
         identity.require_admin()
-        # If the setting is missing, the panel is available on loopback only.
+        # Without the setting, the panel is available only on loopback.
         if settings.own_origin(request.scope) is None:
             raise ForeignOrigin(
                 "the panel is not at this address", hint="send the request to 127.0.0.1"
@@ -89,17 +87,17 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
         origin = settings.new_session_origin(request.scope["server"][1])
 
         def make() -> Link:
-            record = panel_tenant(backend.catalog, identity, wanted.project, profiles)
+            record = get_panel_tenant(backend.catalog, identity, body.project, profiles)
             request.state.tenant = record.id
-            return make_link(backend.catalog, record.ref, build_holder(identity), origin)
+            return create_link(backend.catalog, record.ref, build_holder(identity), origin)
 
-        made = await backend.run("", identity.name, make)
-        return LinkResponse(url=made.url, expires_at=made.expires_at)
+        new = await backend.run("", identity.name, make)
+        return LinkResponse(url=new.url, expires_at=new.expires_at)
 
     return router
 
 
-_TAKEN = frozenset({"sign-in", "sign-out", "enter", "assets", "links", "session"})
+_RESERVED_PATHS = frozenset({"sign-in", "sign-out", "enter", "assets", "links", "session"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +117,7 @@ def build_panel(backend: Backend, settings: PanelSettings, systems: Iterable[Sys
     """Build the panel of a service.
 
     Args:
-        backend: backend of the service.
-        settings: the address of the panel.
-        systems: pages of the systems; the name of each is the profile of its tenants.
+        systems: pages of the systems; a system's name is the profile of its tenants.
 
     Raises:
         ConfigurationError: two systems share a path, or a system uses a path of the panel itself.
@@ -129,16 +125,16 @@ def build_panel(backend: Backend, settings: PanelSettings, systems: Iterable[Sys
     by_profile = {system.name: system for system in systems}
     paths = [system.path for system in by_profile.values()]
     for path in paths:
-        if path in _TAKEN or paths.count(path) > 1:
+        if path in _RESERVED_PATHS or paths.count(path) > 1:
             raise ConfigurationError(
                 f"two parts of the panel use the path {PATH}/{path}",
                 hint="choose a different path for the system",
             )
-    guarding = Guarding(backend, settings, Renderer(by_profile.values()), by_profile)
-    pages = [guarding.page(system, page) for system in by_profile.values() for page in system.pages]
+    guard = PanelGuard(backend, settings, Renderer(by_profile.values()), by_profile)
+    pages = [guard.page(system, page) for system in by_profile.values() for page in system.pages]
     routes: list[BaseRoute] = [
-        *SigningIn(guarding).routes(),
-        PanelRoute(f"{PATH}/assets/{{digest}}/{{name:path}}", asset),
+        *SignInPages(guard).routes(),
+        PanelRoute(f"{PATH}/assets/{{digest}}/{{name:path}}", serve_asset),
         *pages,
     ]
-    return Panel(tuple(routes), links(settings, tuple(by_profile)))
+    return Panel(tuple(routes), build_link_router(settings, tuple(by_profile)))

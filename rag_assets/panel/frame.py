@@ -1,7 +1,6 @@
-"""The frame: how a system declares its panel pages, and the request that each page receives.
+"""The frame of the panel: declarations of a system's pages, and the visits that they receive.
 
-Each request is checked before the page's endpoint is called (see `guarding`), so the author of a
-page cannot forget a protection.
+Each request is checked before the endpoint of its page is called (see `guarding`).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from rag_assets.panel.settings import PATH
-from rag_assets.web.renderer import environment
+from rag_assets.web.renderer import build_environment
 
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
@@ -33,39 +32,41 @@ _TYPES = {
     "vendor/htmx.min.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-_FOR_EVER = "public, max-age=31536000, immutable"
-_DIGITS = 16
-_GONE = 404
+_CACHE_FOREVER = "public, max-age=31536000, immutable"
+_DIGEST_DIGITS = 16
+_NOT_FOUND = 404
 
 
 def get_asset_path(name: str) -> str:
-    """Return the path from which browsers load a file."""
-    return f"{PATH}/assets/{_digest(name)}/{name}"
+    """Return the path of a static file in the panel."""
+    return f"{PATH}/assets/{_hash_asset(name)}/{name}"
 
 
-async def asset(request: Request) -> Response:
-    """Return a file; anyone may load it."""
+async def serve_asset(request: Request) -> Response:
+    """Return a static file, without authentication."""
     name = request.path_params["name"]
-    if name not in _TYPES or request.path_params["digest"] != _digest(name):
-        return PlainTextResponse("There is no such file.\n", _GONE)
-    return Response(_content(name), headers={"Cache-Control": _FOR_EVER}, media_type=_TYPES[name])
+    if name not in _TYPES or request.path_params["digest"] != _hash_asset(name):
+        return PlainTextResponse("This file does not exist.\n", _NOT_FOUND)
+    return Response(
+        _read_asset(name), headers={"Cache-Control": _CACHE_FOREVER}, media_type=_TYPES[name]
+    )
 
 
 @cache
-def _content(name: str) -> bytes:
+def _read_asset(name: str) -> bytes:
     return files("rag_assets.panel").joinpath("static", *name.split("/")).read_bytes()
 
 
 @cache
-def _digest(name: str) -> str:
-    return hashlib.sha256(_content(name)).hexdigest()[:_DIGITS]
+def _hash_asset(name: str) -> str:
+    return hashlib.sha256(_read_asset(name)).hexdigest()[:_DIGEST_DIGITS]
 
 
 class Renderer:
-    """Renders pages.
+    """A renderer of pages.
 
     Args:
-        systems: systems with templates; each template is found below the system's name.
+        systems: systems with templates, which are found below the name of the system.
     """
 
     def __init__(self, systems: Iterable[SystemPanel]) -> None:
@@ -73,8 +74,12 @@ class Renderer:
             system.name: PackageLoader(system.package) for system in systems
         }
         loader = ChoiceLoader([PackageLoader("rag_assets.panel"), PrefixLoader(of_systems)])
-        self._environment = environment(loader)
-        self._environment.filters |= {"moment": minute, "person": person, "embedder": embedder}
+        self._environment = build_environment(loader)
+        self._environment.filters |= {
+            "moment": format_minute,
+            "person": get_person_name,
+            "embedder": get_embedder_name,
+        }
         self._environment.globals |= {"asset": get_asset_path, "panel": PATH}
 
     def page(self, template: str, **values: Any) -> str:
@@ -82,17 +87,17 @@ class Renderer:
         return self._environment.get_template(template).render(**values)
 
 
-def minute(at: datetime | None) -> str:
-    """Format a time in UTC, to the minute; "never" if there is none."""
+def format_minute(at: datetime | None) -> str:
+    """Format a time in UTC to the minute; "never" for None."""
     return "never" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def person(name: str) -> str:
-    """Return the name of a caller without the prefix that states the kind of the token."""
+def get_person_name(name: str) -> str:
+    """Return the name of a caller without the prefix for the kind of token."""
     return name.removeprefix("jwt:")
 
 
-def embedder(embedder_id: str) -> str:
+def get_embedder_name(embedder_id: str) -> str:
     """Return the name of an embedder without the digest of its settings."""
     return embedder_id.partition("+")[0]
 
@@ -103,16 +108,15 @@ _SEE_OTHER = 303
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request of a signed-in person, with the means to answer it.
+    """A request of a signed-in person.
 
     Attributes:
         request: the request; only a streamed page may read the body.
-        session: the person's session, which is for one tenant.
-        token: the value that every form in the response must contain as its field `token`.
-        form: the submitted fields with their values; empty if the page is streamed.
-        backend: the servers.
-        home: the system's first page.
-        held: deletions that wait for a person's decision; set only if a whole page is shown.
+        session: the person's session, for one tenant.
+        token: value of the field `token` in every form of the response.
+        form: values of the submitted fields; empty if the page is streamed.
+        home: path of the system's first page.
+        held: deletions that are held back; set only for whole pages.
     """
 
     request: Request
@@ -131,7 +135,7 @@ class Visit:
         return self.session.tenant.id
 
     def field(self, name: str) -> str:
-        """Return a field of the form; empty if it was not sent."""
+        """Return a field of the form; "" if it is missing."""
         return next(iter(self.form.get(name, ())), "")
 
     def html(self, template: str, status: int = 200, **values: Any) -> Response:
@@ -163,15 +167,12 @@ class PanelPage:
         endpoint: answers the request.
         method: HTTP method; requests with an unsafe method must contain the session's token.
         streamed: whether the endpoint itself reads the body and checks the token in it.
-        is_use: whether a request counts as use of the session; False for requests that pages make
-            automatically.
-        is_sensitive: whether the page changes a credential. It then requires a session that started
-            only minutes ago, so that an old session, left open or stolen, cannot change the
-            credential.
+        is_use: whether a request counts as use of the session; False for automatic requests.
+        is_sensitive: whether the page changes a credential, which requires a session that started
+            only minutes ago.
         most_bytes: size limit of a form.
-        texts: names of fields with a text that a person wrote. If the form is refused, the error
-            page shows these texts, so that they can be copied. Never name a field with a
-            credential.
+        texts: names of fields with texts that people write. If the form is refused, the error page
+            shows these texts for copying. Never name a field with a credential.
     """
 
     path: str
@@ -190,9 +191,9 @@ class SystemPanel:
 
     Attributes:
         name: name of the system.
-        path: one segment, below the panel's path.
-        package: the package with the folder `templates`.
-        tabs: labels in the navigation, by path; the system's first page comes first.
+        path: one segment below the panel's path.
+        package: package with the folder `templates`.
+        tabs: labels of the navigation by path; the first is the system's first page.
         pages: all pages of the system.
     """
 

@@ -1,4 +1,4 @@
-"""Checks before every page of the panel: headers, session, forged requests; and error pages."""
+"""The guard of the panel: checks of session, origin and form before every page, and error pages."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from starlette.types import Scope
 
 from rag_assets.api.admission import CLIENT_GONE
 from rag_assets.api.backend import Backend
-from rag_assets.api.guard import require_plain, whole_body
+from rag_assets.api.guard import read_body, require_plain
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
-from rag_assets.api.problems import Refused, classify, http_kind
+from rag_assets.api.problems import HttpRefusal, classify, get_http_kind
 from rag_assets.api.upload_routes import UploadForm
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
 from rag_assets.panel.frame import PanelPage, Renderer, SystemPanel, Visit
-from rag_assets.panel.sessions import hash_secret, request_token
+from rag_assets.panel.sessions import derive_request_token, hash_secret
 from rag_assets.panel.settings import PATH, URL_VARIABLE, PanelSettings
 from rag_assets.storage.catalog.accounts.panel_sessions import RECENT_TIME, PanelSession
 from rag_assets.storage.catalog.builds.syncs import HeldDeletions
@@ -52,20 +52,20 @@ _HEADERS: Mapping[str, str] = {
     _POLICY_HEADER: _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # If the policy forbade every referrer, browsers would also hide the origin of forms from us.
+    # Without any referrer, browsers would also hide the origin of forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-_SAFE = frozenset({"GET", "HEAD"})
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
 _OWN_FETCHES = frozenset({"same-origin", "none"})
 SIGN_IN_AGAIN = (
     f"This can be changed for {round(RECENT_TIME.total_seconds() / 60)} minutes after signing in."
     " Nothing was changed: sign in again."
 )
-_MOST_FIELDS = 2_000
-_MOST_SECRET = 200
+_MAX_FIELDS = 2_000
+_MAX_SECRET_LENGTH = 200
 _THREADS = 2
 _SECONDS = 10.0
 _FORBIDDEN = 403
@@ -75,15 +75,15 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class SessionEnded(Forbidden):
-    """A form was sent after its session had ended."""
+    """The form was sent after its session had ended."""
 
 
 class OtherSession(Forbidden):
-    """A form was sent from a page of a different session, or without a session's token."""
+    """The form does not contain the token of the current session."""
 
 
 class PanelRoute(Route):
-    """A route whose requests the metrics count under its path."""
+    """A route that metrics count under its path."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """See Route."""
@@ -92,13 +92,10 @@ class PanelRoute(Route):
 
 
 @dataclass(frozen=True, slots=True)
-class Guarding:
-    """Creates guarded routes for the panel of one service.
+class PanelGuard:
+    """A guard that creates the routes of a service's panel.
 
     Attributes:
-        backend: the servers.
-        settings: the address of the panel.
-        renderer: renders the pages.
         systems: systems with pages, by the profile of their tenants.
     """
 
@@ -113,10 +110,10 @@ class Guarding:
 
         async def endpoint(request: Request) -> Response:
             async def answer() -> Response:
-                self._require_own(request)
+                self._require_own_page(request)
                 return await handler(request)
 
-            return await self._answered(request, answer)
+            return await self._respond(request, answer)
 
         return PanelRoute(path, endpoint, methods=[method])
 
@@ -125,14 +122,14 @@ class Guarding:
 
         async def endpoint(request: Request) -> Response:
             async def answer() -> Response:
-                self._require_own(request)
+                self._require_own_page(request)
                 visit = await self._visit(request, system, page)
                 if page.is_sensitive and not visit.session.is_recent:
                     return self._sign_in_again(visit)
                 self.backend.rates.take(visit.session.name)
                 return await page.endpoint(visit)
 
-            return await self._answered(request, answer)
+            return await self._respond(request, answer)
 
         return PanelRoute(f"{PATH}/{system.path}{page.path}", endpoint, methods=[page.method])
 
@@ -146,40 +143,42 @@ class Guarding:
         """
         secret = request.cookies.get(self.settings.cookie_name, "")
         origin = self.require_origin(request)
-        if not 0 < len(secret) <= _MOST_SECRET:
-            raise Unauthenticated("nobody is signed in", hint="sign in")
+        if not 0 < len(secret) <= _MAX_SECRET_LENGTH:
+            raise Unauthenticated("you are not signed in", hint="sign in")
 
         async def validate() -> PanelSession:
             table = self.backend.catalog.panel_sessions
-            found = await self.in_thread(partial(table.find, hash_secret(secret, origin), use=use))
-            if found is None:
+            session = await self.in_thread(
+                partial(table.find, hash_secret(secret, origin), use=use)
+            )
+            if session is None:
                 raise Unauthenticated("the session has ended", hint="sign in again")
-            return found
+            return session
 
-        found = await self.backend.guard.checked(request.scope, f"panel {secret}", validate)
-        request.state.caller, request.state.tenant = found.name, found.tenant.id
-        return found, secret
+        session = await self.backend.guard.validate(request.scope, f"panel {secret}", validate)
+        request.state.caller, request.state.tenant = session.name, session.tenant.id
+        return session, secret
 
     async def form(self, request: Request, most: int = 1_048_576) -> Mapping[str, tuple[str, ...]]:
         """Read the fields of a form.
 
         Raises:
-            Refused: the body is too large, or is not a form.
+            HttpRefusal: the body is too large, or is not a form.
         """
-        body = await whole_body(request, most=most)
+        body = await read_body(request, most=most)
         try:
             pairs = parse_qsl(
-                body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+                body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="strict"
             )
         except ValueError:
-            raise Refused(400, "the form cannot be read") from None
-        found: dict[str, tuple[str, ...]] = {}
+            raise HttpRefusal(400, "the form cannot be read") from None
+        fields: dict[str, tuple[str, ...]] = {}
         for name, value in pairs:
-            found[name] = (*found.get(name, ()), value)
-        return found
+            fields[name] = (*fields.get(name, ()), value)
+        return fields
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """Run a short SQL statement in a thread; if all threads are busy, wait for a free one.
+        """Run a short SQL statement in a thread.
 
         Raises:
             ServiceUnavailable: Postgres does not answer in time.
@@ -193,10 +192,10 @@ class Guarding:
             ) from None
 
     def require_origin(self, request: Request) -> str:
-        """Return the origin of our pages that the request names in its Host header.
+        """Return the origin of the panel according to the Host header.
 
         Raises:
-            ForeignOrigin: the request names another host or port.
+            ForeignOrigin: the header names another host or port.
         """
         own = self.settings.own_origin(request.scope)
         if own is None:
@@ -210,14 +209,14 @@ class Guarding:
             )
         return own
 
-    def _require_own(self, request: Request) -> None:
-        """Require that a request names our host and, if unsafe, comes from one of our pages.
+    def _require_own_page(self, request: Request) -> None:
+        """Require our host and, for an unsafe method, one of our pages as origin.
 
         Raises:
-            ForeignOrigin: another site sent it.
+            ForeignOrigin: the request comes from another site.
         """
         own = self.require_origin(request)
-        if request.method in _SAFE:
+        if request.method in _SAFE_METHODS:
             return
         fetched = request.headers.get("sec-fetch-site", "same-origin")
         if request.headers.get("origin") != own or fetched not in _OWN_FETCHES:
@@ -229,11 +228,11 @@ class Guarding:
         try:
             session, secret = await self.session(request, use=page.is_use)
         except Unauthenticated:
-            if request.method in _SAFE:
+            if request.method in _SAFE_METHODS:
                 raise
             if page.texts:
                 _keep_texts(request, page, await self.form(request, page.most_bytes))
-            # A person who sends a form must learn that it was refused, and why.
+            # The sender of a form must see why it was refused.
             raise SessionEnded(
                 "Sessions end after 30 minutes without use, and after 8 hours. Nothing was saved",
                 hint="sign in again",
@@ -241,38 +240,38 @@ class Guarding:
         if self.systems.get(session.profile) is not system:
             raise HTTPException(404)
         form: Mapping[str, tuple[str, ...]] = {}
-        token = request_token(secret)
+        token = derive_request_token(secret)
         if page.streamed:
             require_plain(request)
             CLIENT_GONE.set(anyio.sleep_forever)
-        elif request.method not in _SAFE:
-            shown = request.headers.get(TOKEN_HEADER)
-            if shown is not None:
-                require_token(shown, token)
+        elif request.method not in _SAFE_METHODS:
+            sent_token = request.headers.get(TOKEN_HEADER)
+            if sent_token is not None:
+                require_token(sent_token, token)
             form = await self.form(request, page.most_bytes)
             _keep_texts(request, page, form)
-            if shown is None:
+            if sent_token is None:
                 require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), token)
         held: tuple[HeldDeletions, ...] = ()
-        if page.is_use and request.method in _SAFE and "hx-request" not in request.headers:
+        if page.is_use and request.method in _SAFE_METHODS and "hx-request" not in request.headers:
             departures = self.backend.catalog.departures
             held = tuple(await self.in_thread(partial(departures.list_held, session.tenant.id)))
         return Visit(
             request, session, token, form, self.backend, self.renderer, system, system.home, held
         )
 
-    async def _answered(
+    async def _respond(
         self, request: Request, answer: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return a response, or the page for a raised error, with the headers of all pages."""
+        """Return a response or an error page, with the headers of all pages."""
         try:
             response = await answer()
         except Unauthenticated:
             response = _redirect_to_login(request)
             response.headers[SESSION_HEADER] = "ended"
         except HTTPException as error:
-            kind = http_kind(error.status_code)
-            detail = error.detail if isinstance(error, Refused) else None
+            kind = get_http_kind(error.status_code)
+            detail = error.detail if isinstance(error, HttpRefusal) else None
             response = self.error(request, kind.status, kind.title, detail)
         except RagAssetsError as error:
             kind, detail = classify(request.state.request_id, error)
@@ -294,12 +293,12 @@ class Guarding:
     def sign_in_page(self, status: int = 200, problem: str = "", project: str = "") -> Response:
         """Return the sign-in page.
 
-        Submitting its token redirects to the origin that serves the new session.
+        Its form redirects to the origin of the new session.
         """
         page = self.renderer.page("sign_in.html", problem=problem, project=project)
         response = HTMLResponse(page, status)
         if not self.settings.is_secure:
-            # Browsers apply form-action also to a redirect that answers a form.
+            # Browsers also apply form-action to a redirect after a form.
             allowed = "form-action 'self' http://*.localhost:*"
             response.headers[_POLICY_HEADER] = _POLICY.replace("form-action 'self'", allowed)
         return response
@@ -310,22 +309,21 @@ class Guarding:
         return self.sign_in_page(_FORBIDDEN, SIGN_IN_AGAIN, visit.session.project or "")
 
     def error(self, request: Request, status: int, title: str, detail: str | None) -> Response:
-        """Return the page of an error; for a script, only the part that it inserts into a page."""
-        part = "hx-request" in request.headers or "x-panel-upload" in request.headers
-        template = "problem.html" if part else "error.html"
+        """Return the page of an error; for a script, only the part to insert into a page."""
+        is_partial = "hx-request" in request.headers or "x-panel-upload" in request.headers
+        template = "problem.html" if is_partial else "error.html"
         texts = getattr(request.state, "texts", ())
         page = self.renderer.page(template, title=title, detail=detail, status=status, texts=texts)
         return HTMLResponse(page, status)
 
 
-def require_token(shown: str, token: str) -> None:
+def require_token(sent_token: str, token: str) -> None:
     """Require the session's token in an unsafe request.
 
     Raises:
-        Forbidden: the token is missing or different: the page belongs to another session or to
-            none.
+        OtherSession: the token is missing, or belongs to another session.
     """
-    if not hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), token.encode()):
+    if not hmac.compare_digest(sent_token.encode("utf-8", "surrogatepass"), token.encode()):
         raise OtherSession(
             "this page belongs to a different session",
             hint="open the panel again, and repeat the action",
@@ -333,10 +331,10 @@ def require_token(shown: str, token: str) -> None:
 
 
 def _keep_texts(request: Request, page: PanelPage, form: Mapping[str, tuple[str, ...]]) -> None:
-    """Keep the texts that a person wrote, for an error page."""
-    found = [text for name in page.texts for text in form.get(name, ()) if text]
-    if found:
-        request.state.texts = found
+    """Keep the texts that a person wrote for an error page."""
+    texts = [text for name in page.texts for text in form.get(name, ()) if text]
+    if texts:
+        request.state.texts = texts
 
 
 def _redirect_to_login(request: Request) -> Response:
@@ -346,11 +344,11 @@ def _redirect_to_login(request: Request) -> Response:
 
 
 class SignedForm(UploadForm):
-    """A form of a page, with the token in a field before the file.
+    """A form with a file, preceded by a field with the request token.
 
     Args:
-        content_type: Content-Type header of the request.
-        fields: names of the other fields that the form may have.
+        content_type: header of the request.
+        fields: names of other allowed fields.
         token: request token of the session.
     """
 
@@ -364,6 +362,6 @@ class SignedForm(UploadForm):
             require_token(self.values.get(TOKEN_FIELD, ""), self._token)
 
     def finish(self) -> str:
-        """See UploadForm; a form without a file must also contain the token."""
+        """See UploadForm; also require the token in a form without a file."""
         require_token(self.values.get(TOKEN_FIELD, ""), self._token)
         return super().finish()

@@ -1,8 +1,8 @@
-"""Secrets of sessions, and codes of links: random, shown once, stored as hashes.
+"""Secrets of sessions, and codes of links, which are stored only as hashes.
 
-Both are 256 random bits, so a plain SHA-256 cannot be reversed. The hash also covers the origin, so
-a secret is valid only at its own origin. The token that protects against forged requests is derived
-from the session's secret, so it is not stored and is not valid for any other session.
+Both have 256 random bits, so a plain SHA-256 cannot be reversed. The hash covers the origin, so a
+secret is valid only at its own origin. The token against forged requests is derived from the secret
+of the session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
-_BYTES = 32
+_SECRET_BYTES = 32
 _PURPOSE = b"requests of the panel's pages"
 
 
@@ -31,7 +31,7 @@ class Link:
     """A link that opens one session.
 
     Attributes:
-        url: address with the code, which is stored only as a hash.
+        url: address with the code.
         expires_at: when the link expires.
     """
 
@@ -40,12 +40,12 @@ class Link:
 
 
 def build_holder(identity: Identity) -> TokenHolder:
-    """Return the holder of a session that is opened with this identity's token."""
+    """Return the holder of a session that this identity's token opens."""
     principals = identity.caller.principals
     return TokenHolder(identity.name, principals, identity.token_id, identity.expires_at)
 
 
-def make_link(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str) -> Link:
+def create_link(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str) -> Link:
     """Create a link that opens one session of a tenant.
 
     Args:
@@ -54,82 +54,79 @@ def make_link(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str
     Raises:
         TenantGone: the tenant was removed.
     """
-    code = secrets.token_urlsafe(_BYTES)
+    code = secrets.token_urlsafe(_SECRET_BYTES)
     expires_at = catalog.panel_sessions.add_code(ref, hash_secret(code, origin), holder)
     return Link(f"{origin}{PATH}/enter?code={code}", expires_at)
 
 
 def redeem_code(catalog: Catalog, code: str, origin: str) -> str | None:
-    """Return the secret of the session that a code opens; None if the code is not valid.
+    """Start the session of a code and return its secret; None for an invalid code.
 
-    A code is not valid if it is used up, expired or unknown.
+    A code is invalid if it is used up, expired or unknown.
     """
-    secret = secrets.token_urlsafe(_BYTES)
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
     is_valid = catalog.panel_sessions.redeem(hash_secret(code, origin), hash_secret(secret, origin))
     return secret if is_valid else None
 
 
-def begin_session(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str) -> str:
+def start_session(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str) -> str:
     """Start a session without a code, and return its secret.
 
     Raises:
         TenantGone: the tenant was removed.
     """
-    secret = secrets.token_urlsafe(_BYTES)
+    secret = secrets.token_urlsafe(_SECRET_BYTES)
     catalog.panel_sessions.begin(ref, hash_secret(secret, origin), holder)
     return secret
 
 
-def request_token(secret: str) -> str:
-    """Return the token that unsafe requests from a session's pages must contain."""
+def derive_request_token(secret: str) -> str:
+    """Return the token that unsafe requests of a session must contain."""
     return hmac.new(secret.encode(errors="surrogatepass"), _PURPOSE, hashlib.sha256).hexdigest()
 
 
 def hash_secret(secret: str, origin: str) -> bytes:
-    """Return the hash that is stored for a secret at one origin."""
+    """Return the hash of a secret at an origin."""
     return hashlib.sha256(f"{origin} {secret}".encode(errors="surrogatepass")).digest()
 
 
-def panel_tenant(
+def get_panel_tenant(
     catalog: Catalog, identity: Identity, project: str | None, profiles: Sequence[str]
 ) -> TenantRecord:
-    """Return the tenant that a token administers.
+    """Return the tenant of a panel that a token administers.
 
     Args:
-        catalog: contains the projects.
-        identity: identity of the token.
         project: id of the project in the application; None stands for the only tenant of the token.
-        profiles: profiles of the tenants that have a panel.
+        profiles: profiles of tenants with a panel.
 
     Raises:
-        Forbidden: the token's role is not admin; or no project is named and the token is not for
-            exactly one tenant.
-        UnknownProject: the token covers no project with this id, although another organization may
-            have one.
+        Forbidden: the token's role is not admin; or no project is named, and the token does not
+            cover exactly one tenant.
+        UnknownProject: the token covers no project with this id.
         InvalidRequest: the token covers several projects with this id.
     """
     if project is None:
         tenant_id = identity.require_admin_tenant(None)
         try:
-            found = [catalog.tenants.get(tenant_id)]
+            records = [catalog.tenants.get(tenant_id)]
         except UnknownTenant:
-            found = []
+            records = []
     else:
         identity.require_admin()
-        found = [
+        records = [
             record
             for profile in profiles
             for record in catalog.projects.list_covered(identity.tenants, profile, project)
         ]
-    found = [record for record in found if record.config["profile"] in profiles]
-    if not found:
+    records = [record for record in records if record.config["profile"] in profiles]
+    if not records:
         raise UnknownProject(
             "the token covers no project with this id",
             hint="create the project, or use a token that covers it",
         )
-    if len(found) > 1:
+    if len(records) > 1:
         raise InvalidRequest(
             "the token covers several projects with this id",
             hint="use a token that covers only one of them",
         )
-    return found[0]
+    return records[0]

@@ -1,9 +1,8 @@
 """The address of the panel, as browsers see it.
 
-Browsers send a cookie to every port of the host that set it, and on a shared machine another user
-may listen at another port of 127.0.0.1. So each session on loopback has its own host name below
-`.localhost`, which only the browser of the session learns. No page discloses this name before
-somebody has signed in.
+Browsers send a cookie to every port of its host, and another user of the machine may listen at
+another port of 127.0.0.1. So each session on loopback has its own secret host name below
+`.localhost`, which pages disclose only after signing in.
 
 | variable | default | meaning |
 |---|---|---|
@@ -58,14 +57,13 @@ class PanelSettings:
     def cookie_name(self) -> str:
         """Return the name of the session cookie.
 
-        Over https, the name has a prefix; browsers do not let other hosts of the domain set cookies
-        with this prefix.
+        Over https, it has a prefix that prevents other hosts of the domain from setting it.
         """
         return "__Host-rag-assets-panel" if self.is_secure else "rag-assets-panel"
 
     @property
     def cookie_path(self) -> str:
-        """Return the path for which browsers send the cookie; the name's prefix requires `/`."""
+        """Return the path of the session cookie; the prefix of its name requires `/`."""
         return "/" if self.is_secure else PATH
 
     @classmethod
@@ -73,11 +71,10 @@ class PanelSettings:
         """Read the setting.
 
         Raises:
-            ConfigurationError: the value is not an origin, or other machines can reach it in
-                cleartext.
+            ConfigurationError: the value is not an origin, or is http on another machine.
         """
         text = (os.environ if environ is None else environ).get(URL_VARIABLE, "").strip()
-        return cls(_origin(text) if text else None)
+        return cls(_parse_origin(text) if text else None)
 
     def serves(self, host: str) -> bool:
         """Return whether a service that listens at this address has a panel."""
@@ -87,59 +84,57 @@ class PanelSettings:
         """Return the origin of our pages for a request; None if its Host is not ours."""
         if self.is_secure:
             return self.origin
-        host = f"//{Headers(scope=scope).get('host', '')}"
-        name, port = _find_hostname(host) or "", _find_port_number(host) or _HTTP_PORT
-        # The name of any site can resolve to this machine, so only loopback's own names are
-        # accepted.
+        address = f"//{Headers(scope=scope).get('host', '')}"
+        name, port = _find_hostname(address) or "", _find_port_number(address) or _HTTP_PORT
+        # The name of any site can resolve to this machine.
         is_own_name = is_loopback(name) or _SESSION_NAME.fullmatch(name) is not None
         ports = {(scope.get("server") or ("", None))[1]}
         if self.origin is not None:
             ports.add(_find_port_number(self.origin) or _HTTP_PORT)
-        return _http_origin(name, port) if is_own_name and port in ports else None
+        return _build_http_origin(name, port) if is_own_name and port in ports else None
 
     def is_session_origin(self, origin: str) -> bool:
-        """Return whether a session may start at an origin; on loopback, only at its own name."""
+        """Return whether a session may start at an origin."""
         return self.is_secure or _SESSION_NAME.fullmatch(_find_hostname(origin) or "") is not None
 
     def new_session_origin(self, port: int | None) -> str:
-        """Return the origin for a new session; on loopback, with a host name that nobody can guess.
+        """Return the origin of a new session; on loopback, with a random host name.
 
         Args:
-            port: port of the service, used if the setting has no origin.
+            port: port of the service, for a panel without the setting.
         """
         if self.is_secure and self.origin is not None:
             return self.origin
         if self.origin is not None:
             port = _find_port_number(self.origin)
-        return _http_origin(f"panel-{secrets.token_hex(16)}.localhost", port or _HTTP_PORT)
+        return _build_http_origin(f"panel-{secrets.token_hex(16)}.localhost", port or _HTTP_PORT)
 
 
-def _http_origin(name: str, port: int) -> str:
-    shown = f"[{name}]" if ":" in name else name
-    return f"http://{shown}" + (f":{port}" if port != _HTTP_PORT else "")
+def _build_http_origin(name: str, port: int) -> str:
+    host = f"[{name}]" if ":" in name else name
+    return f"http://{host}" + (f":{port}" if port != _HTTP_PORT else "")
 
 
-def _origin(text: str) -> str:
+def _parse_origin(text: str) -> str:
     parts = urlsplit(text)
-    whole = parts.path in {"", "/", PATH, f"{PATH}/"} and not (
+    has_only_origin = parts.path in {"", "/", PATH, f"{PATH}/"} and not (
         parts.query or parts.fragment or parts.username or parts.password
     )
     name = _find_hostname(text)
-    if parts.scheme not in {"http", "https"} or not name or not whole:
+    if parts.scheme not in {"http", "https"} or not name or not has_only_origin:
         raise ConfigurationError(
-            f"{URL_VARIABLE} is not usable",
+            f"{URL_VARIABLE} is not a valid origin",
             hint="set it to an origin such as https://rag.example, without a path",
         )
     if parts.scheme == "http" and not is_loopback(name):
         raise ConfigurationError(
-            f"{URL_VARIABLE} is http, and {name} is another machine's name: sessions could be read"
-            " on the way",
+            f"{URL_VARIABLE} uses http for another machine, {name}: others could read the sessions",
             hint="set it to the https address of a proxy in front of the service",
         )
     port = _find_port(text)
-    shown = f"[{name}]" if ":" in name else name
-    usual = {"http": 80, "https": 443}[parts.scheme]
-    return f"{parts.scheme}://{shown}" + (f":{port}" if port not in {None, usual} else "")
+    host = f"[{name}]" if ":" in name else name
+    default_port = {"http": 80, "https": 443}[parts.scheme]
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in {None, default_port} else "")
 
 
 def _find_hostname(url: str) -> str | None:
@@ -161,5 +156,5 @@ def _find_port(url: str) -> int | None:
         return urlsplit(url).port
     except ValueError:
         raise ConfigurationError(
-            f"{URL_VARIABLE} has no usable port", hint="use a port from 1 to 65535"
+            f"{URL_VARIABLE} has an invalid port", hint="use a port from 1 to 65535"
         ) from None

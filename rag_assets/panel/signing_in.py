@@ -1,9 +1,8 @@
 """Signing in, by the code of a link or by a token, and signing out.
 
-Signing in by a token also creates a link, which leads to the origin of the new session. The page of
-a link shows which session the code opens, and opens the session only when the form on the page is
-submitted. So a program that prefetches links does not use the code up, and nobody is signed in to a
-stranger's project by accident.
+A token also creates a link, which leads to the origin of the new session. The page of a link shows
+which session the code opens, and opens it only when its form is submitted. So prefetching does not
+use the code up, and nobody is signed in to another project by accident.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from rag_assets.panel.frame import PanelPage, Visit
 from rag_assets.panel.guarding import (
     SIGN_IN,
     TOKEN_FIELD,
-    Guarding,
+    PanelGuard,
     PanelRoute,
     require_token,
 )
 from rag_assets.panel.sessions import (
-    begin_session,
     build_holder,
+    create_link,
+    derive_request_token,
+    get_panel_tenant,
     hash_secret,
-    make_link,
-    panel_tenant,
     redeem_code,
-    request_token,
+    start_session,
 )
 from rag_assets.panel.settings import PATH
 from rag_assets.storage.catalog.accounts.panel_sessions import PanelSession
@@ -39,42 +38,42 @@ from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 ENTER = f"{PATH}/enter"
 SESSIONS = "/sessions"
-_AGAIN = ("key", "project", "tenant")
-_MOST_CODE = 100
-_MOST_PROJECT = 1_000
+_AGAIN_FIELDS = ("key", "project", "tenant")
+_MAX_CODE_LENGTH = 100
+_MAX_PROJECT_LENGTH = 1_000
 _UNPROCESSABLE = 422
 _GONE = 410
 _SEE_OTHER = 303
-_USED_UP = (
+_USED_LINK = (
     "This link was used already, or is older than a minute. Open the panel again from your"
     " application."
 )
 
 
-class SigningIn:
-    """Pages for people who are not signed in.
+class SignInPages:
+    """Pages that sign in and out.
 
     Args:
         guarding: creates the guarded routes of the panel.
     """
 
-    def __init__(self, guarding: Guarding) -> None:
+    def __init__(self, guarding: PanelGuard) -> None:
         self._guarding = guarding
         self._catalog = guarding.backend.catalog
         self._table = self._catalog.panel_sessions
 
     def routes(self) -> list[PanelRoute]:
         """Return all routes."""
-        opened = self._guarding.open
+        open_route = self._guarding.open
         return [
-            opened(PATH, "GET", self.start),
-            opened(SIGN_IN, "GET", self.form),
-            opened(SIGN_IN, "POST", self.by_token),
-            opened(f"{SIGN_IN}/again", "POST", self.again),
-            opened(f"{PATH}/session", "GET", self.current_session),
-            opened(ENTER, "GET", self.link),
-            opened(ENTER, "POST", self.by_code),
-            opened(f"{PATH}/sign-out", "POST", self.sign_out),
+            open_route(PATH, "GET", self.start),
+            open_route(SIGN_IN, "GET", self.show_form),
+            open_route(SIGN_IN, "POST", self.sign_in_by_token),
+            open_route(f"{SIGN_IN}/again", "POST", self.sign_in_again),
+            open_route(f"{PATH}/session", "GET", self.current_session),
+            open_route(ENTER, "GET", self.show_link),
+            open_route(ENTER, "POST", self.sign_in_by_code),
+            open_route(f"{PATH}/sign-out", "POST", self.sign_out),
             *(
                 self._guarding.page(system, page)
                 for system in self._guarding.systems.values()
@@ -88,73 +87,76 @@ class SigningIn:
     async def start(self, request: Request) -> Response:
         """Redirect to the first page of the session's system."""
         session, _ = await self._guarding.session(request)
-        return RedirectResponse(self._home(session), _SEE_OTHER)
+        return RedirectResponse(self._get_home(session), _SEE_OTHER)
 
-    async def form(self, request: Request) -> Response:
+    async def show_form(self, request: Request) -> Response:
         """Show the form for a token."""
         return self._guarding.sign_in_page(
-            project=request.query_params.get("project", "")[:_MOST_PROJECT]
+            project=request.query_params.get("project", "")[:_MAX_PROJECT_LENGTH]
         )
 
-    async def by_token(self, request: Request) -> Response:
-        """Redirect to a link that opens a new session for the submitted token."""
+    async def sign_in_by_token(self, request: Request) -> Response:
+        """Redirect to a link to a new session for the submitted token."""
         form = await self._guarding.form(request)
         token, project = (next(iter(form.get(name, ())), "").strip() for name in ("key", "project"))
         try:
-            identity, record = await self._by_token(request, token, project)
+            identity, record = await self._check_token(request, token, project)
         except RagAssetsError as error:
-            problem = self._refusal(request, error)
+            problem = self._describe_refusal(request, error)
             return self._guarding.sign_in_page(_UNPROCESSABLE, problem, project)
         origin = self._guarding.settings.new_session_origin(request.scope["server"][1])
-        make = partial(make_link, self._catalog, record.ref, build_holder(identity), origin)
+        make = partial(create_link, self._catalog, record.ref, build_holder(identity), origin)
         return RedirectResponse((await self._guarding.in_thread(make)).url, _SEE_OTHER)
 
-    async def again(self, request: Request) -> Response:
-        """Start another session at the same origin, for a page with an unsaved text.
+    async def sign_in_again(self, request: Request) -> Response:
+        """Start another session at the same origin for a page with an unsaved text.
 
-        The response contains the request token for that page. The new session is for the same
-        tenant.
+        The session is for the same tenant; the response contains the request token for the page.
         """
         origin = self._guarding.require_origin(request)
         if not self._guarding.settings.is_session_origin(origin):
             raise ForeignOrigin("no session can start at this address", hint="open the panel again")
         form = await self._guarding.form(request)
-        fields = {name: next(iter(form.get(name, ())), "").strip() for name in _AGAIN}
+        fields = {name: next(iter(form.get(name, ())), "").strip() for name in _AGAIN_FIELDS}
         try:
-            identity, record = await self._by_token(request, fields["key"], fields["project"])
+            identity, record = await self._check_token(request, fields["key"], fields["project"])
         except RagAssetsError as error:
-            return JSONResponse({"problem": self._refusal(request, error)}, _UNPROCESSABLE)
+            return JSONResponse({"problem": self._describe_refusal(request, error)}, _UNPROCESSABLE)
         if record.id != fields["tenant"]:
-            problem = "This token is for a different project than the page."
+            problem = "This token does not cover the project of this page."
             return JSONResponse({"problem": problem}, _UNPROCESSABLE)
-        begin = partial(begin_session, self._catalog, record.ref, build_holder(identity), origin)
+        begin = partial(start_session, self._catalog, record.ref, build_holder(identity), origin)
         secret = await self._guarding.in_thread(begin)
-        response = JSONResponse({"tenant": record.id, "token": request_token(secret)})
+        response = JSONResponse({"tenant": record.id, "token": derive_request_token(secret)})
         self._set_cookie(response, secret)
         return response
 
     async def current_session(self, request: Request) -> Response:
-        """Return the tenant and the request token of the current session, for an older page."""
+        """Return the tenant and the request token of the current session for an older page."""
         session, secret = await self._guarding.session(request, use=False)
-        return JSONResponse({"tenant": session.tenant.id, "token": request_token(secret)})
+        return JSONResponse({"tenant": session.tenant.id, "token": derive_request_token(secret)})
 
-    async def link(self, request: Request) -> Response:
+    async def show_link(self, request: Request) -> Response:
         """Show the page of a link, without using the code up."""
         code = request.query_params.get("code", "")
-        session = await self._redeem_code(request, code)
+        session = await self._find_code_session(request, code)
         if session is None:
-            return self._used_up()
+            return self._build_used_link_page()
         return HTMLResponse(self._guarding.renderer.page("enter.html", session=session, code=code))
 
-    async def by_code(self, request: Request) -> Response:
+    async def sign_in_by_code(self, request: Request) -> Response:
         """Start the session of a code, and use the code up."""
         form = await self._guarding.form(request)
         code = next(iter(form.get("code", ())), "")
-        if await self._redeem_code(request, code) is None:
-            return self._used_up()
+        if await self._find_code_session(request, code) is None:
+            return self._build_used_link_page()
         origin = self._guarding.require_origin(request)
         secret = await self._guarding.in_thread(partial(redeem_code, self._catalog, code, origin))
-        return self._used_up() if secret is None else self._build_signed_in_response(secret)
+        return (
+            self._build_used_link_page()
+            if secret is None
+            else self._build_signed_in_response(secret)
+        )
 
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
@@ -164,7 +166,7 @@ class SigningIn:
         except Unauthenticated:
             return response
         form = await self._guarding.form(request)
-        require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), request_token(secret))
+        require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), derive_request_token(secret))
         await self._guarding.in_thread(partial(self._table.end, self._hash_secret(request, secret)))
         settings = self._guarding.settings
         response.delete_cookie(
@@ -178,51 +180,50 @@ class SigningIn:
 
     async def sessions(self, visit: Visit) -> Response:
         """Show the other sessions of the signed-in person."""
-        return await self._sessions(visit)
+        return await self._render_sessions(visit)
 
     async def end_others(self, visit: Visit) -> Response:
         """End the other sessions of the signed-in person."""
-        ended = partial(self._table.end_others, self._present(visit))
+        ended = partial(self._table.end_others, self._hash_current_secret(visit))
         count = await self._guarding.in_thread(ended)
-        return await self._sessions(visit, f"{format_count(count, 'session')} ended.")
+        return await self._render_sessions(visit, f"{format_count(count, 'session')} ended.")
 
-    async def _sessions(self, visit: Visit, done: str = "") -> Response:
-        find_others = partial(self._table.list_others, self._present(visit))
+    async def _render_sessions(self, visit: Visit, done: str = "") -> Response:
+        find_others = partial(self._table.list_others, self._hash_current_secret(visit))
         others = await self._guarding.in_thread(find_others)
         return HTMLResponse(
             self._guarding.renderer.page("sessions.html", visit=visit, others=others, done=done)
         )
 
-    def _present(self, visit: Visit) -> bytes:
+    def _hash_current_secret(self, visit: Visit) -> bytes:
         secret = visit.request.cookies[self._guarding.settings.cookie_name]
         return self._hash_secret(visit.request, secret)
 
     def _hash_secret(self, request: Request, secret: str) -> bytes:
         return hash_secret(secret, self._guarding.require_origin(request))
 
-    async def _redeem_code(self, request: Request, code: str) -> PanelSession | None:
-        """Return the session that a code opens; an unknown code counts as a failed attempt."""
+    async def _find_code_session(self, request: Request, code: str) -> PanelSession | None:
+        """Return the session of a code; an unknown code counts as a failed attempt."""
 
         async def validate() -> PanelSession:
-            found = None
-            if 0 < len(code) <= _MOST_CODE:
+            session = None
+            if 0 < len(code) <= _MAX_CODE_LENGTH:
                 find = partial(self._table.find_code, self._hash_secret(request, code))
-                found = await self._guarding.in_thread(find)
-            if found is None:
+                session = await self._guarding.in_thread(find)
+            if session is None:
                 raise Unauthenticated(
                     "the link was already used, or has expired", hint="get a new link"
                 )
-            return found
+            return session
 
         try:
             guard = self._guarding.backend.guard
-            return await guard.checked(request.scope, f"panel code {code}", validate)
+            return await guard.validate(request.scope, f"panel code {code}", validate)
         except Unauthenticated:
             return None
 
     def _build_signed_in_response(self, secret: str) -> Response:
-        # This does not redirect to a system's first page, because only the cookie determines that
-        # page.
+        # Only the cookie determines the first page of the system.
         response = RedirectResponse(PATH, _SEE_OTHER)
         self._set_cookie(response, secret)
         return response
@@ -238,36 +239,36 @@ class SigningIn:
             samesite="lax",
         )
 
-    async def _by_token(
+    async def _check_token(
         self, request: Request, token: str, project: str
     ) -> tuple[Identity, TenantRecord]:
         """Return the identity of a token, and the tenant of its panel."""
         guard = self._guarding.backend.guard
         header = f"Bearer {token}"
-        identity: Identity = await guard.checked(
-            request.scope, header, partial(guard.authenticator.identity, header)
+        identity: Identity = await guard.validate(
+            request.scope, header, partial(guard.authenticator.authenticate, header)
         )
         profiles = tuple(self._guarding.systems)
         record = await self._guarding.in_thread(
-            partial(panel_tenant, self._catalog, identity, project or None, profiles)
+            partial(get_panel_tenant, self._catalog, identity, project or None, profiles)
         )
         return identity, record
 
-    def _refusal(self, request: Request, error: RagAssetsError) -> str:
+    def _describe_refusal(self, request: Request, error: RagAssetsError) -> str:
         if isinstance(error, Unauthenticated):
             return "This token is not valid here, or has expired."
-        return self._words(request, error)
+        return self._describe_problem(request, error)
 
-    def _home(self, session: PanelSession) -> str:
+    def _get_home(self, session: PanelSession) -> str:
         system = self._guarding.systems.get(session.profile)
         if system is None:
             raise Unauthenticated("the session's tenant has no panel", hint="sign in again")
         return system.home
 
-    def _used_up(self) -> Response:
-        return self._guarding.sign_in_page(_GONE, _USED_UP)
+    def _build_used_link_page(self) -> Response:
+        return self._guarding.sign_in_page(_GONE, _USED_LINK)
 
-    def _words(self, request: Request, error: RagAssetsError) -> str:
+    def _describe_problem(self, request: Request, error: RagAssetsError) -> str:
         from rag_assets.api.problems import classify
 
         kind, detail = classify(request.state.request_id, error)

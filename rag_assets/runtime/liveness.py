@@ -1,8 +1,7 @@
-"""Checks whether processes are alive, without confusing them with others that got the same pid.
+"""Liveness of processes, also of processes in other containers, despite reused pids.
 
-A process in our PID namespace is recognized by its pid and its start time. A process in another
-container is not visible here. Therefore each process holds a lock on a file, its mark; the kernel
-releases the lock when the process ends.
+A process in our PID namespace is recognized by its pid and its start time. For other containers,
+each process holds a lock on a file, its mark; the kernel releases the lock when the process ends.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _POLL_SECONDS = 0.05
-_KEPT_SECONDS = 7 * 86_400
-"""Seconds for which the mark of an ended process is kept, for others that look for it."""
+_MARK_SECONDS = 7 * 86_400
+"""Seconds for which the mark of an ended process is kept."""
 
 # Children of this process. The Popen objects are kept until the children end, because a dropped
 # Popen would warn and leave a zombie.
@@ -36,7 +35,7 @@ class ProcessIdentity:
     Attributes:
         host: name of the machine or container of the process.
         birth: start time of the process, see `read_birth`.
-        namespace: PID namespace of the pid; "" if the system has none, or if it was not recorded.
+        namespace: PID namespace of the pid; "" if it is unknown.
     """
 
     host: str
@@ -45,13 +44,13 @@ class ProcessIdentity:
     namespace: str = ""
 
     @classmethod
-    def of(cls, pid: int) -> ProcessIdentity:
+    def from_pid(cls, pid: int) -> ProcessIdentity:
         """Identify a process of our PID namespace."""
         return cls(socket.gethostname(), pid, read_birth(pid) or "", read_pid_namespace() or "")
 
     @classmethod
     def parse(cls, text: str) -> ProcessIdentity:
-        """Parse the text that `str` returned for an identity."""
+        """Parse the text from `str(identity)`."""
         host, pid, birth, *namespace = text.split(" ")
         return cls(host, int(pid), birth, *namespace)
 
@@ -59,8 +58,8 @@ class ProcessIdentity:
         return f"{self.host} {self.pid} {self.birth} {self.namespace}".rstrip()
 
     def is_in_sight(self) -> bool:
-        """Return whether the pid is valid in our PID namespace, so that it may be signalled."""
-        identity = ProcessIdentity.of(os.getpid())
+        """Return whether the pid belongs to our PID namespace, so that it may be signalled."""
+        identity = ProcessIdentity.from_pid(os.getpid())
         if self.host != identity.host:
             return False
         is_same_boot = parse_boot(self.birth) == parse_boot(identity.birth)
@@ -71,10 +70,10 @@ class ProcessIdentity:
         return self.is_in_sight() and read_birth(self.pid) == self.birth
 
     def has_ended(self, marks: Path) -> bool:
-        """Return whether the process has certainly ended; without a mark, it may live elsewhere.
+        """Return whether the process has certainly ended.
 
         Args:
-            marks: the folder of `mark_process`.
+            marks: folder of `mark_process`.
         """
         if self.is_in_sight():
             return read_birth(self.pid) != self.birth
@@ -92,17 +91,15 @@ _marks: list[int] = []
 def mark_process(marks: Path) -> None:
     """Hold a lock on a file as long as this process lives, if the folder is writable.
 
-    The file stays even after an orderly end, because the process may have been unable to report the
-    end of its run to the database.
+    The file stays after the process has ended, which may have failed to report the end of its run.
     """
-    path = ProcessIdentity.of(os.getpid()).get_mark_path(marks)
+    path = ProcessIdentity.from_pid(os.getpid()).get_mark_path(marks)
     with suppress(OSError):
         marks.mkdir(mode=0o700, parents=True, exist_ok=True)
         _sweep(marks)
         if path.exists():
             return
-        # The file is locked before it gets its final name, so that an unlocked mark always belongs
-        # to an ended process.
+        # The file is locked before it gets its final name: an unlocked mark means an ended process.
         draft = path.with_name(f"{path.name}.new")
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -113,14 +110,13 @@ def mark_process(marks: Path) -> None:
 def _sweep(marks: Path) -> None:
     """Delete the marks of processes that ended long ago.
 
-    The time of a mark is the start time of its process, which may have run for weeks. Therefore the
-    first sweep that finds a mark unlocked updates the time of the mark, and a later sweep deletes
-    it.
+    The time of a mark is the start time of its process, which may have run for weeks. So the first
+    sweep that finds it unlocked updates its time, and a later sweep deletes it.
     """
     for mark in marks.iterdir():
         with suppress(FileNotFoundError):  # another process is sweeping
             status = mark.stat()
-            if time.time() - status.st_mtime < _KEPT_SECONDS or not _is_free(mark):
+            if time.time() - status.st_mtime < _MARK_SECONDS or not _is_free(mark):
                 continue
             if status.st_size:
                 mark.unlink()
@@ -138,22 +134,22 @@ def _is_free(mark: Path) -> bool:
     return True
 
 
-def adopt(child: subprocess.Popen[bytes]) -> None:
+def adopt_child(child: subprocess.Popen[bytes]) -> None:
     """Keep a reference to a child process that should outlive this process."""
     if not _children:
-        atexit.register(_leave)
+        atexit.register(_release_children)
     _children[child.pid] = child
 
 
-def _leave() -> None:
-    """Release children that outlive this process, since the interpreter would warn about them."""
+def _release_children() -> None:
+    """Release children that outlive this process, to avoid warnings of the interpreter."""
     for child in _children.values():
         if child.poll() is None:
             child.returncode = 0
 
 
-def wait_for(condition: Callable[[], bool], timeout: float) -> bool:
-    """Return whether the condition becomes true within ``timeout`` seconds."""
+def wait_until(condition: Callable[[], bool], timeout: float) -> bool:
+    """Wait until a condition is true; return False after ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
@@ -163,17 +159,17 @@ def wait_for(condition: Callable[[], bool], timeout: float) -> bool:
 
 
 def end_session(leader: int) -> None:
-    """End left-over processes of a server's session, such as Dagster's code servers."""
+    """End remaining processes of a server's session, such as Dagster's code servers."""
     for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
         if not _list_session_members(leader):
             return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(leader, number)
-        wait_for(lambda: not _list_session_members(leader), patience)
+        wait_until(lambda: not _list_session_members(leader), patience)
 
 
 def _list_session_members(leader: int) -> list[int]:
-    """Return the live processes of a session, without zombies, which may never be reaped."""
+    """Return the live processes of a session, without zombies."""
     import psutil
 
     members = []
@@ -193,12 +189,12 @@ def read_birth(pid: int) -> str | None:
 
 
 def parse_boot(birth: str) -> str:
-    """Return the part of a start time that identifies the machine's boot, if it has one."""
+    """Return the part of a start time that identifies the boot of the machine, if any."""
     return birth.rpartition("/")[0]
 
 
 def read_pid_namespace(pid: int | str = "self") -> str | None:
-    """Return a process's PID namespace; None if it is not visible, or the system has none."""
+    """Return the PID namespace of a process; None if it is unknown."""
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:
@@ -206,7 +202,7 @@ def read_pid_namespace(pid: int | str = "self") -> str | None:
 
 
 def _read_birth_of_process(pid: int) -> str | None:
-    boot = _boot_id()
+    boot = _read_boot_id()
     if boot is None:
         return _find_birth_by_psutil(pid)
     try:
@@ -219,12 +215,10 @@ def _read_birth_of_process(pid: int) -> str | None:
 
 
 @functools.cache
-def _boot_id() -> str | None:
-    """Return the id of this boot of the machine, on Linux.
+def _read_boot_id() -> str | None:
+    """Return the id of the machine's boot, on Linux.
 
-    Together with the clock ticks from boot to process start, it is more stable than a time of day.
-    A time of day shifts for all processes when the clock is set, as after a suspended virtual
-    machine resumes.
+    Boot and clock ticks since boot identify a start; a time of day shifts when the clock is set.
     """
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

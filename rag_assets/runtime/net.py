@@ -13,21 +13,20 @@ from urllib.parse import parse_qs, urlsplit
 
 LOOPBACK = "127.0.0.1"
 
-# The range lies below the ports of outgoing connections (from 32768 on Linux), so that a remembered
-# port is still free at the next start.
-_OWN_PORTS = range(20_000, 32_000)
-_PORTS_TRIED = 200
+# Below the ports of outgoing connections (from 32768 on Linux), a port stays free until the next
+# start.
+_PORTS = range(20_000, 32_000)
+_MAX_PORT_ATTEMPTS = 200
 
 _PASSWORD_IN_USERINFO = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 _SECRET_IN_QUERY = re.compile(r"(?i)([?&](?:ssl)?password=|[?&]api_?key=|[?&]token=)[^&]*")
 _DEFAULT_PORTS = {"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432}
 
 
-def port_is_free(port: int) -> bool:
-    """Return whether a server could listen on this loopback port now."""
+def is_port_free(port: int) -> bool:
+    """Return whether a server can listen on this loopback port."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # Without this option, connections that a stopped server left in TIME_WAIT would look like a
-        # listener.
+        # Otherwise connections of a stopped server in TIME_WAIT would look like a listener.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -37,26 +36,25 @@ def port_is_free(port: int) -> bool:
     return True
 
 
-def free_port(preferred: int | None = None) -> int:
+def find_free_port(preferred: int | None = None) -> int:
     """Return the preferred loopback port if it is free; otherwise any free port."""
-    if preferred is not None and port_is_free(preferred):
+    if preferred is not None and is_port_free(preferred):
         return preferred
-    for port in random.sample(_OWN_PORTS, k=_PORTS_TRIED):
-        if port_is_free(port):
+    for port in random.sample(_PORTS, k=_MAX_PORT_ATTEMPTS):
+        if is_port_free(port):
             return port
     raise OSError("no free port on the loopback interface")
 
 
-def listening_socket(first: int) -> socket.socket:
-    """Return a socket that listens at the first free loopback port from ``first`` upwards.
+def open_listening_socket(first: int) -> socket.socket:
+    """Open a socket that listens at the first free loopback port from ``first`` upwards.
 
-    A server that inherits this socket owns the port from the moment the port is chosen: no other
-    process can take the port while the server starts, or answer in its place.
+    No other process can take the port before the server that inherits the socket has started.
 
     Raises:
         OSError: none of 200 ports is free.
     """
-    for port in range(first, min(first + _PORTS_TRIED, 65_536)):
+    for port in range(first, min(first + _MAX_PORT_ATTEMPTS, 65_536)):
         with suppress(OSError):
             return socket.create_server((LOOPBACK, port))
     raise OSError(f"no free port on the loopback interface in the range that begins at {first}")
@@ -67,22 +65,22 @@ def get_json(
 ) -> Any:
     """Return the parsed JSON answer of a loopback server; None without a valid answer.
 
-    The request is sent to the server directly: a proxy from the environment is not used.
+    A proxy from the environment is not used.
 
     Args:
         authorization: value of the Authorization header.
     """
-    status, body = get(port, path, authorization=authorization, timeout=timeout)
+    status, body = send_get(port, path, authorization=authorization, timeout=timeout)
     try:
         return json.loads(body) if status == HTTPStatus.OK else None
     except ValueError:
         return None
 
 
-def get(
+def send_get(
     port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
 ) -> tuple[int, bytes]:
-    """Return the status and body of a loopback server's answer; 0 and b"" without an answer."""
+    """Send a GET request to a loopback server; return status and body, 0 and b"" without answer."""
     import http.client
 
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout)
@@ -100,7 +98,7 @@ def get(
 def accepts_connections(url: str, *, timeout: float = 2.0) -> bool:
     """Return whether a server listens at an http or postgresql URL, without logging in.
 
-    Of several hosts (``host1:5432,host2``), a single listening host is enough.
+    One listening host is enough if the URL names several (``host1:5432,host2``).
     """
     parts = urlsplit(url)
     default_port = _DEFAULT_PORTS.get(parts.scheme.partition("+")[0], 0)
@@ -124,5 +122,5 @@ def _listens(host: str, default_port: int, timeout: float) -> bool:
 
 
 def mask_url(url: str) -> str:
-    """Return the URL without its passwords and tokens, safe for a terminal or a log."""
+    """Return a URL with masked passwords and tokens, for a terminal or a log."""
     return _SECRET_IN_QUERY.sub(r"\1***", _PASSWORD_IN_USERINFO.sub(r"\1:***", url))

@@ -1,10 +1,8 @@
-"""Permissions: an installation's files are closed to other users of the machine.
+"""File permissions, which close an installation's files to other users of the machine.
 
-`.local` and each folder in it are closed to all users except their owner, independent of the umask
-and of the version that created them. Deeper files then cannot be reached, even if they are
-readable. The only exception applies when root runs the installation: Postgres refuses to run as
-root, so the group of its account may traverse the two folders above its data, without listing or
-reading them.
+`.local` and each folder in it are closed to all users except their owner, so deeper files cannot be
+reached. If root runs the installation, the group of the Postgres account may traverse the two
+folders above its data, without listing or reading them.
 """
 
 from __future__ import annotations
@@ -17,15 +15,13 @@ from pathlib import Path
 
 from rag_assets.common.errors import ConfigurationError
 
-_OTHERS = 0o077
-_PASS = stat.S_IXGRP
+_OTHER_USERS = 0o077
+_TRAVERSE = stat.S_IXGRP
 _POSTGRES = "postgres"
 
 
 def keep_private(local: Path) -> None:
-    """Create ``local`` if it is missing, and close it and all it contains to other users.
-
-    The function checks a dozen files, and changes only those that other users can access.
+    """Create ``local`` if it is missing, and close it and its entries to other users.
 
     Raises:
         ConfigurationError: the folder cannot be created, or belongs to another user.
@@ -41,11 +37,11 @@ def keep_private(local: Path) -> None:
             hint="set RAG_ASSETS_HOME to a folder of your own",
         ) from error
     _require_owner(local)
-    group = _group_of_postgres(local)
+    group = _find_postgres_group(local)
     for path in _iter_entries(local):
-        # Files on a file system without permissions cannot be closed; `list_exposed` reports them.
+        # A file system without permissions cannot close files; `list_exposed` reports them.
         with suppress(OSError):
-            _close(path, group if _leads_to_postgres(local, path) else None)
+            _close(path, group if _is_above_postgres(local, path) else None)
 
 
 def _require_owner(folder: Path, *others: int) -> None:
@@ -73,18 +69,18 @@ def list_exposed(local: Path) -> list[Path]:
     if not os.path.lexists(local):
         return []
     _require_owner(local)
-    group = _group_of_postgres(local)
+    group = _find_postgres_group(local)
     return [
         path
         for path in _iter_entries(local)
-        if _is_open(path, group if _leads_to_postgres(local, path) else None)
+        if _is_open(path, group if _is_above_postgres(local, path) else None)
     ]
 
 
-def let_group_pass(folder: Path, group: int) -> None:
-    """Allow a group to traverse a folder that is closed to all others."""
+def let_group_traverse(folder: Path, group: int) -> None:
+    """Allow a group to traverse a closed folder."""
     os.chown(folder, -1, group)
-    folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _PASS)
+    folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _TRAVERSE)
 
 
 def _iter_entries(local: Path) -> Iterator[Path]:
@@ -94,12 +90,12 @@ def _iter_entries(local: Path) -> Iterator[Path]:
             yield Path(entry.path)
 
 
-def _leads_to_postgres(local: Path, path: Path) -> bool:
+def _is_above_postgres(local: Path, path: Path) -> bool:
     return path in (local, local / _POSTGRES)
 
 
-def _group_of_postgres(local: Path) -> int | None:
-    """Return the group of the server's account, which must traverse folders; None without root."""
+def _find_postgres_group(local: Path) -> int | None:
+    """Return the group of the Postgres account; None without root."""
     if os.geteuid() != 0:
         return None
     try:
@@ -112,13 +108,13 @@ def _group_of_postgres(local: Path) -> int | None:
 def _close(path: Path, group: int | None) -> None:
     if not _is_open(path, group):
         return
-    path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHERS)
+    path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHER_USERS)
     if group is not None:
-        let_group_pass(path, group)
+        let_group_traverse(path, group)
 
 
 def _is_open(path: Path, group: int | None) -> bool:
-    found = path.lstat()
-    others = stat.S_IMODE(found.st_mode) & _OTHERS
-    may_pass = group is not None and found.st_gid == group
-    return others not in ((_PASS, 0) if may_pass else (0,))
+    status = path.lstat()
+    others = stat.S_IMODE(status.st_mode) & _OTHER_USERS
+    may_pass = group is not None and status.st_gid == group
+    return others not in ((_TRAVERSE, 0) if may_pass else (0,))

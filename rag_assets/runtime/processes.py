@@ -1,14 +1,13 @@
 """Background processes: servers that outlive the command that started them.
 
-A `BackgroundProcess` is one server in its own session, recorded in a pid file. The record
-identifies the process by its pid *and* its start time, so that another process with a reused pid is
-never mistaken for the server or signalled. The record also contains the folder and the PID
-namespace, so that neither a copy of the folder nor another container mistakes the server for its
-own.
+A `BackgroundProcess` is a server in its own session, recorded in a pid file. The record contains
+the start time, so that another process with a reused pid is never signalled. It also contains the
+folder and the PID namespace, so that a copy of the folder, or another container, does not mistake
+the server for its own.
 
-A record can be lost, copied or out of sight, but a kernel lock cannot. Each server inherits a lock
-on a file next to its pid file. The lock is free exactly when the server and its children have
-ended. A server is started only after this lock was acquired.
+A record can be lost or copied, but a kernel lock cannot. Each server inherits a lock on a file next
+to its pid file, which is free only after the server and its children have ended. A server is
+started only with this lock.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from typing import Required, TypeAlias, TypedDict, Unpack
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.private_files import write_atomically
 from rag_assets.runtime.liveness import (
-    adopt,
+    adopt_child,
     end_session,
     parse_boot,
     read_birth,
     read_pid_namespace,
-    wait_for,
+    wait_until,
 )
 
 Progress: TypeAlias = Callable[[str], None]
@@ -55,7 +54,7 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def silent(_message: str) -> None:
+def ignore_progress(_message: str) -> None:
     """Ignore progress."""
 
 
@@ -73,14 +72,13 @@ class ProcessRecord:
 
     Attributes:
         pid: pid of the process.
-        birth: start time of the process, in a form that two processes with the same pid never
-            share.
+        birth: start time of the process; differs between processes with the same pid.
         port: loopback port that the process listens on, if any.
-        started_at: start time for people (ISO 8601, UTC).
-        place: device and inode of the folder of the pid file, which differ in a copy of the folder.
-            Like the next two attributes, None in a record of an earlier version.
-        host: name of the machine or container on which the process runs, for people.
-        pid_namespace: namespace of the pid; also None on a system without namespaces.
+        started_at: start time for display (ISO 8601, UTC).
+        place: device and inode of the folder of the pid file. Like the next attributes, None in a
+            record of an earlier version.
+        host: name of the machine or container of the process, for display.
+        pid_namespace: namespace of the pid; None on a system without namespaces.
     """
 
     pid: int
@@ -93,8 +91,8 @@ class ProcessRecord:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file, after waiting for its holder; the system frees it if a holder dies."""
+def hold_lock(path: Path) -> Iterator[None]:
+    """Wait for the lock of a file, and hold it until the context ends or the process dies."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -108,8 +106,8 @@ class LaunchOptions(TypedDict, total=False):
         env: complete environment of the server.
         port: port to record in the pid file.
         cwd: working folder of the server; by default, the folder of its pid file.
-        account: account that the server runs as; by default, this process's account.
-        descriptors: open files that the server inherits under the same numbers.
+        account: account of the server; by default, the account of this process.
+        descriptors: descriptors of files that the server inherits.
         program: fingerprint of the server's code and environment; see `is_outdated`.
     """
 
@@ -125,11 +123,11 @@ class BackgroundProcess:
     """One detached server process with its pid file and log.
 
     Args:
-        name: name as shown to people, such as "Postgres".
-        pid_file: the file with its `ProcessRecord`. Two lock files are next to it: for commands
-            that start or stop the server (``.lock``), and for the server itself (``.running``).
-        log_file: receives the server's output. If it is larger than 8 MB at a start, it is rotated;
-            one previous log is kept.
+        name: name for display, such as "Postgres".
+        pid_file: the file with its `ProcessRecord`. Next to it are lock files for commands that
+            start or stop the server (``.lock``), and for the server itself (``.running``).
+        log_file: receives the output of the server. A file over 8 MB is rotated at a start, and one
+            previous log is kept.
         stop_signal: signal that requests an orderly shutdown.
         kill_signal: signal that ends the server if the shutdown fails.
     """
@@ -148,58 +146,56 @@ class BackgroundProcess:
         self.log_file = log_file
         self._stop_signal = stop_signal
         self._kill_signal = kill_signal
-        self._log_begins = 0
-        self._held: int | None = None
+        self._log_start = 0
+        self._lock_descriptor: int | None = None
 
     def lock(self) -> AbstractContextManager[None]:
-        """Return a lock for starting and stopping, so that two commands start only one server."""
-        return exclusive(self.pid_file.with_suffix(".lock"))
+        """Return the lock for starting and stopping the server."""
+        return hold_lock(self.pid_file.with_suffix(".lock"))
 
     def find(self) -> ProcessRecord | None:
-        """Return the running process of this folder and PID namespace, or None; takes 0.1 ms."""
+        """Return the running process of this folder and PID namespace, if any."""
         record = self._read_record()
         if record is None or read_birth(record.pid) != record.birth:
             return None
-        return record if self._is_here(record) else None
+        return record if self._is_ours(record) else None
 
     def has_died(self) -> bool:
         """Return whether the server of this folder ended without being stopped."""
         record = self._read_record()
-        # A record without a place comes from an earlier version, and may have been copied from
-        # another folder.
-        if record is None or record.place is None or not self._is_here(record):
+        # A record of an earlier version has no place, and may be copied from another folder.
+        if record is None or record.place is None or not self._is_ours(record):
             return False
         return read_birth(record.pid) != record.birth
 
     def find_elsewhere(self) -> ProcessRecord | None:
-        """Return the record of a server that uses this folder elsewhere; None if there is none.
+        """Return the record of a server that uses this folder elsewhere, if any.
 
         Elsewhere means in another container, or on another machine that mounts the folder.
         """
         record = self._read_record()
-        if record is None or self._is_here(record):
+        if record is None or self._is_ours(record):
             return None
         return record if self._is_locked() else None
 
     @contextmanager
     def hold(self) -> Iterator[int]:
-        """Hold the server's lock, which `launch` passes to the server; yield its descriptor.
+        """Hold the lock of the server, which `launch` passes on, and yield its descriptor.
 
-        While the lock is held, no server uses the folder, neither here nor in another
-        container.
+        Meanwhile, no server uses the folder, here or in another container.
 
         Raises:
-            ServiceUnavailable: a server holds it, or the file system has no locks.
+            ServiceUnavailable: a server holds the lock, or the file system does not support locks.
         """
-        if self._held is not None:
-            yield self._held
+        if self._lock_descriptor is not None:
+            yield self._lock_descriptor
             return
-        self._held = self._acquire()
+        self._lock_descriptor = self._acquire()
         try:
-            yield self._held
+            yield self._lock_descriptor
         finally:
-            os.close(self._held)
-            self._held = None
+            os.close(self._lock_descriptor)
+            self._lock_descriptor = None
 
     def start(
         self,
@@ -213,11 +209,11 @@ class BackgroundProcess:
 
         Args:
             healthy: returns whether the server is healthy; called ten times a second.
-            timeout: seconds that the server may take to become healthy.
+            timeout: seconds in which the server must become healthy.
 
         Raises:
-            ServiceUnavailable: the server ended, or did not become healthy in time and was stopped;
-                or another server elsewhere already uses the folder.
+            ServiceUnavailable: the server ended, or was stopped because it was not healthy in time;
+                or another server uses the folder elsewhere.
         """
         self.launch(command, **options)
         try:
@@ -232,16 +228,16 @@ class BackgroundProcess:
         """Start the server without waiting for it. Call it with the lock held.
 
         Raises:
-            ServiceUnavailable: the server cannot be started, or another server elsewhere already
-                uses the folder.
+            ServiceUnavailable: the server cannot be started, or another server uses the folder
+                elsewhere.
         """
         account, program = options.get("account"), options.get("program")
         with self.hold() as held:
             try:
                 self._rotate_log()
                 with self.log_file.open("ab") as log:
-                    self._log_begins = log.tell()
-                    _require_space(log.fileno(), self._log_begins)
+                    self._log_start = log.tell()
+                    _require_space(log.fileno(), self._log_start)
                     child = subprocess.Popen(  # noqa: S603  (our own command, no shell)
                         [str(part) for part in command],
                         stdin=subprocess.DEVNULL,
@@ -260,13 +256,13 @@ class BackgroundProcess:
                 raise ServiceUnavailable(
                     f"{self.name} could not be started: {error}", hint=self._find_remedy(error)
                 ) from error
-        adopt(child)
+        adopt_child(child)
         record = ProcessRecord(
             pid=child.pid,
             birth=read_birth(child.pid) or "",
             port=options.get("port"),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            place=self._place(),
+            place=self._read_folder_id(),
             host=socket.gethostname(),
             pid_namespace=read_pid_namespace(),
         )
@@ -275,7 +271,7 @@ class BackgroundProcess:
                 write_atomically(self._program_file, f"{record.birth} {program}")
             write_atomically(self.pid_file, json.dumps(asdict(record)))
         except OSError as error:
-            # A server without a record could not be found, and therefore not be stopped.
+            # A server without a record could not be stopped.
             child.kill()
             raise ServiceUnavailable(
                 f"{self.name} could not be recorded in {self.pid_file}: {error.strerror}"
@@ -283,7 +279,7 @@ class BackgroundProcess:
         return record
 
     def reuse(self, healthy: Callable[[], bool], *, timeout: float) -> bool:
-        """Wait for a running server; return False if none runs, or it ends meanwhile.
+        """Wait for a running server; return False if no server runs, or it ends meanwhile.
 
         Raises:
             ServiceUnavailable: the server runs, but is not healthy after ``timeout`` seconds.
@@ -299,7 +295,7 @@ class BackgroundProcess:
         return True
 
     def wait_until(self, healthy: Callable[[], bool], *, timeout: float) -> ProcessRecord:
-        """Wait for a started server.
+        """Wait until a started server is healthy.
 
         Raises:
             ServiceUnavailable: the server ended, or is not healthy after ``timeout`` seconds.
@@ -308,18 +304,17 @@ class BackgroundProcess:
         while time.monotonic() < deadline:
             record = self.find()
             if record is None:
-                raise self._failure("ended while starting")
+                raise self._build_failure("ended while starting")
             if healthy():
                 return record
             time.sleep(_POLL_SECONDS)
-        raise self._failure(f"did not answer within {timeout:.0f} s")
+        raise self._build_failure(f"did not answer within {timeout:.0f} s")
 
     def is_outdated(self, program: str) -> bool:
-        """Return whether the server runs with different code, or in a different environment.
+        """Return whether the server runs with different code or in a different environment.
 
         Args:
-            program: fingerprint of the current code and environment. The record of an earlier
-                version has no fingerprint.
+            program: fingerprint of the current code and environment.
         """
         record = self.find()
         if record is None:
@@ -352,10 +347,10 @@ class BackgroundProcess:
         return record is not None
 
     def output(self) -> str:
-        """Return the server's output since this process launched it; at most the last 16 kB."""
+        """Return the last 16 kB of the server's output since this process launched it."""
         try:
             with self.log_file.open("rb") as log:
-                log.seek(max(self._log_begins, self.log_file.stat().st_size - _TAIL_BYTES))
+                log.seek(max(self._log_start, self.log_file.stat().st_size - _TAIL_BYTES))
                 return log.read().decode(errors="replace")
         except OSError:
             return ""
@@ -380,24 +375,24 @@ class BackgroundProcess:
         except (OSError, ValueError, TypeError):
             return None
 
-    def _is_here(self, record: ProcessRecord) -> bool:
+    def _is_ours(self, record: ProcessRecord) -> bool:
         """Return whether a record is for our machine, folder and PID namespace.
 
-        A record of an earlier version lacks folder and namespace, and counts as ours.
+        A record of an earlier version, without folder and namespace, counts as ours.
         """
         return record.place is None or (
-            record.place == self._place()
+            record.place == self._read_folder_id()
             and record.pid_namespace == read_pid_namespace()
             and parse_boot(record.birth) == parse_boot(read_birth(os.getpid()) or "")
         )
 
-    def _place(self) -> str:
+    def _read_folder_id(self) -> str:
         folder = self.pid_file.parent.stat()
         return f"{folder.st_dev}:{folder.st_ino}"
 
     @property
     def _program_file(self) -> Path:
-        # This is stored separately from the pid file, which earlier versions must be able to read.
+        # Earlier versions must be able to read the pid file, so this is stored separately.
         return self.pid_file.with_suffix(".program")
 
     @property
@@ -405,21 +400,21 @@ class BackgroundProcess:
         return self.pid_file.with_suffix(".running")
 
     def _acquire(self) -> int:
-        """Lock the server's lock file; return the file's descriptor."""
+        """Lock the lock file of the server, and return its descriptor."""
         descriptor = None
         try:
             self.pid_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(self._running_file, os.O_RDWR | os.O_CREAT, 0o600)
             record = self._read_record()
-            is_near = record is None or self._is_here(record)
-            patience = _ORPHAN_SECONDS if is_near else _RELEASE_SECONDS
-            is_free = wait_for(partial(_try_lock, descriptor), patience)
+            is_ours = record is None or self._is_ours(record)
+            seconds = _ORPHAN_SECONDS if is_ours else _RELEASE_SECONDS
+            is_free = wait_until(partial(_try_lock, descriptor), seconds)
         except OSError as error:
             if descriptor is not None:
                 os.close(descriptor)
             raise ServiceUnavailable(
                 f"{self._running_file} cannot be locked: {error.strerror}",
-                hint="the home folder must be writable, on a file system that supports locks",
+                hint="use a writable home folder on a file system that supports locks",
             ) from error
         if is_free:
             return descriptor
@@ -427,7 +422,7 @@ class BackgroundProcess:
         raise self._build_occupied_error()
 
     def _is_locked(self) -> bool:
-        if self._held is not None:
+        if self._lock_descriptor is not None:
             return False
         try:
             descriptor = os.open(self._running_file, os.O_RDWR)
@@ -442,11 +437,10 @@ class BackgroundProcess:
 
     def _build_occupied_error(self) -> ServiceUnavailable:
         record, folder = self._read_record(), self.pid_file.parent
-        if record is None or self._is_here(record):
+        if record is None or self._is_ours(record):
             return ServiceUnavailable(
                 f"{self.name} cannot start: another process uses {folder}",
-                hint="end that process: `fuser` or `lsof` shows which process uses"
-                f" {self._running_file}",
+                hint=f"end that process; `fuser {self._running_file}` shows it",
             )
         return ServiceUnavailable(
             f"{self.name} cannot start: it already runs in {folder}, as process {record.pid}"
@@ -456,11 +450,11 @@ class BackgroundProcess:
             " `rag-assets down` there, or end that container, then start it here",
         )
 
-    def _failure(self, what: str) -> ServiceUnavailable:
+    def _build_failure(self, problem: str) -> ServiceUnavailable:
         tail = "".join(f"\n  {line[:300]}" for line in self.log_tail())
-        quoted = f"; its log ends with:{tail}" if tail else "; its log is empty"
+        log_text = f"; its log ends with:{tail}" if tail else "; its log is empty"
         return ServiceUnavailable(
-            f"{self.name} {what}{quoted}", hint=f"the whole log is {self.log_file}"
+            f"{self.name} {problem}{log_text}", hint=f"see the whole log: {self.log_file}"
         )
 
     def _signal(self, record: ProcessRecord, number: signal.Signals) -> None:
@@ -470,7 +464,7 @@ class BackgroundProcess:
 
     @staticmethod
     def _wait_until_gone(record: ProcessRecord, timeout: float) -> bool:
-        return wait_for(lambda: read_birth(record.pid) != record.birth, timeout)
+        return wait_until(lambda: read_birth(record.pid) != record.birth, timeout)
 
     def _rotate_log(self) -> None:
         self.log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -480,10 +474,13 @@ class BackgroundProcess:
 
 
 def _require_space(log: int, size: int) -> None:
-    """Raise an OSError if a log, given by its descriptor and size, cannot grow.
+    """Raise an OSError if a log cannot grow.
 
-    A server whose log cannot be written would still run, but the reason why it does not answer
-    would be lost.
+    Without space for its log, a server would run, but its errors would be lost.
+
+    Args:
+        log: descriptor of the log.
+        size: size of the log in bytes.
     """
     if not hasattr(os, "posix_fallocate"):
         return

@@ -1,7 +1,7 @@
 """Processes of the program itself: Dagster's webserver and daemon, fork server, change watcher.
 
-A process keeps the code that it imported and the environment that it was started with. `up`
-compares fingerprints of code and environment with its own, and restarts processes that differ.
+A process keeps the code and the environment of its start. `up` compares the fingerprint of both
+with its own, and restarts processes that differ.
 """
 
 from __future__ import annotations
@@ -26,48 +26,47 @@ from rag_assets.common.settings import PROJECT_ROOT, Settings
 from rag_assets.dagster_tables import LATEST_TICK
 from rag_assets.forkserver.client import DISABLED
 from rag_assets.forkserver.protocol import SOCKET, connect, import_environment
-from rag_assets.runtime.net import LOOPBACK, get_json, listening_socket
-from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.net import LOOPBACK, get_json, open_listening_socket
+from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
 from rag_assets.storage.catalog.installation.run_storage import IN_SCHEMA
 
 _PACKAGE: Final = "rag_assets"
 _LOCK: Final = Path("requirements", "lock.txt")
-_OF_A_TERMINAL: Final = ("LC_", "LANG")
-"""Prefixes of variables that differ between a terminal and a service but affect no result."""
+_TERMINAL_PREFIXES: Final = ("LC_", "LANG")
+"""Prefixes of variables that may differ between a terminal and a service."""
 
 
 def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
     """Return the fingerprint of the code on disk and of this process's environment.
 
-    From the environment, it covers the settings, the variables that `tenants.yaml` names (such as
-    keys of providers), and the variables that libraries read.
+    It covers the settings, the variables that `tenants.yaml` names, such as keys of providers, and
+    the variables that libraries read.
     """
     endpoints = settings.private_endpoints
-    given = {field.name: str(getattr(settings, field.name)) for field in fields(settings)}
-    given["private_endpoints"] = str(
+    values = {field.name: str(getattr(settings, field.name)) for field in fields(settings)}
+    values["private_endpoints"] = str(
         [
             sorted(map(str, endpoints.hosts)),
             endpoints.networks,
             sorted(endpoints.identity_hosts),
         ]
     )
-    # Secrets are added separately: the text of the settings omits them, but a process keeps them as
-    # well.
-    given["elasticsearch"] = str(settings.elasticsearch.variables())
-    code = [sys.executable, *_states_of_files(root)]
-    return compute_key("program", given, _environment(settings, os.environ), code)
+    # The text of the settings omits secrets, which a process keeps as well.
+    values["elasticsearch"] = str(settings.elasticsearch.variables())
+    code = [sys.executable, *_iter_file_states(root)]
+    return compute_key("program", values, _select_environment(settings, os.environ), code)
 
 
-def _environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    read_first = {
+def _select_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    import_variables = {
         name: value
         for name, value in import_environment(environment).items()
-        if not name.startswith(_OF_A_TERMINAL)
+        if not name.startswith(_TERMINAL_PREFIXES)
     }
-    return read_first | variables_in_use(settings, environment)
+    return import_variables | variables_in_use(settings, environment)
 
 
-def _states_of_files(root: Path) -> Iterator[str]:
+def _iter_file_states(root: Path) -> Iterator[str]:
     """Yield path, modification time and size of each module and of the lock file."""
     modules = (
         Path(folder, name)
@@ -77,20 +76,20 @@ def _states_of_files(root: Path) -> Iterator[str]:
     )
     for path in sorted([*modules, root / _LOCK]):
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             continue
-        yield f"{path} {found.st_mtime_ns} {found.st_size}"
+        yield f"{path} {status.st_mtime_ns} {status.st_size}"
 
 
 _START_SECONDS = 180
-_LONGEST_SILENCE = timedelta(minutes=5)
-"""Sensors tick every few seconds; launching many runs at once delays them by a minute or two."""
+_MAX_SILENCE = timedelta(minutes=5)
+"""Longest time without a tick; launching many runs at once delays ticks by a minute or two."""
 _TICK_TOLERANCE = timedelta(minutes=1)
-# The daemon's log line after it has read the instance, before its loops start.
+# Log line of the daemon after it has read the instance.
 _DAEMON_IS_UP = "Instance is configured with the following daemons"
-# Warnings at every start about beta features that the project uses deliberately.
-_BETA = (
+# Warnings about beta features that the project uses deliberately.
+_BETA_WARNINGS = (
     "Class `LocalFileCodeReference`",
     "Class `CodeReferencesMetadataValue`",
     "Function `with_source_code_references`",
@@ -100,10 +99,10 @@ _BETA = (
 
 
 class DagsterProcesses:
-    """The UI and the daemon of one installation.
+    """Dagster's webserver and daemon for one installation.
 
-    Both read ``dagster.yaml`` and ``workspace.yaml`` in the folder of our own Dagster instance, and
-    get the database as DAGSTER_POSTGRES_URL.
+    Both read ``dagster.yaml`` and ``workspace.yaml`` in the folder of our Dagster instance, and get
+    the database as DAGSTER_POSTGRES_URL.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -120,25 +119,25 @@ class DagsterProcesses:
 
     @property
     def url(self) -> str | None:
-        """Return the UI's address, or None while it is not running."""
+        """Return the address of the UI; None if it is not running."""
         record = self.webserver.find()
         return None if record is None else f"http://{LOOPBACK}:{record.port}"
 
     def webserver_answers(self) -> bool:
         """Return whether the UI runs and answers."""
         record = self.webserver.find()
-        return record is not None and record.port is not None and _serves(record.port)
+        return record is not None and record.port is not None and _is_answering(record.port)
 
-    def start(self, database_url: str, progress: Progress = silent) -> str:
-        """Start both unless they run, wait until they are up, and return the UI's URL.
+    def start(self, database_url: str, progress: Progress = ignore_progress) -> str:
+        """Start both unless they run, wait until they answer, and return the URL of the UI.
 
         Args:
-            database_url: URL of the database with Dagster's storage, in any ``postgresql://`` form.
+            database_url: URL of the database with Dagster's storage, with or without a driver.
             progress: called with a line about each step, from two threads.
 
         Raises:
-            ConfigurationError: workspace.yaml is missing in the instance's folder.
-            ServiceUnavailable: one of them does not start; the message quotes its log.
+            ConfigurationError: workspace.yaml is missing in the folder of the instance.
+            ServiceUnavailable: a process does not start; the message quotes its log.
         """
         workspace = self._settings.own_dagster_home / "workspace.yaml"
         if not workspace.is_file():
@@ -147,14 +146,13 @@ class DagsterProcesses:
                 hint="run `rag-assets up`, which copies the file there; in a checkout, restore the"
                 " file",
             )
-        # The processes get this process's variables, so that the keys of embedding providers reach
-        # the assets.
+        # The assets need variables of this process, such as keys of providers.
         environment = {
             **os.environ,
             **self._settings.address_variables(),
-            **dagster_environment(self._settings, database_url),
+            **build_dagster_environment(self._settings, database_url),
             "PYTHONUNBUFFERED": "1",
-            "PYTHONWARNINGS": ",".join(f"ignore:{beginning}" for beginning in _BETA),
+            "PYTHONWARNINGS": ",".join(f"ignore:{beginning}" for beginning in _BETA_WARNINGS),
         }
         with ThreadPoolExecutor(max_workers=2) as pool:
             starts = [
@@ -164,14 +162,13 @@ class DagsterProcesses:
         for start in starts:
             start.result()
         if (url := self.url) is None:
-            raise ServiceUnavailable("the Dagster webserver ended right after it had started")
+            raise ServiceUnavailable("the Dagster webserver ended right after its start")
         return url
 
     def last_tick(self, database_url: str, default: datetime) -> datetime | None:
         """Return when a sensor last ticked; None if Dagster's storage cannot be read.
 
-        The time is read directly from the table of ticks, since importing Dagster would take
-        seconds.
+        This reads the table of ticks, because importing Dagster would take seconds.
 
         Args:
             default: returned if no sensor has ever ticked.
@@ -179,14 +176,14 @@ class DagsterProcesses:
         import psycopg
 
         try:
-            with psycopg.connect(plain_url(database_url), connect_timeout=2) as connection:
+            with psycopg.connect(strip_driver(database_url), connect_timeout=2) as connection:
                 row = connection.execute(LATEST_TICK).fetchone()
         except psycopg.Error:
             return None
         return row[0].replace(tzinfo=UTC) if row else default
 
     def stop(self) -> None:
-        """End both, and the code servers that they started."""
+        """Stop both, and the code servers that they started."""
         with ThreadPoolExecutor(max_workers=2) as pool:
             list(pool.map(BackgroundProcess.stop, (self.daemon, self.webserver)))
 
@@ -195,7 +192,7 @@ class DagsterProcesses:
             if self.webserver.reuse(self.webserver_answers, timeout=_START_SECONDS):
                 return
             progress("Dagster webserver: starting")
-            with listening_socket(self._settings.dagster_port) as listener:
+            with open_listening_socket(self._settings.dagster_port) as listener:
                 port = self._serve_listener(listener, environment)
             progress(f"Dagster webserver: running on port {port}")
 
@@ -204,7 +201,7 @@ class DagsterProcesses:
         self.webserver.start(
             self._command("rag_assets.web", "--host", LOOPBACK, "--descriptor", str(descriptor)),
             env=environment,
-            healthy=lambda: _serves(port),
+            healthy=lambda: _is_answering(port),
             timeout=_START_SECONDS,
             port=port,
             cwd=self._settings.home,
@@ -233,36 +230,36 @@ class DagsterProcesses:
         return [sys.executable, "-m", module, *arguments, "--workspace", workspace]
 
 
-def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
-    """Return the variables of our own Dagster instance; empty if a team's instance is used."""
+def build_dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
+    """Return the variables of our Dagster instance; empty if a team's instance is used."""
     if settings.dagster_home is not None:
         return {}
     return {
         "DAGSTER_HOME": str(settings.own_dagster_home),
-        "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
+        "DAGSTER_POSTGRES_URL": build_storage_url(database_url),
         "DAGSTER_STORAGE_DIR": str(settings.local / "dagster" / "storage"),
     }
 
 
-def dagster_storage_url(database_url: str) -> str:
-    """Return the URL by which Dagster's storage uses our schema.
+def build_storage_url(database_url: str) -> str:
+    """Return the URL of Dagster's storage in our schema.
 
-    The URL names the driver psycopg2, because Dagster's event notifications fail with psycopg 3.
+    Its driver is psycopg2, because Dagster's event notifications fail with psycopg 3.
     """
-    address, _, query = plain_url(database_url).partition("?")
-    given = parse_qsl(query, keep_blank_values=True)
-    options = [value for name, value in given if name == "options"]
-    kept = [(name, value) for name, value in given if name != "options"]
-    query = urlencode([*kept, ("options", " ".join([*options, IN_SCHEMA]))], quote_via=quote)
+    address, _, query = strip_driver(database_url).partition("?")
+    values = parse_qsl(query, keep_blank_values=True)
+    options = [value for name, value in values if name == "options"]
+    others = [(name, value) for name, value in values if name != "options"]
+    query = urlencode([*others, ("options", " ".join([*options, IN_SCHEMA]))], quote_via=quote)
     return f"{address.replace('postgresql://', 'postgresql+psycopg2://', 1)}?{query}"
 
 
-def plain_url(database_url: str) -> str:
-    """Return the URL without a driver name."""
+def strip_driver(database_url: str) -> str:
+    """Return a Postgres URL without the name of a driver."""
     return re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", database_url)
 
 
-def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
+def find_tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
     """Return a warning if the sensors of a running daemon do not tick; None if they do.
 
     Args:
@@ -275,9 +272,8 @@ def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
             " future, so no sensor ticks until then; run `rag-assets down`, then `rag-assets"
             " up` to discard these ticks"
         )
-    # A daemon that has just started may not have ticked yet. A start time in the future does not
-    # count as just started.
-    if age > _LONGEST_SILENCE and not timedelta() <= now - started < _LONGEST_SILENCE:
+    # A daemon that has just started may not have ticked yet.
+    if age > _MAX_SILENCE and not timedelta() <= now - started < _MAX_SILENCE:
         return (
             f"no sensor has ticked for {duration(age.total_seconds())} although the daemon"
             " runs: changes are not processed; run `rag-assets down`, then `rag-assets up` to"
@@ -286,7 +282,7 @@ def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
     return None
 
 
-def _serves(port: int) -> bool:
+def _is_answering(port: int) -> bool:
     return get_json(port, "/server_info") is not None
 
 
@@ -294,7 +290,7 @@ _FORK_SERVER_SECONDS = 120.0
 
 
 class ForkServerProcess:
-    """Starts and finds the fork server of one installation."""
+    """The fork server of one installation: its start and its state."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -312,13 +308,13 @@ class ForkServerProcess:
             return False
         return True
 
-    def start(self, progress: Progress = silent) -> None:
+    def start(self, progress: Progress = ignore_progress) -> None:
         """Start the fork server unless it runs or is disabled, and wait until it answers.
 
         Raises:
             ServiceUnavailable: the fork server does not start; the message quotes its log.
         """
-        if not _is_wanted():
+        if not _is_enabled():
             return
         with self.process.lock():
             if self.process.reuse(self.answers, timeout=_FORK_SERVER_SECONDS):
@@ -329,7 +325,7 @@ class ForkServerProcess:
             progress("Fork server: running")
 
     def revive(self) -> None:
-        """Start the fork server again if it died; do not wait for it."""
+        """Start the fork server again if it died, without waiting for it."""
         if self.process.pid_file.exists() and self.process.find() is None:
             with self.process.lock():
                 if self.process.pid_file.exists() and self.process.find() is None:
@@ -339,19 +335,19 @@ class ForkServerProcess:
         command = [sys.executable, "-W", "ignore", "-m", "rag_assets.cli.fork_server"]
         environment = {**os.environ, **self._settings.address_variables()}
         with self.process.hold() as held:
-            # The server gets the lock's descriptor as an argument, so that it can close the
-            # descriptor in forks. Otherwise a fork that outlives the server would keep the lock.
+            # The server closes this descriptor in forks; otherwise a fork that outlives the server
+            # would keep the lock.
             command.append(str(held))
             self.process.launch(
                 command,
-                env=_neutral(environment),
+                env=_remove_dagster_variables(environment),
                 cwd=self._settings.home,
                 program=fingerprint_program(self._settings),
             )
 
 
 class ChangeWatcherProcess:
-    """Starts and finds the change watcher of one installation."""
+    """The change watcher of one installation: its start and its state."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -361,9 +357,9 @@ class ChangeWatcherProcess:
             log_file=settings.local / "logs" / "change-watcher.log",
         )
 
-    def start(self, progress: Progress = silent) -> None:
-        """Start the watcher unless it runs, or the fork server that runs its syncs is disabled."""
-        if not _is_wanted():
+    def start(self, progress: Progress = ignore_progress) -> None:
+        """Start the watcher unless it runs, or the fork server for its syncs is disabled."""
+        if not _is_enabled():
             return
         with self.process.lock():
             if self.process.find() is not None:
@@ -379,16 +375,16 @@ class ChangeWatcherProcess:
             )
 
 
-def revive(settings: Settings) -> None:
-    """Start the fork server again if `up` started it and it died; do not wait for it."""
+def revive_fork_server(settings: Settings) -> None:
+    """Start the fork server again if `up` started it and it died, without waiting for it."""
     ForkServerProcess(settings).revive()
 
 
-def _is_wanted() -> bool:
+def _is_enabled() -> bool:
     return os.environ.get(DISABLED) != "0" and sys.platform == "linux"
 
 
-def _neutral(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the variables that are added for Dagster's processes."""
+def _remove_dagster_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without variables for Dagster's processes."""
     added = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", DISABLED)
     return {name: value for name, value in environment.items() if name not in added}

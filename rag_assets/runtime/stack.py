@@ -1,4 +1,4 @@
-"""The local stack: an installation's servers, their start, stop, status and endpoints."""
+"""The local stack: start, stop, status and endpoints of an installation's servers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
 from rag_assets.dagster_tables import DAGSTER_SCHEMA
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
-from rag_assets.runtime.elasticsearch_access import external_connection
+from rag_assets.runtime.elasticsearch_access import find_external_connection
 from rag_assets.runtime.net import accepts_connections, mask_url
 from rag_assets.runtime.postgres import EmbeddedPostgres
 from rag_assets.runtime.private_files import keep_private, list_exposed
-from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
 from rag_assets.runtime.program_processes import (
     ChangeWatcherProcess,
     DagsterProcesses,
     ForkServerProcess,
+    find_tick_fault,
     fingerprint_program,
-    tick_fault,
 )
 from rag_assets.runtime.supervisor import RestartFile, Restarts, Server, SupervisorProcess
 from rag_assets.storage.catalog.installation.roles import Role
@@ -44,12 +44,12 @@ ServiceState: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Addresses of the two servers. They may contain passwords: never print them.
+    """The addresses of Postgres and Elasticsearch; never print them, because of their passwords.
 
     Attributes:
         database_url: URL of Postgres, for commands and runs.
         owner_url, service_url, dagster_url: URLs of the same database for its other roles.
-        connect: returns the connection to Elasticsearch; may raise errors, see `elasticsearch`.
+        connect: returns the connection to Elasticsearch; see `elasticsearch`.
     """
 
     database_url: str = field(repr=False)
@@ -74,18 +74,17 @@ class ServiceStatus:
     """The current state of one server.
 
     Attributes:
-        name: name of the server, for people.
-        state: among others, "external": named in the settings and listening, or part of the team's
-            Dagster instance that DAGSTER_HOME names; "unreachable": running, or named in the
-            settings, but not answering; "unguarded": started by an earlier version without a
-            password; "elsewhere": running over this home folder in another container or on another
-            machine.
+        name: name of the server for display.
+        state: "external": set in the settings and listening, or part of the team's Dagster instance
+            in DAGSTER_HOME; "unreachable": running or set in the settings, but not answering;
+            "unguarded": started by an earlier version without a password; "elsewhere": running in
+            this home folder in another container or on another machine.
         url: URL of the server without passwords; None if it has no URL.
-        pid: pid of the process, if it is a running server of the installation.
-        log: log file, if it is a server of the installation.
+        pid: pid of a running server of the installation.
+        log: log file of a server of the installation.
         last_tick: when a sensor of the running daemon last ticked; None if unknown.
-        fault: what is wrong with a running server, and the remedy.
-        restarts: restarts of an embedded server by the supervisor; None if none was reported.
+        fault: problem of a running server, with its remedy.
+        restarts: restarts of an embedded server by the supervisor; None without a report.
     """
 
     name: str
@@ -101,7 +100,7 @@ class ServiceStatus:
 class LocalStack:
     """Postgres, Elasticsearch, Dagster's two processes, the fork server, watcher and supervisor.
 
-    A server with a URL in the settings is external: it is used, and never started or stopped.
+    A server with a URL in the settings is external, and never started or stopped.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -122,65 +121,65 @@ class LocalStack:
 
     def embedded_servers(self) -> list[Server]:
         """Return the servers that are not external."""
-        found: list[Server] = []
+        servers: list[Server] = []
         if self._settings.database_url is None:
-            found.append(self.postgres)
+            servers.append(self.postgres)
         if self._settings.has_own_elasticsearch:
-            found.append(self.elasticsearch)
-        return found
+            servers.append(self.elasticsearch)
+        return servers
 
-    def supervise(self, progress: Progress = silent) -> None:
+    def supervise(self, progress: Progress = ignore_progress) -> None:
         """Start the supervisor, which restarts embedded servers that die."""
         if self.embedded_servers():
             self.supervisor.start(progress)
 
-    def start_servers(self, *, for_dagster: bool, progress: Progress = silent) -> Endpoints:
-        """Start the servers that commands use and that are not running; wait until all answer.
+    def start_servers(
+        self, *, for_dagster: bool, progress: Progress = ignore_progress
+    ) -> Endpoints:
+        """Start the servers for commands unless they run, and wait until all answer.
 
-        Processes that run this project's code are stopped first if their code or environment
-        differs from that of this command. Thus none of them uses a catalog that this command
-        migrates.
+        Processes with a different code or environment than this command are stopped first, so that
+        none of them uses a catalog that this command migrates.
 
         Args:
-            for_dagster: start the processes that Dagster needs even if all servers are external.
+            for_dagster: start the processes for Dagster even if all servers are external.
             progress: called with a line about each step, from several threads.
 
         Raises:
-            ServiceUnavailable: a server does not start; the others stay as they are.
-            ConfigurationError: the home folder is not ours to use, or the settings of Elasticsearch
-                do not connect to it.
+            ServiceUnavailable: a server does not start; the others keep running.
+            ConfigurationError: the home folder belongs to another user, or the settings of
+                Elasticsearch are not valid.
         """
-        external_connection(self._settings)
+        find_external_connection(self._settings)
         has_processes = for_dagster or not self._all_external()
         if has_processes:
             keep_private(self._settings.local)
         stopped = self._stop_outdated(progress, of_dagster=for_dagster)
         if self._settings.has_own_elasticsearch and self.elasticsearch.is_unguarded():
-            # Dagster processes of an earlier version would also go on connecting without a
-            # password.
+            # Dagster processes of an earlier version would connect without a password.
             progress("Dagster: stopping processes of an earlier version")
             self.dagster.stop()
-        starts: list[Callable[[Progress], object]] = []
+        pending_starts: list[Callable[[Progress], object]] = []
         if self._settings.database_url is None:
-            starts.append(self.postgres.start)
+            pending_starts.append(self.postgres.start)
         if self._settings.has_own_elasticsearch:
-            starts.append(self.elasticsearch.start)
+            pending_starts.append(self.elasticsearch.start)
         if has_processes or self.fork_server.process in stopped:
-            starts.append(self.fork_server.start)
+            pending_starts.append(self.fork_server.start)
         with ThreadPoolExecutor(max_workers=3) as pool:
-            started = [pool.submit(start, progress) for start in starts]
+            started = [pool.submit(start, progress) for start in pending_starts]
         for server in started:
             server.result()
         return self.endpoints()
 
-    def start_dagster(self, progress: Progress = silent) -> None:
-        """Start the processes that act on their own: Dagster's webserver and daemon, the watcher.
+    def start_dagster(self, progress: Progress = ignore_progress) -> None:
+        """Start Dagster's webserver and daemon, and the change watcher.
 
-        Call this only when the servers run and the catalog has been opened: opening it migrates and
-        checks it.
+        Call this only after the servers have started and the catalog has been opened, which
+        migrates and checks it.
 
         Raises:
-            ServiceUnavailable: one of them does not start; the others stay as they are.
+            ServiceUnavailable: a process does not start; the others keep running.
             ConfigurationError: workspace.yaml is missing for Dagster.
         """
         if self._settings.dagster_home is None:
@@ -193,7 +192,7 @@ class LocalStack:
         self.watcher.start(progress)
 
     def prepare_run_storage(self, progress: Progress) -> None:
-        """Prepare the schema of our own Dagster instance; see its module run_storage.
+        """Prepare the schema of our Dagster instance; see run_storage.
 
         Raises:
             ConfigurationError: the Postgres accounts are not permitted to create the schema.
@@ -201,52 +200,52 @@ class LocalStack:
                 version.
             ServiceUnavailable: Postgres does not answer.
         """
-        own = self.endpoints()
-        left = prepare_run_storage(
-            own.dagster_url,
-            own.owner_url,
+        endpoints = self.endpoints()
+        former = prepare_run_storage(
+            endpoints.dagster_url,
+            endpoints.owner_url,
             is_embedded=self._settings.database_url is None,
             before_move=self.require_no_older_process,
         )
-        if left is not None:
+        if former is not None:
             choice = (
                 "some or all of the runs are of other code, so they cannot be moved"
-                if left.is_shared
+                if former.is_shared
                 else "run `rag-assets installation move-runs --yes` to move them"
             )
             progress(
-                f"Dagster's tables in the schema public of the database {left.database} hold"
-                f" {format_count(left.runs, 'run')} and stay as they are: our runs are in"
+                f"Dagster's tables in the schema public of the database {former.database} contain"
+                f" {format_count(former.runs, 'run')} and stay as they are: our runs are in"
                 " the schema"
                 f" {DAGSTER_SCHEMA} from now on; {choice}"
             )
 
     def former_runs(self) -> FormerTables | None:
-        """Return the content of Dagster's tables in `public`; see its module run_storage."""
+        """Return the content of Dagster's tables in `public`, if any; see run_storage."""
         return find_former_tables(self.endpoints().dagster_url)
 
     def move_runs(self) -> FormerTables | None:
-        """Move Dagster's tables from `public` to our schema; they replace the tables there.
+        """Move Dagster's tables from `public` to our schema, where they replace other tables.
 
         Returns:
-            the moved tables; None if there were none.
+            The moved tables; None without tables.
 
         Raises:
             ConfigurationError: the Postgres accounts are not permitted to move the tables, or a
                 process of this home folder uses them.
             ServiceUnavailable: Postgres does not answer.
         """
-        own = self.endpoints()
+        endpoints = self.endpoints()
         processes = (self.dagster.daemon, self.dagster.webserver)
         if running := [process.name for process in processes if process.find() is not None]:
             raise ConfigurationError(
                 f"{' and '.join(running)} of this installation use Dagster's tables",
                 hint="run `rag-assets down` to stop them",
             )
-        return replace_run_tables(own.dagster_url, own.owner_url)
+        return replace_run_tables(endpoints.dagster_url, endpoints.owner_url)
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
-        """Stop and return our own processes whose program differs from this process's program."""
+        """Stop and return our processes with a different program than this process."""
         program, stopped = fingerprint_program(self._settings), []
         dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
         own = (self.supervisor.process, self.fork_server.process)
@@ -258,13 +257,13 @@ class LocalStack:
         return stopped
 
     def require_no_older_process(self, _others: Sequence[str] = ()) -> None:
-        """Require that no process of this home folder runs an older program than this one.
+        """Require that all processes of this home folder run the same program as this process.
 
-        Call this before the catalog is upgraded. The fork server does not count, because before
-        each fork it compares its code with the files on disk.
+        Call this before upgrading the catalog. The fork server is ignored, because it compares its
+        code with the files before each fork.
 
         Raises:
-            OlderProgramRuns: the program of a process differs from this one.
+            OlderProgramRuns: a process runs a different program.
         """
         program = fingerprint_program(self._settings)
         processes = (self.dagster.daemon, self.dagster.webserver, self.watcher.process)
@@ -279,7 +278,7 @@ class LocalStack:
             )
 
     def down(self) -> None:
-        """Stop every server of the installation; Dagster is first, because it uses the others."""
+        """Stop all servers of the installation, beginning with their users."""
         self.supervisor.stop()
         self.watcher.process.stop()
         self.dagster.stop()
@@ -290,7 +289,7 @@ class LocalStack:
             stop.result()
 
     def keep_private(self) -> None:
-        """Close the installation's files to other users; called before the installation is opened.
+        """Close the files of the installation to other users, before the installation is opened.
 
         Raises:
             ConfigurationError: the files belong to another user, or the home folder is not
@@ -309,22 +308,22 @@ class LocalStack:
         return found
 
     def endpoints(self) -> Endpoints:
-        """Return the addresses of Postgres and Elasticsearch, from small files, without connecting.
+        """Return the addresses of Postgres and Elasticsearch without connecting to them.
 
         Raises:
             ServiceUnavailable: Postgres is neither external nor running.
         """
-        own = self._settings
+        settings = self._settings
         return Endpoints(
             database_url=self._postgres_url("writer"),
-            owner_url=own.owner_database_url or self._postgres_url("owner"),
-            service_url=own.service_database_url or self._postgres_url("service"),
-            dagster_url=own.dagster_database_url or self._postgres_url("dagster"),
+            owner_url=settings.owner_database_url or self._postgres_url("owner"),
+            service_url=settings.service_database_url or self._postgres_url("service"),
+            dagster_url=settings.dagster_database_url or self._postgres_url("dagster"),
             connect=self.elasticsearch_connection,
         )
 
     def _postgres_url(self, role: Role) -> str:
-        return self._settings.database_url or self.postgres.url_of(role)
+        return self._settings.database_url or self.postgres.get_url(role)
 
     def elasticsearch_connection(self) -> ElasticsearchConnection:
         """Return the connection to Elasticsearch for all clients.
@@ -333,13 +332,13 @@ class LocalStack:
             ConfigurationError: the settings name a file or a secret that cannot be used.
             ServiceUnavailable: Elasticsearch is neither external nor running.
         """
-        external = external_connection(self._settings)
+        external = find_external_connection(self._settings)
         if external is not None:
             return external
         return ElasticsearchConnection.from_url(self.elasticsearch.url)
 
     def status(self) -> list[ServiceStatus]:
-        """Return the current state of every server; each check takes at most two seconds."""
+        """Return the current state of every server, within a few seconds."""
         checks: list[Callable[[], ServiceStatus]] = [
             self._postgres_status,
             self._elasticsearch_status,
@@ -350,17 +349,17 @@ class LocalStack:
             lambda: _get_own_status(self.supervisor.process, lambda: None, lambda: True),
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
-            found = [status.result() for status in [pool.submit(check) for check in checks]]
+            statuses = [status.result() for status in [pool.submit(check) for check in checks]]
         if self._settings.dagster_home is not None:
             dagster = {self.dagster.webserver.name, self.dagster.daemon.name}
-            found = [
+            statuses = [
                 replace(s, state="external", log=None)
                 if s.name in dagster and s.state == "stopped"
                 else s
-                for s in found
+                for s in statuses
             ]
         restarts = RestartFile(self._settings).read()
-        return [replace(s, restarts=restarts.get(s.name)) for s in found]
+        return [replace(s, restarts=restarts.get(s.name)) for s in statuses]
 
     def daemon_status(self) -> ServiceStatus:
         """Return the current state of Dagster's daemon, and when its sensors last ticked."""
@@ -376,7 +375,9 @@ class LocalStack:
         last = self.dagster.last_tick(url, default=started)
         if last is None:
             return status
-        return replace(status, last_tick=last, fault=tick_fault(last, started, datetime.now(UTC)))
+        return replace(
+            status, last_tick=last, fault=find_tick_fault(last, started, datetime.now(UTC))
+        )
 
     def _all_external(self) -> bool:
         is_external = not self._settings.has_own_elasticsearch
@@ -384,7 +385,7 @@ class LocalStack:
 
     def _postgres_status(self) -> ServiceStatus:
         if self._settings.database_url is not None:
-            return _external("Postgres", self._settings.database_url)
+            return _get_external_status("Postgres", self._settings.database_url)
         return _get_own_status(
             self.postgres.process,
             lambda: self.postgres.url,
@@ -419,7 +420,7 @@ class LocalStack:
         return _get_own_status(self.fork_server.process, lambda: None, self.fork_server.answers)
 
 
-def _external(name: str, url: str) -> ServiceStatus:
+def _get_external_status(name: str, url: str) -> ServiceStatus:
     state: ServiceState = "external" if accepts_connections(url) else "unreachable"
     return ServiceStatus(name, state, mask_url(url))
 
@@ -432,11 +433,11 @@ def _get_own_status(
         is_elsewhere = process.find_elsewhere() is not None
         state: ServiceState = "elsewhere" if is_elsewhere else "stopped"
         return ServiceStatus(process.name, state, log=process.log_file)
-    where = url()
+    address = url()
     return ServiceStatus(
         process.name,
         "running" if answers() else "unreachable",
-        mask_url(where) if where else None,
+        mask_url(address) if address else None,
         record.pid,
         process.log_file,
     )

@@ -1,9 +1,8 @@
 """Supervision of the embedded servers, which starts a server again when it dies.
 
-`up` starts a supervisor, which is a process that depends on no server. It restarts a server if the
-server's record names an ended process of this installation. A server stopped by `down` has no
-record, so it is not restarted. The record in a copy of a home folder names another folder, so a
-server is not started for the copy either.
+The supervisor is a process, started by `up`, that needs no server. It restarts a server if the
+record of the server names an ended process of this home folder. `down` removes the record of a
+server, so the server is not restarted.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from typing import Final, Protocol
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
 from rag_assets.runtime.program_processes import fingerprint_program
 
 _POLL_SECONDS: Final = 1.0
 _MAX_DELAY_SECONDS: Final = 300.0
 _STABLE_SECONDS: Final = 600.0
-"""A server that ran for at least so many seconds is restarted immediately when it dies."""
-_END_SECONDS: Final = 25.0
+"""Seconds after which a server counts as stable, and is restarted immediately when it dies."""
+_STOP_SECONDS: Final = 25.0
 
 
 class Server(Protocol):
@@ -37,12 +36,11 @@ class Server(Protocol):
 
     process: BackgroundProcess
 
-    def revive(self, progress: Progress = silent, *, is_retry: bool = False) -> bool:
+    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
         """Start the server if it died; return whether it was started.
 
         Args:
-            is_retry: whether an earlier attempt to restart the server failed; such an attempt
-                leaves no record of the server.
+            is_retry: whether an earlier attempt failed, so that the server has no record.
         """
         ...
 
@@ -54,8 +52,8 @@ class Restarts:
     Attributes:
         count: number of successful restarts.
         last_at: when the last restart succeeded, ISO 8601.
-        error: why the server is down; None while it runs.
-        next_at: the time of the next attempt.
+        error: why the server cannot be started; None while it runs.
+        next_at: time of the next attempt.
     """
 
     count: int = 0
@@ -64,7 +62,7 @@ class Restarts:
     next_at: str | None = None
 
     def describe(self, name: str) -> str | None:
-        """Return a warning about the server; None if there were no restarts and no errors."""
+        """Return a warning about the server; None without restarts and errors."""
         if self.error is not None:
             return (
                 f"{name} died and cannot be started again: {self.error}; the next attempt is at"
@@ -80,19 +78,19 @@ class RestartFile:
     """The report of an installation's supervisor."""
 
     def __init__(self, settings: Settings) -> None:
-        self._path = _folder(settings) / "restarts.json"
+        self._path = _get_folder(settings) / "restarts.json"
 
     def read(self) -> dict[str, Restarts]:
-        """Return the restarts by name of the server; empty if no supervisor has reported."""
+        """Return the restarts by name of the server; empty without a report."""
         try:
-            found = json.loads(self._path.read_text())
-            return {str(name): Restarts(**values) for name, values in found.items()}
+            content = json.loads(self._path.read_text())
+            return {str(name): Restarts(**values) for name, values in content.items()}
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
     def write(self, restarts: Mapping[str, Restarts]) -> None:
         """Replace the report."""
-        content = {name: asdict(of) for name, of in restarts.items()}
+        content = {name: asdict(values) for name, values in restarts.items()}
         write_atomically(self._path, json.dumps(content))
 
     def remove(self) -> None:
@@ -101,17 +99,17 @@ class RestartFile:
 
 
 class SupervisorProcess:
-    """Starts and finds the supervisor of one installation."""
+    """The supervisor process of one installation: its start and stop."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.process = BackgroundProcess(
             "Supervisor",
-            pid_file=_folder(settings) / "supervisor.pid",
+            pid_file=_get_folder(settings) / "supervisor.pid",
             log_file=settings.local / "logs" / "supervisor.log",
         )
 
-    def start(self, progress: Progress = silent) -> None:
+    def start(self, progress: Progress = ignore_progress) -> None:
         """Start the supervisor unless it runs."""
         with self.process.lock():
             if self.process.find() is not None:
@@ -125,20 +123,20 @@ class SupervisorProcess:
             )
 
     def stop(self) -> None:
-        """Stop the supervisor. Call this before stopping servers, or it would restart them."""
+        """Stop the supervisor, before the servers are stopped."""
         self.process.stop()
         RestartFile(self._settings).remove()
 
 
 class Supervisor:
-    """Restarts servers that died, until it is stopped.
+    """A supervisor that restarts servers that died.
 
     Args:
         servers: the servers to supervise, each in its own thread.
         report: receives the restarts.
         log: called with a line about each restart.
-        base_seconds: delay after the first failure or death in a row; it doubles with each further
-            one.
+        base_seconds: delay after the first failed attempt in a row, which doubles with each further
+            attempt.
     """
 
     def __init__(
@@ -158,7 +156,7 @@ class Supervisor:
         self._restarts = {server.process.name: Restarts() for server in servers}
 
     def stop(self) -> None:
-        """Make `run` end, once a start that is in progress has finished."""
+        """Make `run` return, after a start in progress has finished."""
         self._stopped.set()
 
     def run(self) -> None:
@@ -168,47 +166,51 @@ class Supervisor:
         for thread in threads:
             thread.start()
         self._stopped.wait()
-        deadline = time.monotonic() + _END_SECONDS
+        deadline = time.monotonic() + _STOP_SECONDS
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _supervise(self, server: Server) -> None:
-        name, row, started = server.process.name, 0, -_STABLE_SECONDS
+        name, attempts, started = server.process.name, 0, -_STABLE_SECONDS
         is_retry = False
         while not self._stopped.wait(_POLL_SECONDS):
             if not is_retry and not server.process.has_died():
                 continue
             if time.monotonic() - started >= _STABLE_SECONDS and not is_retry:
-                row = 0
-            delay = min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (row - 1)) if row else 0.0
+                attempts = 0
+            delay = (
+                min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (attempts - 1))
+                if attempts
+                else 0.0
+            )
             if self._stopped.wait(delay):
                 return
-            row = min(row + 1, 20)
-            is_retry = not self._revive(server, is_retry=is_retry, row=row)
+            attempts = min(attempts + 1, 20)
+            is_retry = not self._revive(server, is_retry=is_retry, attempts=attempts)
             started = time.monotonic()
             if not is_retry:
-                self._log(f"{name}: runs")
+                self._log(f"{name}: running again")
 
-    def _revive(self, server: Server, *, is_retry: bool, row: int) -> bool:
+    def _revive(self, server: Server, *, is_retry: bool, attempts: int) -> bool:
         """Start a server again; return False if that failed."""
         name = server.process.name
         try:
             was_started = server.revive(self._log, is_retry=is_retry)
         except (RagAssetsError, OSError) as error:
             message = error.message if isinstance(error, RagAssetsError) else str(error)
-            delay = min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (row - 1))
+            delay = min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (attempts - 1))
             next_at = _format_time(datetime.now(UTC) + timedelta(seconds=delay))
             self._log(f"{name}: {message}")
-            self._record(name, error=message.splitlines()[0], next_at=next_at)
+            self._update(name, error=message.splitlines()[0], next_at=next_at)
             return False
         count = self._restarts[name].count
         if was_started:
-            self._record(name, count=count + 1, last_at=_format_time(datetime.now(UTC)))
+            self._update(name, count=count + 1, last_at=_format_time(datetime.now(UTC)))
         else:
-            self._record(name)
+            self._update(name)
         return True
 
-    def _record(
+    def _update(
         self,
         name: str,
         *,
@@ -228,13 +230,13 @@ class Supervisor:
             )
             try:
                 self._report.write(self._restarts)
-            except OSError as error_of_disk:  # A full disk must not stop the supervision.
-                self._log(f"restarts.json: {error_of_disk.strerror}")
+            except OSError as write_error:  # A full disk must not stop the supervision.
+                self._log(f"restarts.json cannot be written: {write_error.strerror}")
 
 
 def _format_time(at: datetime) -> str:
     return at.isoformat(timespec="seconds")
 
 
-def _folder(settings: Settings) -> Path:
+def _get_folder(settings: Settings) -> Path:
     return settings.local / "supervisor"

@@ -1,4 +1,4 @@
-"""Tenants that wait for a sync, and the lanes that sync them, each tenant in one lane at a time."""
+"""Marks of tenants that wait for a sync, and the lanes that sync them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ LATEST_SECONDS = 1.0
 
 @dataclass
 class _Mark:
-    """When a marked tenant is due, and until when later changes may delay that.
+    """The mark of a tenant.
 
     Attributes:
+        due: when the tenant is due.
+        latest: latest time to which further changes may delay it.
         is_change: whether the tenant was marked because of a change.
     """
 
@@ -30,22 +32,22 @@ class _Mark:
 
 
 class Marks:
-    """The marked tenants; safe to use from several threads.
+    """The marked tenants, for several threads.
 
-    A tenant that is marked during its sync is handed out again afterwards: the sync may have listed
-    its sources before the change.
+    A tenant that is marked during its sync is handed out again afterwards, because the sync may
+    have listed its sources before the change.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._waiting: dict[str, _Mark] = {}
-        self._under_way: dict[str, bool] = {}
+        self._syncing: dict[str, bool] = {}
         self._resting: dict[str, float] = {}
         self._changed = Condition()
         self._stopped = False
 
     def stop(self) -> None:
-        """Hand out no further tenant."""
+        """Stop handing out tenants."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -54,8 +56,7 @@ class Marks:
         """Mark tenants.
 
         Args:
-            after: seconds before which they are not handed out; an existing mark with an earlier
-                time stays.
+            after: seconds before which they are not handed out; an earlier mark stays.
         """
         due = self._clock() + after
         with self._changed:
@@ -67,7 +68,7 @@ class Marks:
                     present.due = present.latest = due
             self._changed.notify_all()
 
-    def changed(
+    def mark_changed(
         self,
         tenants: Iterable[str],
         *,
@@ -93,16 +94,15 @@ class Marks:
         """Hand out the tenant that has been due longest and is not being synced.
 
         Args:
-            timeout: seconds to wait for a tenant. If none is due by then, or when stopped, the
-                result is None.
+            timeout: seconds to wait for a tenant; then, or when stopped, return None.
         """
         deadline = self._clock() + timeout
         with self._changed:
             while not self._stopped:
                 now = self._clock()
-                tenant, due = self._next()
+                tenant, due = self._find_next()
                 if tenant is not None and due <= now:
-                    self._under_way[tenant] = self._waiting.pop(tenant).is_change
+                    self._syncing[tenant] = self._waiting.pop(tenant).is_change
                     return tenant
                 if now >= deadline:
                     break
@@ -116,55 +116,52 @@ class Marks:
             rest: seconds before which the tenant is not handed out again.
         """
         with self._changed:
-            self._under_way.pop(tenant, None)
+            self._syncing.pop(tenant, None)
             self._resting[tenant] = self._clock() + rest
             self._changed.notify_all()
 
-    def waiting(self) -> set[str]:
+    def list_waiting(self) -> set[str]:
         """Return the tenants that wait or are being synced."""
         with self._changed:
-            return self._under_way.keys() | self._waiting.keys()
+            return self._syncing.keys() | self._waiting.keys()
 
-    def changed_since(self) -> set[str]:
+    def list_changed_since_start(self) -> set[str]:
         """Return the tenants that were marked during their current sync."""
         with self._changed:
-            return self._under_way.keys() & self._waiting.keys()
+            return self._syncing.keys() & self._waiting.keys()
 
     def is_changed(self, tenant: str) -> bool:
         """Return whether a tenant that is being synced was marked because of a change."""
         with self._changed:
-            return self._under_way.get(tenant, True)
+            return self._syncing.get(tenant, True)
 
-    def delay(self) -> float:
-        """Return for how many seconds the next tenant has been due."""
+    def get_delay(self) -> float:
+        """Return the seconds for which the next tenant has been due."""
         with self._changed:
-            return max(0.0, self._clock() - self._next()[1])
+            return max(0.0, self._clock() - self._find_next()[1])
 
-    def _next(self) -> tuple[str | None, float]:
+    def _find_next(self) -> tuple[str | None, float]:
         best: tuple[str | None, float] = None, math.inf
         for tenant, mark in self._waiting.items():
             due = max(mark.due, self._resting.get(tenant, 0.0))
-            if due < best[1] and tenant not in self._under_way:
+            if due < best[1] and tenant not in self._syncing:
                 best = tenant, due
         return best
 
 
-_LANES, _MOST_LANES = 2, 4
-"""Normal and maximum number of lanes: two keep two cores busy.
-
-More are added temporarily, so that a change waits only briefly behind long syncs.
-"""
-_MOST_DELAY_SECONDS = 1.5
+_MIN_LANES, _MAX_LANES = 2, 4
+"""Number of permanent lanes, and maximum with temporary lanes, which are added if changes wait."""
+_MAX_DELAY_SECONDS = 1.5
 _IDLE_SECONDS = 10.0
-_LIFE_SECONDS = 300.0
-"""Seconds after which a follower is replaced, since its memory and code date from its start."""
+_MAX_LIFE_SECONDS = 300.0
+"""Seconds after which a follower is replaced, to free its memory and load current code."""
 _PAUSE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
-_MOST_RETRY_SECONDS = 300.0
-_MOST_REST_SECONDS = 2.0
-"""Maximum rest of a tenant after a sync; it rests for as long as the sync took.
+_MAX_RETRY_SECONDS = 300.0
+_MAX_REST_SECONDS = 2.0
+"""Maximum rest of a tenant after a sync; it rests as long as the sync took.
 
-Without a rest, constant writes would occupy a core.
+Otherwise constant writes would occupy a core.
 """
 
 
@@ -178,7 +175,7 @@ class Follower(Protocol):
             is_changed: whether a change was reported since the tenant's last sync started.
 
         Returns:
-            seconds until the tenant must be checked again; None if no further check is needed.
+            Seconds until the next check of the tenant; None if no further check is needed.
 
         Raises:
             OSError: the process has ended.
@@ -191,14 +188,13 @@ class Follower(Protocol):
 
 
 OpenFollower = Callable[[], "Follower | None"]
-"""Starts a follower; returns None if that is not possible at the moment."""
+"""Starts a follower; returns None if no follower can be started now."""
 
 
 class Lanes:
-    """Syncs marked tenants until stopped.
+    """Lanes that sync marked tenants until stopped, each tenant in one lane at a time.
 
     Args:
-        open_follower: starts a process that syncs.
         log: called with a line about a failure.
     """
 
@@ -210,44 +206,44 @@ class Lanes:
         self._lock = Lock()
         self._count = 0
         self._failures: dict[str, int] = {}
-        self.able = True
+        self.can_sync = True
         """Whether the last follower could be started."""
 
     def start(self) -> list[Thread]:
         """Start the lanes, and return their threads."""
-        return [self._add(lasting=True) for _ in range(_LANES)]
+        return [self._add_lane(is_permanent=True) for _ in range(_MIN_LANES)]
 
     def stop(self) -> None:
-        """Start no further sync."""
+        """Stop starting syncs."""
         self._stopped.set()
         self._marks.stop()
 
-    def relieve(self) -> None:
+    def add_lane_if_late(self) -> None:
         """Add a temporary lane if changes wait because all lanes are busy."""
-        if _LANES <= self._count < _MOST_LANES and self._marks.delay() > _MOST_DELAY_SECONDS:
-            self._add(lasting=False)
+        if _MIN_LANES <= self._count < _MAX_LANES and self._marks.get_delay() > _MAX_DELAY_SECONDS:
+            self._add_lane(is_permanent=False)
 
-    def _add(self, *, lasting: bool) -> Thread:
+    def _add_lane(self, *, is_permanent: bool) -> Thread:
         with self._lock:
             self._count += 1
-        thread = Thread(target=self._work, args=(lasting,), daemon=True)
+        thread = Thread(target=self._run_lane, args=(is_permanent,), daemon=True)
         thread.start()
         return thread
 
-    def _work(self, lasting: bool) -> None:
+    def _run_lane(self, is_permanent: bool) -> None:
         follower: Follower | None = None
-        born = 0.0
+        opened_at = 0.0
         while not self._stopped.is_set():
             tenant_id = self._marks.take(_IDLE_SECONDS if follower else 1.0)
-            if follower and (tenant_id is None or time.monotonic() - born > _LIFE_SECONDS):
+            if follower and (tenant_id is None or time.monotonic() - opened_at > _MAX_LIFE_SECONDS):
                 follower.close()
                 follower = None
             if tenant_id is None:
-                if not lasting:
+                if not is_permanent:
                     break
                 continue
             if follower is None:
-                follower, born = self._open_follower(), time.monotonic()
+                follower, opened_at = self._open_follower(), time.monotonic()
             if not self._follow(follower, tenant_id) and follower is not None:
                 follower.close()
                 follower = None
@@ -259,10 +255,10 @@ class Lanes:
     def _open_follower(self) -> Follower | None:
         try:
             follower = self._open()
-        except Exception as error:  # a lane that ended would sync no more tenants
+        except Exception as error:  # the lane must continue
             self._log(f"no process for the sync could be started ({type(error).__name__})")
             follower = None
-        self.able = follower is not None
+        self.can_sync = follower is not None
         if follower is None:
             self._stopped.wait(_PAUSE_SECONDS)
         return follower
@@ -270,21 +266,25 @@ class Lanes:
     def _follow(self, follower: Follower | None, tenant_id: str) -> bool:
         """Sync a tenant; return False if the follower can no longer be used."""
         started = time.monotonic()
-        again: float | None = _RETRY_SECONDS
-        worked = False
+        seconds_to_next: float | None = _RETRY_SECONDS
+        is_usable = False
         try:
             if follower is not None:
                 is_changed = self._marks.is_changed(tenant_id)
-                again = follower.follow(tenant_id, is_changed=is_changed)
-                worked = True
+                seconds_to_next = follower.follow(tenant_id, is_changed=is_changed)
+                is_usable = True
                 self._failures.pop(tenant_id, None)
-        except Exception as error:  # as above
+        except Exception as error:  # the lane must continue
             failures = self._failures[tenant_id] = self._failures.get(tenant_id, 0) + 1
-            again = min(_MOST_RETRY_SECONDS, _RETRY_SECONDS * 2 ** min(failures - 1, 10))
-            self._log(f"syncing failed ({type(error).__name__}): tried again in {again:.0f} s")
+            seconds_to_next = min(_MAX_RETRY_SECONDS, _RETRY_SECONDS * 2 ** min(failures - 1, 10))
+            self._log(
+                f"syncing failed ({type(error).__name__}); next attempt in {seconds_to_next:.0f} s"
+            )
         finally:
-            if again is not None:
-                self._marks.mark([tenant_id], after=again)
-            rest = 0.0 if again == 0 else min(_MOST_REST_SECONDS, time.monotonic() - started)
+            if seconds_to_next is not None:
+                self._marks.mark([tenant_id], after=seconds_to_next)
+            rest = (
+                0.0 if seconds_to_next == 0 else min(_MAX_REST_SECONDS, time.monotonic() - started)
+            )
             self._marks.finish(tenant_id, rest=rest)
-        return worked
+        return is_usable

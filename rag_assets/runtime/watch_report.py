@@ -1,9 +1,9 @@
-"""Files through which the change watcher communicates: its report, and the files of hooks.
+"""Files of the change watcher: its report for the sensor, and the files of Git hooks.
 
-The report names watched tenants, and tenants that the watcher is about to sync. From it, the sensor
-learns which tenants it need not poll. It is valid while the process that wrote it lives (checked by
-pid and start time) and keeps touching it. So a killed watcher is noticed immediately, and a hanging
-watcher within seconds. Hooks create an empty file named like a tenant that has changed.
+The report lists watched tenants, which the sensor need not poll, and tenants that the watcher will
+sync. It is valid while its process lives and keeps touching it, so a killed watcher is noticed
+immediately, and a hanging watcher within seconds. A hook creates an empty file with the name of a
+changed tenant.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
 from rag_assets.runtime.liveness import read_birth
 
-_MOST_SECONDS = 10.0
-"""Age in seconds from which a report is invalid; the watcher touches it every second or two."""
+_MAX_AGE_SECONDS = 10.0
+"""Age at which a report becomes invalid; the watcher touches it every second or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class WatchReport:
     """The report of a living watcher.
 
     Attributes:
-        watcher: the process.
-        watched: tenants with sources that the watcher observes completely.
-        marked: tenants that the watcher will sync as soon as it can.
-        changed: marked tenants whose sync is in progress and that have changed since it started.
+        watcher: pid and start time of the process.
+        watched: tenants for which every change is reported.
+        marked: tenants that the watcher syncs or will sync.
+        changed: tenants that have changed since their current sync started.
     """
 
     watcher: str
@@ -76,31 +76,33 @@ class WatchReportFile:
         self._path.unlink(missing_ok=True)
 
     def read(self) -> WatchReport:
-        """Return the report of a living watcher; NO_WATCHER if there is none."""
+        """Return the report of the living watcher, or NO_WATCHER."""
         try:
-            touched = self._path.stat().st_mtime
+            touched_at = self._path.stat().st_mtime
             content = json.loads(self._path.read_text())
             watcher = str(content["watcher"])
             pid, _, birth = watcher.partition(" ")
-            lives = read_birth(int(pid)) == birth
+            is_alive = read_birth(int(pid)) == birth
             # A watcher of an earlier version does not report changed tenants.
             names = (content["watched"], content["marked"], content.get("changed", ()))
             report = WatchReport(watcher, *map(frozenset, names))
         except (OSError, ValueError, KeyError, TypeError):
             return NO_WATCHER
-        return report if lives and abs(time.time() - touched) < _MOST_SECONDS else NO_WATCHER
+        return (
+            report if is_alive and abs(time.time() - touched_at) < _MAX_AGE_SECONDS else NO_WATCHER
+        )
 
 
-def hooked_folder(local: Path) -> Path:
+def get_hooked_folder(local: Path) -> Path:
     """Return the folder in which hooks create files, each with the name of a tenant."""
     return local / "hooked"
 
 
 class HookedTenants:
-    """Reads and removes the files that hooks have created."""
+    """The tenants that hooks report, by files in a folder."""
 
     def __init__(self, local: Path) -> None:
-        self._folder = hooked_folder(local)
+        self._folder = get_hooked_folder(local)
 
     def take(self) -> frozenset[str]:
         """Return the tenants that hooks have reported since the last call.
@@ -113,7 +115,6 @@ class HookedTenants:
         except FileNotFoundError:
             return frozenset()
         for name in names:
-            # The files are removed before the result is used, so that hooks that run later are seen
-            # at the next call.
+            # Hooks that run after this are seen at the next call.
             (self._folder / name).unlink(missing_ok=True)
         return frozenset(names)

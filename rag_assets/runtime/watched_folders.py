@@ -1,9 +1,8 @@
-"""The folders of all sources that are watched for changes, with Linux's inotify.
+"""Watches on the folders of all sources, with inotify of Linux.
 
-An inotify watch covers one folder, so each folder of a tree has its own watch. Which file changed
-does not matter, since a sync lists all sources of the tenant. A new folder is watched before it is
-reported, so that files written to it in between are found. Network file systems report no changes,
-so folders on them are not watched.
+An inotify watch covers one folder, so each folder of a tree has its own watch. A new folder is
+watched before it is reported, so that no file in it is missed. Network file systems report no
+changes, so they are not watched.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class TenantSources:
     """The folders of a tenant's sources.
 
     Attributes:
-        folders: absolute paths, in which symbolic links are not yet resolved.
-        is_reported: whether all changes are reported: changes in folders by the kernel, pushes
-            and uploads by the catalog. Sources of other kinds must be listed to find changes.
+        folders: absolute paths with unresolved symbolic links.
+        is_reported: whether the kernel (for folders) or the catalog (for pushes and uploads)
+            reports all changes. Other sources must be listed to find changes.
     """
 
     folders: tuple[str, ...] = ()
@@ -43,7 +42,7 @@ def find_sources(record: TenantRecord, base: Path) -> TenantSources:
     """Return the sources of a tenant; empty if its configuration cannot be read.
 
     Args:
-        base: folder to which relative paths in the configuration refer.
+        base: base folder of relative paths in the configuration.
     """
     try:
         tenant = Tenant.from_config(record.config)
@@ -57,8 +56,8 @@ def find_sources(record: TenantRecord, base: Path) -> TenantSources:
     )
 
 
-def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
-    """Return the tenants that read each folder, by path of the folder without symbolic links."""
+def map_readers(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
+    """Return the tenants that read each folder, by its resolved path."""
     found: dict[str, set[str]] = {}
     for tenant_id, sources in tenants.items():
         for folder in sources.folders:
@@ -76,8 +75,8 @@ def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) ->
     return {tenant for folder in known & folders.keys() for tenant in folders[folder]}
 
 
-def outermost(folders: Iterable[str]) -> list[str]:
-    """Return the folders that do not lie in another of them, because watching is recursive."""
+def select_outermost(folders: Iterable[str]) -> list[str]:
+    """Return the folders that are not inside another of the folders."""
     kept: list[str] = []
     for folder in sorted(folders, key=lambda path: Path(path).parts):
         if not kept or not is_in_folder(folder, kept[-1]):
@@ -91,7 +90,7 @@ def is_in_folder(path: str, folder: str) -> bool:
 
 
 _MOUNTS = Path("/proc/self/mountinfo")
-_LOCAL = frozenset(
+_LOCAL_FILE_SYSTEMS = frozenset(
     (
         *("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "bcachefs", "f2fs", "jfs", "reiserfs"),
         *("tmpfs", "ramfs", "overlay", "aufs", "vfat", "exfat", "msdos", "ntfs", "ntfs3"),
@@ -100,11 +99,11 @@ _LOCAL = frozenset(
 )
 """File systems that only this machine changes; others, such as NFS, are changed by other machines
 too."""
-_ESCAPED = re.compile(r"\\([0-7]{3})")
+_OCTAL_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 class Mounts:
-    """Mounted file systems.
+    """The mounted file systems.
 
     Args:
         listed: text in the format of proc_pid_mountinfo(5); by default, the mounts of this process.
@@ -114,29 +113,28 @@ class Mounts:
         if listed is None:
             listed = _MOUNTS.read_text(errors="surrogateescape") if _MOUNTS.exists() else ""
         # If several file systems are mounted on one path, the last mount counts.
-        self._kinds = dict(_mount(line) for line in listed.splitlines())
-        self._others = [at for at, kind in self._kinds.items() if kind not in _LOCAL]
+        self._kinds = dict(_parse_mount(line) for line in listed.splitlines())
+        self._others = [at for at, kind in self._kinds.items() if kind not in _LOCAL_FILE_SYSTEMS]
 
-    def tell_of_changes(self, folder: str) -> bool:
-        """Return whether this machine's kernel reports every change in a folder.
+    def report_changes(self, folder: str) -> bool:
+        """Return whether the kernel reports every change in a folder.
 
-        This is the case if the file system of the folder, and all file systems mounted below it,
-        are local.
+        It does if the file system of the folder, and all file systems mounted below, are local.
 
         Args:
             folder: absolute path without symbolic links.
         """
-        own = folder
-        while own not in self._kinds and own != os.sep:
-            own = os.path.dirname(own)  # noqa: PTH120
-        local = self._kinds.get(own) in _LOCAL
-        return local and not any(is_in_folder(other, folder) for other in self._others)
+        mount = folder
+        while mount not in self._kinds and mount != os.sep:
+            mount = os.path.dirname(mount)  # noqa: PTH120
+        is_local = self._kinds.get(mount) in _LOCAL_FILE_SYSTEMS
+        return is_local and not any(is_in_folder(other, folder) for other in self._others)
 
 
-def _mount(line: str) -> tuple[str, str]:
+def _parse_mount(line: str) -> tuple[str, str]:
     """Return the mount point and the kind of a file system."""
     before, _, after = line.partition(" - ")
-    point = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 8)), before.split(" ")[4])
+    point = _OCTAL_ESCAPE.sub(lambda escaped: chr(int(escaped[1], 8)), before.split(" ")[4])
     return point, after.split(" ", 1)[0]
 
 
@@ -148,14 +146,14 @@ _WRITTEN = (flags.MODIFY, flags.CREATE)
 _SAVED_MASK, _WRITTEN_MASK = sum(_SAVED), sum(_WRITTEN)
 _MASK = (_SAVED_MASK | _WRITTEN_MASK | flags.ONLYDIR | flags.DONT_FOLLOW) & ~flags.UNMOUNT
 _GONE = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
-_ENTERED = flags.CREATE | flags.MOVED_TO
+_APPEARED = flags.CREATE | flags.MOVED_TO
 
 
 TOO_MANY = "too many folders to watch (fs.inotify.max_user_watches)"
 
 
 class TooManyWatches(OSError):
-    """The kernel allows no further inotify watches."""
+    """The kernel does not allow further inotify watches."""
 
 
 @dataclass
@@ -163,10 +161,10 @@ class Changes:
     """The changes since the last call of `read`.
 
     Attributes:
-        saved: folders in which something was saved, renamed, removed or created.
-        written: folders with an open file that is being written.
-        gone: roots that are no longer watched, because they were moved or removed.
-        refused: roots that are no longer watched, because they now have too many folders.
+        saved: folders in which a file or folder was saved, renamed, removed or created.
+        written: folders in which a file is being written.
+        gone: roots that are no longer watched because they were moved or removed.
+        refused: roots that are no longer watched because they have too many folders.
         overflowed: whether the kernel dropped events.
     """
 
@@ -178,13 +176,13 @@ class Changes:
 
 
 class FolderTrees:
-    """Watches folder trees; all methods except `wake` must be called from the same thread.
+    """Watched folder trees, for one thread, except for `wake`.
 
     Args:
-        skipped: returns whether a path, with everything below it, is left unwatched.
+        skipped: returns whether to skip a path and everything below it.
 
     Raises:
-        OSError: the kernel allows no further user of inotify.
+        OSError: the kernel does not allow a further inotify instance.
     """
 
     def __init__(self, skipped: Callable[[str], bool]) -> None:
@@ -199,13 +197,13 @@ class FolderTrees:
             self._poller.register(descriptor, select.POLLIN)
 
     def close(self) -> None:
-        """End every watch."""
+        """Remove all watches."""
         self._inotify.close()
         os.close(self._wakeup)
 
     @property
     def roots(self) -> set[str]:
-        """Return the watched roots that have not been replaced by another folder."""
+        """Return the watched roots that were not replaced by another folder."""
         return {root for root, identity in self._roots.items() if _find_identity(root) == identity}
 
     def wake(self) -> None:
@@ -219,7 +217,7 @@ class FolderTrees:
             root: an absolute path, outside all other roots.
 
         Raises:
-            TooManyWatches: the kernel allows no more; the tree is not watched at all.
+            TooManyWatches: the tree has too many folders, and is not watched at all.
             OSError: the root cannot be watched.
         """
         self.remove(root)  # The path may have pointed to another folder before.
@@ -228,7 +226,7 @@ class FolderTrees:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         try:
             self._watch(root)
-            self._extend(root)
+            self._watch_subfolders(root)
         except OSError:
             self._drop(root)
             raise
@@ -249,11 +247,11 @@ class FolderTrees:
             if mask & flags.Q_OVERFLOW:
                 changes.overflowed = True
             elif watch in self._folders:
-                self._take(changes, watch, mask, name)
+                self._handle_event(changes, watch, mask, name)
         changes.written -= changes.saved
         return changes
 
-    def _take(self, changes: Changes, watch: int, mask: int, name: str) -> None:
+    def _handle_event(self, changes: Changes, watch: int, mask: int, name: str) -> None:
         folder = self._folders[watch]
         if mask & flags.IGNORED:
             self._forget(watch)
@@ -262,31 +260,31 @@ class FolderTrees:
             if self._skipped(path):
                 return
             if mask & flags.ISDIR:
-                self._follow(changes, path, mask)
+                self._update_folder(changes, path, mask)
         if not name and mask & _GONE and folder in self._roots:
             self.remove(folder)
             changes.gone.add(folder)
-        if mask & _SAVED_MASK or (mask & flags.ISDIR and mask & _ENTERED):
+        if mask & _SAVED_MASK or (mask & flags.ISDIR and mask & _APPEARED):
             changes.saved.add(folder)
         elif mask & _WRITTEN_MASK:
             changes.written.add(folder)
 
-    def _follow(self, changes: Changes, path: str, mask: int) -> None:
-        """Update the watches after a folder in a tree appeared or disappeared."""
+    def _update_folder(self, changes: Changes, path: str, mask: int) -> None:
+        """Update the watches after a folder appeared or disappeared."""
         if mask & flags.MOVED_FROM:
             self._drop(path)
-        elif mask & _ENTERED:
+        elif mask & _APPEARED:
             try:
                 self._watch(path)
-                self._extend(path)
+                self._watch_subfolders(path)
             except TooManyWatches:
-                root = next(one for one in self._roots if is_in_folder(path, one))
+                root = next(root for root in self._roots if is_in_folder(path, root))
                 self.remove(root)
                 changes.refused.add(root)
             except OSError:
                 return  # The folder was removed or is not readable; a listing will report that.
 
-    def _extend(self, folder: str) -> None:
+    def _watch_subfolders(self, folder: str) -> None:
         """Watch all folders below a folder."""
         waiting = [folder]
         while waiting:
@@ -334,35 +332,34 @@ def _list_subfolders(folder: str) -> list[str]:
 
 def _find_identity(folder: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(folder)  # noqa: PTH116
+        status = os.stat(folder)  # noqa: PTH116
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-_LOOK_SECONDS = 5.0
+_UPDATE_SECONDS = 5.0
 """Seconds between checks for folders that were created, removed, mounted or replaced."""
 _SOON_SECONDS = 0.5
 _REFUSED_SECONDS = 60.0
 _RESTART_SECONDS = 30.0
-_TOLD_SECONDS = 3_600.0
+_LOG_INTERVAL_SECONDS = 3_600.0
 _GATHERING_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedTenants:
-    """Tenants in whose folders a file was saved, or is being written."""
+    """The tenants with a saved file, and with a file that is being written."""
 
     saved: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
 
 
 class SourceFolders:
-    """Watches folders; `changes` is called from one thread, everything else from any.
+    """The watched folders of sources; call `changes` from a single thread.
 
-    A folder cannot be watched if it is missing, if it lies on a file system that other machines
-    also change, or if it contains too many folders. Then the tenants that read it are not in
-    `watched`, and watching it is tried again later.
+    A folder cannot be watched if it is missing, on a file system that other machines change, or has
+    too many subfolders. Then its tenants are not in `watched`, and watching is tried again later.
 
     Args:
         local: the installation's own folder, which is not watched.
@@ -375,18 +372,18 @@ class SourceFolders:
         self._trees: FolderTrees | None = None
         self._sources: Mapping[str, TenantSources] = {}
         self._readers: Mapping[str, frozenset[str]] = {}
-        self._next_look = 0.0
+        self._next_update = 0.0
         self._refused: dict[str, float] = {}
-        self._began = self._overflowed = False
-        self._restarted = self._told = -_TOLD_SECONDS
+        self._has_started = self._overflowed = False
+        self._restarted = self._logged_at = -_LOG_INTERVAL_SECONDS
         self.watched: frozenset[str] = frozenset()
         """Tenants for which the kernel or the catalog reports every change."""
 
     def watch_sources(self, sources: Mapping[str, TenantSources]) -> None:
-        """Watch the folders of these tenants from now on."""
+        """Watch the folders of these tenants."""
         if sources != self._sources:
             self._sources = dict(sources)
-            self._next_look = 0.0
+            self._next_update = 0.0
             self.wake()
 
     def wake(self) -> None:
@@ -409,27 +406,27 @@ class SourceFolders:
         if self._trees is None:
             self._trees = FolderTrees(self._is_skipped)
         added: set[str] = set()
-        if time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + _LOOK_SECONDS
-            added = self._look(self._trees)
-        found = self._trees.read(0.0 if added else timeout)
-        for root in found.refused:
-            self._refuse(root, TOO_MANY)
-        if found.gone:
-            self._next_look = min(self._next_look, time.monotonic() + _SOON_SECONDS)
-        if found.overflowed:
-            self._overflow()
-        if found.saved or found.written:
+        if time.monotonic() >= self._next_update:
+            self._next_update = time.monotonic() + _UPDATE_SECONDS
+            added = self._update_watches(self._trees)
+        changes = self._trees.read(0.0 if added else timeout)
+        for root in changes.refused:
+            self._postpone(root, TOO_MANY)
+        if changes.gone:
+            self._next_update = min(self._next_update, time.monotonic() + _SOON_SECONDS)
+        if changes.overflowed:
+            self._handle_overflow()
+        if changes.saved or changes.written:
             time.sleep(_GATHERING_SECONDS)
         return ChangedTenants(
-            frozenset(find_tenants({*found.saved, *added}, self._readers)),
-            frozenset(find_tenants(found.written, self._readers)),
+            frozenset(find_tenants({*changes.saved, *added}, self._readers)),
+            frozenset(find_tenants(changes.written, self._readers)),
         )
 
-    def _look(self, trees: FolderTrees) -> set[str]:
-        """Watch every folder that can be watched now, and return the newly watched folders."""
+    def _update_watches(self, trees: FolderTrees) -> set[str]:
+        """Watch all folders that can be watched now, and return the new folders."""
         sources = self._sources  # Another thread may replace the mapping meanwhile.
-        self._readers = readers_of_folders(sources)
+        self._readers = map_readers(sources)
         if self._overflowed and time.monotonic() >= self._restarted + _RESTART_SECONDS:
             self._overflowed = False
             self._restarted = time.monotonic()
@@ -437,17 +434,18 @@ class SourceFolders:
                 trees.remove(root)
         mounts = Mounts()
         folders = [folder for folder in self._readers if os.path.isdir(folder)]  # noqa: PTH112
-        wanted = set(outermost(folder for folder in folders if mounts.tell_of_changes(folder)))
+        wanted = set(
+            select_outermost(folder for folder in folders if mounts.report_changes(folder))
+        )
         present = trees.roots
         for root in present - wanted:
             trees.remove(root)
         added = {root for root in wanted - present if self._add(trees, root)}
         self.watched = (
-            frozenset() if self._overflowed else self._find_observed(trees.roots, sources)
+            frozenset() if self._overflowed else self._find_watched_tenants(trees.roots, sources)
         )
-        # Folders of the first call are not reported as new, because the sensor has already listed
-        # them all.
-        began, self._began = self._began, self._began or bool(sources)
+        # Folders of the first call are not new, because the sensor has listed them.
+        began, self._has_started = self._has_started, self._has_started or bool(sources)
         return {folder for folder in folders if _is_below_root(folder, added)} if began else set()
 
     def _add(self, trees: FolderTrees, root: str) -> bool:
@@ -456,33 +454,33 @@ class SourceFolders:
         try:
             trees.add(root)
         except OSError as error:
-            self._refuse(root, error.strerror or type(error).__name__)
+            self._postpone(root, error.strerror or type(error).__name__)
             return False
         self._refused.pop(root, None)
         return True
 
-    def _refuse(self, root: str, reason: str) -> None:
-        """Stop trying to watch a folder for a while; the sensor lists it meanwhile."""
+    def _postpone(self, root: str, reason: str) -> None:
+        """Postpone watching a folder, which the sensor lists meanwhile."""
         if root not in self._refused:
             self._log(f"{root} cannot be watched, so it is listed instead: {reason}")
         self._refused[root] = time.monotonic() + _REFUSED_SECONDS
-        self._next_look = 0.0
+        self._next_update = 0.0
 
-    def _overflow(self) -> None:
-        """Treat all folders as unwatched after lost events, until they are watched again."""
+    def _handle_overflow(self) -> None:
+        """Treat all folders as unwatched after lost events."""
         self._overflowed = True
         self.watched = frozenset()
-        self._next_look = min(self._next_look, self._restarted + _RESTART_SECONDS)
-        if time.monotonic() - self._told > _TOLD_SECONDS:
-            self._log("changes came too fast to be reported: all sources are listed instead")
-            self._told = time.monotonic()
+        self._next_update = min(self._next_update, self._restarted + _RESTART_SECONDS)
+        if time.monotonic() - self._logged_at > _LOG_INTERVAL_SECONDS:
+            self._log("the kernel dropped change events: all sources are listed instead")
+            self._logged_at = time.monotonic()
 
-    def _find_observed(
+    def _find_watched_tenants(
         self, roots: set[str], sources: Mapping[str, TenantSources]
     ) -> frozenset[str]:
         within = {folder for folder in self._readers if _is_below_root(folder, roots)}
         unwatched = {id_ for at, ids in self._readers.items() if at not in within for id_ in ids}
-        reported = {id_ for id_, of in sources.items() if of.is_reported}
+        reported = {id_ for id_, source in sources.items() if source.is_reported}
         return frozenset(reported - unwatched)
 
     def _is_skipped(self, path: str) -> bool:

@@ -1,11 +1,9 @@
 """The change watcher, which syncs tenants within seconds after their sources change.
 
-The file system reports changes in folders, hooks create a file named like the tenant, and the
-catalog reports pushed records and requests to reindex. Each such report marks a tenant, and a fork
-of the fork server syncs the marked tenants. Events may be lost, and network file systems send none.
-So Dagster's sensor remains authoritative: at every tick it lists the sources that are not watched,
-and in rotation also the watched ones. The command line provides the program that a fork
-executes.
+The file system reports changes in folders, Git hooks create files, and the catalog reports pushed
+records and requests to reindex. Each report marks a tenant, and forks of the fork server sync the
+marked tenants. Events may be lost, so Dagster's sensor remains authoritative: at every tick, it
+lists sources that are not watched, and in rotation also watched sources.
 """
 
 from __future__ import annotations
@@ -22,23 +20,21 @@ from rag_assets.runtime.watched_folders import SourceFolders, TenantSources, fin
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TENANTS
 
-_WRITTEN_QUIET, _WRITTEN_LATEST = 3.0, 5.0
-"""Delays in seconds for a file that is still being written; closing the file counts as a save."""
+_WRITE_QUIET_SECONDS, _WRITE_LATEST_SECONDS = 3.0, 5.0
+"""Delays for a file that is being written; closing the file counts as a save."""
 _READ_SECONDS = 1.0
 _REFRESH_SECONDS = 5.0
 _REPORT_SECONDS = 1.0
-_SILENT_SECONDS = 15.0
-"""Seconds without a finished step after which a thread counts as hanging."""
+_HANG_SECONDS = 15.0
+"""Seconds after its last finished step at which a thread counts as hanging."""
 _RETRY_SECONDS = 5.0
 _HOOK_SECONDS = 0.25
 
 
 class Watcher:
-    """Watches folders and the catalog until it is stopped.
+    """A watcher of folders and the catalog, which syncs changed tenants until stopped.
 
     Args:
-        settings: contain the folder to which relative paths of sources refer, and the folder not to
-            watch.
         log: called with a line about a failure.
         quiet: seconds without a further change in a folder before its tenants are synced.
     """
@@ -63,7 +59,7 @@ class Watcher:
         self._folders = SourceFolders(settings.local, log)
         self._versions: dict[str, tuple[int, datetime]] = {}
         self._sources: dict[str, TenantSources] = {}
-        self._seen: dict[str, float] = {}
+        self._finished_at: dict[str, float] = {}
         self._stopped = Event()
         self._refreshing = Event()
 
@@ -75,90 +71,101 @@ class Watcher:
         self._folders.wake()
 
     def run(self) -> None:
-        """Watch until stopped; syncs in progress finish."""
+        """Watch until stopped, and wait for syncs in progress."""
         threads = [
             Thread(target=self._repeat, args=(step,), daemon=True)
-            for step in (self._refresh, self._listen, self._look_for_hooks, self._watch)
+            for step in (
+                self._refresh_tenants,
+                self._mark_reported_tenants,
+                self._mark_hooked_tenants,
+                self._mark_changed_folders,
+            )
         ]
         for thread in threads:
             thread.start()
         lanes = self._lanes.start()
         try:
             while not self._stopped.wait(_REPORT_SECONDS):
-                self._tell()
-                self._lanes.relieve()
+                self._write_report()
+                self._lanes.add_lane_if_late()
         finally:
             self._report.remove()
         for thread in (threads[-1], *lanes):
             thread.join()
         self._folders.close()
 
-    def _tell(self) -> None:
-        """Write the report with the watched tenants, or remove it if a part does not work."""
+    def _write_report(self) -> None:
+        """Write the report, or remove it if a thread hangs or syncs cannot start."""
         now = time.monotonic()
-        steps = (self._refresh, self._listen, self._watch)
-        silent = any(now - self._seen.get(s.__name__, -now) > _SILENT_SECONDS for s in steps)
-        if silent or not self._lanes.able:
+        steps = (self._refresh_tenants, self._mark_reported_tenants, self._mark_changed_folders)
+        is_hanging = any(
+            now - self._finished_at.get(s.__name__, -now) > _HANG_SECONDS for s in steps
+        )
+        if is_hanging or not self._lanes.can_sync:
             self._report.remove()
         else:
             marks = self._marks
             self._report.write(
                 self._folders.watched,
-                frozenset(marks.waiting()),
-                frozenset(marks.changed_since()),
+                frozenset(marks.list_waiting()),
+                frozenset(marks.list_changed_since_start()),
             )
 
     def _repeat(self, step: Callable[[], None]) -> None:
         """Repeat a step until stopped; log an error once, and retry after a pause."""
-        told = ""
+        logged = ""
         while not self._stopped.is_set():
             try:
                 step()
-                told = ""
-                self._seen[step.__name__] = time.monotonic()
-            except Exception as error:  # a thread that ended would miss all changes
-                self._seen.pop(step.__name__, None)
+                logged = ""
+                self._finished_at[step.__name__] = time.monotonic()
+            except Exception as error:  # the thread must continue
+                self._finished_at.pop(step.__name__, None)
                 line = f"{type(error).__name__}: {error}"
-                if line != told:
+                if line != logged:
                     self._log(line)
-                told = line
+                logged = line
                 self._stopped.wait(_RETRY_SECONDS)
 
-    def _refresh(self) -> None:
-        """Read the tenants that are new or changed, and mark them."""
+    def _refresh_tenants(self) -> None:
+        """Read and mark new and changed tenants."""
         self._refreshing.clear()
-        first = not self._versions
+        is_first = not self._versions
         versions = self._catalog.tenants.active_versions()
         changed = [id_ for id_, version in versions.items() if self._versions.get(id_) != version]
-        sources = {id_: of for id_, of in self._sources.items() if id_ in versions}
+        sources = {id_: known for id_, known in self._sources.items() if id_ in versions}
         for record in self._catalog.tenants.find_many(changed):
             sources[record.id] = find_sources(record, self._base)
         self._versions, self._sources = versions, sources
         self._folders.watch_sources(sources)
-        if not first:
-            self._marks.changed(changed)
-        self._seen[self._refresh.__name__] = time.monotonic()  # only the wait is left to do
+        if not is_first:
+            self._marks.mark_changed(changed)
+        self._finished_at[self._refresh_tenants.__name__] = (
+            time.monotonic()
+        )  # only the wait is left to do
         self._refreshing.wait(_REFRESH_SECONDS)
 
-    def _listen(self) -> None:
+    def _mark_reported_tenants(self) -> None:
         """Mark the tenants that the catalog reports."""
         for notification in self._catalog.changes.notifications(timeout=_REFRESH_SECONDS):
             if self._stopped.is_set():
                 return
-            self._seen[self._listen.__name__] = time.monotonic()
+            self._finished_at[self._mark_reported_tenants.__name__] = time.monotonic()
             if notification == TENANTS:
                 self._refreshing.set()
             elif notification is not None:
-                self._marks.changed([notification])
+                self._marks.mark_changed([notification])
 
-    def _look_for_hooks(self) -> None:
+    def _mark_hooked_tenants(self) -> None:
         """Mark the tenants that Git hooks report."""
-        self._marks.changed(self._hooked.take() & self._sources.keys())
+        self._marks.mark_changed(self._hooked.take() & self._sources.keys())
         self._stopped.wait(_HOOK_SECONDS)
 
-    def _watch(self) -> None:
+    def _mark_changed_folders(self) -> None:
         """Mark the tenants with changed folders."""
         changes = self._folders.changes(_READ_SECONDS)
-        self._marks.changed(changes.written, quiet=_WRITTEN_QUIET, latest=_WRITTEN_LATEST)
+        self._marks.mark_changed(
+            changes.written, quiet=_WRITE_QUIET_SECONDS, latest=_WRITE_LATEST_SECONDS
+        )
         latest = max(LATEST_SECONDS, self._quiet)
-        self._marks.changed(changes.saved, quiet=self._quiet, latest=latest)
+        self._marks.mark_changed(changes.saved, quiet=self._quiet, latest=latest)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.web.middleware import LOOPBACK_NAMES, FramePolicy, LoopbackGuard
-from rag_assets.web.pages import PageFactory, routes
+from rag_assets.web.pages import PageFactory, build_routes
 
 _STATEMENT_TIMEOUT_MS = 15_000
 _POOL_RECYCLE_SECONDS = 3_600
@@ -23,9 +23,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="rag_assets.web")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument(
-        "--descriptor", type=int, required=True, help="the number of a socket that listens"
+        "--descriptor", type=int, required=True, help="descriptor of a listening socket"
     )
-    parser.add_argument("--workspace", required=True, help="the workspace.yaml to load")
+    parser.add_argument("--workspace", required=True, help="path of workspace.yaml")
     args = parser.parse_args()
     pages = installed_systems().load("pages")
     with socket.socket(fileno=args.descriptor) as listener:
@@ -39,10 +39,8 @@ def serve(
 
     Args:
         host: host of the listener; on loopback, requests from pages of other sites are refused.
-        listener: a listening socket from the parent process, so that the port is reserved before
-            the imports.
-        workspace_file: path of the workspace.yaml.
-        pages: further pages.
+        listener: listening socket from the parent process, which reserved the port.
+        pages: factories of further pages.
     """
     import uvicorn
     from dagster import DagsterInstance
@@ -56,7 +54,7 @@ def serve(
         with web_application(
             instance, workspace_file, live_data_poll_rate=_POLL_MS, lifespan=_lifespan
         ) as app:
-            app.router.routes[:0] = routes(pages=pages)
+            app.router.routes[:0] = build_routes(pages=pages)
             if host in LOOPBACK_NAMES:
                 app.add_middleware(LoopbackGuard)
             config = uvicorn.Config(FramePolicy(app), log_level="warning")

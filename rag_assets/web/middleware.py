@@ -1,4 +1,4 @@
-"""Middleware of the pages next to Dagster's UI: who may connect, and who may frame a page."""
+"""Middleware of Dagster's UI and the pages next to it, against other sites and frames."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _NO_ANCESTORS = f"{_DIRECTIVE} 'none'"
 
 
 class FramePolicy:
-    """Adds headers to every response that forbid framing the page.
+    """Middleware that forbids framing every page.
 
     Args:
-        app: the application; security policies that it sets itself stay in force.
+        app: the application, whose own security policies stay in force.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and add the two headers to its response."""
+        """Pass a request on, and add the headers to its response."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -43,24 +43,20 @@ def _add_headers(headers: MutableHeaders) -> None:
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 _ACTION_PATH = "/graphql"
-"""Path of Dagster's actions, which also work by GET; for GET, browsers send no Origin."""
+"""Path of Dagster's actions, which also work by GET, for which browsers send no Origin."""
 _OWN_FETCHES = frozenset({"same-origin", "none"})
 _REFUSAL = (
-    "This server answers to 127.0.0.1 and localhost only, and to no other site's pages. "
+    "This server answers only at 127.0.0.1 and localhost, and not to pages of other sites. "
     "Open it at the address that `rag-assets status` shows.\n"
 )
 
 
 class LoopbackGuard:
-    """Refuses requests that do not come from a page of this machine's own address.
+    """Middleware that refuses requests from pages of other sites.
 
-    Dagster's UI has no log-in; it is protected only by listening on loopback. A page of any site,
-    opened in a browser on this machine, can still send requests to the UI and launch runs (detected
-    by Origin and Sec-Fetch-Site). The page can also read the responses if the site's name resolves
-    to this machine (detected by Host).
-
-    Args:
-        app: the application to protect.
+    Dagster's UI has no login and only listens on loopback. A page of any site in a browser on this
+    machine could still launch runs (detected by Origin and Sec-Fetch-Site), and read the responses
+    if the name of the site resolves to this machine (detected by Host).
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -77,7 +73,7 @@ class LoopbackGuard:
 
 
 def _is_local(path: str, headers: Headers) -> bool:
-    """Return whether a request names this machine as host and no other site as origin."""
+    """Return whether a request has this machine as host, and as origin if any."""
     if _find_hostname(f"//{headers.get('host', '')}") not in LOOPBACK_NAMES:
         return False
     origin = headers.get("origin")

@@ -1,4 +1,4 @@
-"""The routes: all tenants, one tenant's documents, one document, and the data docs."""
+"""The pages next to Dagster's UI: tenants, documents, one document, and the data docs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ from rag_assets.web.renderer import render
 
 PAGE_ROWS = 200
 _OVERDUE = timedelta(hours=30)
-_LONGEST_NUMBER = 9
+_MAX_DIGITS = 9
 _HEADERS = {
-    # Any user may name a file. Even if a file name were rendered as markup, this policy would keep
-    # it from running or loading anything.
+    # Even if a file name were rendered as markup, it could not run or load anything.
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
@@ -43,7 +42,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _SANDBOX = "sandbox allow-scripts allow-popups"
-"""Policy for pages of other software: their scripts run, but isolated from Dagster's origin."""
+"""Policy for pages of other software, which isolates their scripts from Dagster's origin."""
 
 
 class DataDocs(StaticFiles):
@@ -57,21 +56,20 @@ class DataDocs(StaticFiles):
 
 
 PageFactory: TypeAlias = Callable[[Callable[[], Catalog]], Sequence[BaseRoute]]
-"""A function that returns the routes of further pages; its argument opens the catalog."""
+"""Returns the routes of further pages; its argument opens the catalog."""
 
 
-def routes(
+def build_routes(
     catalog: Callable[[], Catalog] | None = None, *, pages: Sequence[PageFactory] = ()
 ) -> list[BaseRoute]:
     """Return the routes that are served next to Dagster's UI.
 
     Args:
-        catalog: opens the catalog when a page is requested; the installation's own by default.
-        pages: factories of further pages; each page must be a plain route, and gets the same
-            headers.
+        catalog: opens the catalog for a request; by default, the catalog of the installation.
+        pages: factories of further pages, which must be plain routes and get the same headers.
     """
-    opened = catalog or PostgresResource(installation=InstallationResource()).catalog
-    documents = Pages(opened)
+    open_catalog = catalog or PostgresResource(installation=InstallationResource()).catalog
+    documents = DocumentPages(open_catalog)
     folder = Settings.from_environment().data_docs
     folder.mkdir(parents=True, exist_ok=True)
     docs = DataDocs(directory=folder, html=True)
@@ -80,11 +78,11 @@ def routes(
         Route("/documents/{tenant}", documents.documents),
         Route("/documents/{tenant}/{document_id}", documents.document),
         Mount("/data-docs", docs),
-        *(with_headers(route) for factory in pages for route in factory(opened)),
+        *(add_security_headers(route) for factory in pages for route in factory(open_catalog)),
     ]
 
 
-def with_headers(route: BaseRoute) -> BaseRoute:
+def add_security_headers(route: BaseRoute) -> BaseRoute:
     """Add the security headers of our pages to a route of a system's page.
 
     Raises:
@@ -92,13 +90,13 @@ def with_headers(route: BaseRoute) -> BaseRoute:
     """
     if not isinstance(route, Route):
         raise ConfigurationError(
-            f"the route of a page is a {type(route).__name__}, whose responses could lack "
+            f"the route of a page is of type {type(route).__name__}, whose responses could lack "
             "security headers",
             hint="use a starlette.routing.Route",
         )
     app = route.app
 
-    async def secured(scope: Scope, receive: Receive, send: Send) -> None:
+    async def send_securely(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_secured(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
@@ -106,12 +104,12 @@ def with_headers(route: BaseRoute) -> BaseRoute:
 
         await app(scope, receive, send_secured)
 
-    route.app = secured
+    route.app = send_securely
     return route
 
 
-class Pages:
-    """The endpoints of the pages; each only reads the catalog.
+class DocumentPages:
+    """The endpoints of the pages, which only read the catalog.
 
     Args:
         catalog: opens the catalog, or returns the open catalog.
@@ -122,21 +120,23 @@ class Pages:
 
     def tenants(self, request: Request) -> Response:
         """List the tenants with the states of their documents, serving build and last errors."""
-        return _response(lambda: self.tenants_page(request))
+        return _respond(lambda: self.tenants_page(request))
 
     def documents(self, request: Request) -> Response:
         """List a tenant's documents, filtered by status and name."""
-        return _response(lambda: self.documents_page(request))
+        return _respond(lambda: self.documents_page(request))
 
     def document(self, request: Request) -> Response:
-        """Show one document: its row in the catalog, and its entries in the index."""
-        return _response(lambda: self.document_page(request), _name(request.path_params["tenant"]))
+        """Show a document with its row in the catalog and its entries in the index."""
+        return _respond(
+            lambda: self.document_page(request), _remove_zero_bytes(request.path_params["tenant"])
+        )
 
     def tenants_page(self, request: Request) -> str:
         """Render the page of all tenants."""
         query = request.query_params
-        number = _page_number(query.get("page", ""))
-        name, in_trouble = _name(query.get("name", "")), query.get("trouble") == "1"
+        number = _parse_page_number(query.get("page", ""))
+        name, in_trouble = _remove_zero_bytes(query.get("name", "")), query.get("trouble") == "1"
         found = self._catalog().overview.tenants(
             containing=name,
             in_trouble=in_trouble,
@@ -158,15 +158,15 @@ class Pages:
         """Render the page of a tenant's documents.
 
         Raises:
-            UnknownTenant: no tenant has that id.
+            UnknownTenant: the tenant does not exist.
         """
-        tenant = self._tenant(request)
+        tenant = self._find_tenant(request)
         query = request.query_params
         status: Status | None = next(
             (s for s in get_args(Status) if s == query.get("status")), None
         )
-        number = _page_number(query.get("page", ""))
-        name = _name(query.get("name", ""))
+        number = _parse_page_number(query.get("page", ""))
+        name = _remove_zero_bytes(query.get("name", ""))
         found = self._catalog().overview.page(
             tenant.tenant_id,
             status=status,
@@ -191,18 +191,18 @@ class Pages:
         """Render the page of one document.
 
         Raises:
-            UnknownTenant: no tenant has that id.
-            UnknownDocument: the tenant has no document with that id.
+            UnknownTenant: the tenant does not exist.
+            UnknownDocument: the document does not exist.
         """
-        tenant = self._tenant(request)
-        document_id = _name(request.path_params["document_id"])
+        tenant = self._find_tenant(request)
+        document_id = _remove_zero_bytes(request.path_params["document_id"])
         found = self._catalog().documents.find(tenant.tenant_id, [document_id])
         if not found:
             raise UnknownDocument(
                 f"tenant {tenant.tenant_id!r} has no document {document_id!r}",
                 hint=(
-                    "it was deleted, or the link belongs to a different installation: find it "
-                    f"among the tenant's documents, or run `rag-assets sync {tenant.tenant_id}`"
+                    "it was deleted, or the link is from a different installation: find it in the "
+                    f"list of documents, or run `rag-assets sync {tenant.tenant_id}`"
                 ),
             )
         held = self._catalog().overview.held_entries(tenant.tenant_id, document_id)
@@ -218,39 +218,39 @@ class Pages:
             found.setdefault(key, CheckResult(*key, None, None, None, None, None))
         return [found[key] for key in sorted(found)]
 
-    def _tenant(self, request: Request) -> TenantSummary:
-        return self._catalog().overview.tenant(_name(request.path_params["tenant"]))
+    def _find_tenant(self, request: Request) -> TenantSummary:
+        return self._catalog().overview.tenant(_remove_zero_bytes(request.path_params["tenant"]))
 
 
-def _name(text: str) -> str:
-    """Return a part of a name without zero bytes, which Postgres rejects."""
+def _remove_zero_bytes(text: str) -> str:
+    """Remove zero bytes, which Postgres rejects."""
     return text.replace("\0", "")
 
 
-def _page_number(text: str) -> int:
+def _parse_page_number(text: str) -> int:
     """Return the number of a page, from 1; 1 if the text is not a number or is too long."""
-    is_number = text.isdecimal() and len(text) <= _LONGEST_NUMBER
+    is_number = text.isdecimal() and len(text) <= _MAX_DIGITS
     return max(int(text), 1) if is_number else 1
 
 
-def _response(page: Callable[[], str], tenant: str | None = None) -> Response:
-    """Return a page, or the page of the error that it raised.
+def _respond(page: Callable[[], str], tenant: str | None = None) -> Response:
+    """Return a page, or an error page.
 
     Args:
         page: renders the page.
-        tenant: the tenant of the page; None if the page is not about one tenant.
+        tenant: the tenant of the page, if any.
     """
     try:
         return HTMLResponse(page(), headers=_HEADERS)
     except UnknownDocument as error:
-        return _error(error, 404, tenant)
+        return _build_error_page(error, 404, tenant)
     except UnknownTenant as error:
-        return _error(error, 404)
+        return _build_error_page(error, 404)
     except RagAssetsError as error:
-        return _error(error, 503)
+        return _build_error_page(error, 503)
 
 
-def _error(error: RagAssetsError, code: int, tenant: str | None = None) -> Response:
+def _build_error_page(error: RagAssetsError, code: int, tenant: str | None = None) -> Response:
     title = "Not found" if code == 404 else "Unavailable"  # noqa: PLR2004
     page = render("error.html", error=error, title=title, tenant=tenant)
     return HTMLResponse(page, code, headers=_HEADERS)

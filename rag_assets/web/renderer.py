@@ -1,4 +1,4 @@
-"""Jinja templates with autoescaping."""
+"""Rendering of Jinja templates with autoescaping, and their filters."""
 
 from __future__ import annotations
 
@@ -16,61 +16,61 @@ from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import NEVER
 
 _UNITS = ("bytes", "kB", "MB", "GB")
-_STEP = 1000
+_UNIT_FACTOR = 1000
 
 
 def render(template: str, **values: Any) -> str:
-    """Render one page.
+    """Render a page.
 
     Args:
         template: a file in templates/.
-        values: the variables of the template.
+        values: variables of the template.
     """
     return _build_own_environment().get_template(template).render(**values)
 
 
-def size(count: int) -> str:
-    """Format a number of bytes, as in "134.7 kB"."""
+def format_size(count: int) -> str:
+    """Format a number of bytes, such as "134.7 kB"."""
     value, unit = float(count), 0
-    while value >= _STEP and unit < len(_UNITS) - 1:
-        value, unit = value / _STEP, unit + 1
+    while value >= _UNIT_FACTOR and unit < len(_UNITS) - 1:
+        value, unit = value / _UNIT_FACTOR, unit + 1
     return f"{count} bytes" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
 
 
-def moment(at: datetime | None) -> str:
-    """Format a time in UTC, to the second; "never" if there is none."""
+def format_moment(at: datetime | None) -> str:
+    """Format a time in UTC to the second; "never" for None."""
     return "never" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def environment(loader: BaseLoader) -> Environment:
+def build_environment(loader: BaseLoader) -> Environment:
     """Return the template environment, which escapes everything and rejects undefined variables.
 
     Args:
         loader: finds the templates.
     """
-    made = Environment(
+    env = Environment(
         loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
-        "size": size,
-        "moment": moment,
+    env.filters |= {
+        "size": format_size,
+        "moment": format_moment,
         "number": "{:,}".format,
         "counted": format_count,
     }
-    return made
+    return env
 
 
-def _note(document: Document) -> str:
+def _format_note(document: Document) -> str:
     return empty_note(document.chunk_count, document.dropped_count) or ""
 
 
 @cache
 def _build_own_environment() -> Environment:
-    own = environment(PackageLoader("rag_assets.web"))
-    own.filters |= {"format": format_name, "remedy": find_remedy, "note": _note}
-    own.globals["never"] = NEVER
-    return own
+    env = build_environment(PackageLoader("rag_assets.web"))
+    env.filters |= {"format": format_name, "remedy": find_remedy, "note": _format_note}
+    env.globals["never"] = NEVER
+    return env

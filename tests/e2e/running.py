@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 from dagster._core.storage.dagster_run import RunRecord
 
-from rag_assets.runtime.processes import silent
+from rag_assets.runtime.processes import ignore_progress
 from rag_assets.storage.catalog.catalog import Catalog
 from tests.installation import Installation
 
@@ -143,7 +143,7 @@ def running_daemon(installation: Installation, *, watched: bool) -> Iterator[Dae
         session.stack.start_dagster()
     else:
         session.stack.fork_server.start()
-        session.stack.dagster.start(session.endpoints.database_url, silent)
+        session.stack.dagster.start(session.endpoints.database_url, ignore_progress)
     try:
         url = session.stack.dagster.url
         assert url is not None

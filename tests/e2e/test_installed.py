@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
-from rag_assets.runtime.net import free_port
+from rag_assets.runtime.net import find_free_port
 from tests.distributions import build_wheel, install_wheel, wheel_requirements
 from tests.servers import server_directory
 
@@ -66,7 +66,7 @@ def folder(programs: Path) -> Iterator[Folder]:
     with server_directory() as place:
         own = {
             "RAG_ASSETS_ELASTICSEARCH_HEAP": "512m",
-            "RAG_ASSETS_DAGSTER_PORT": str(free_port()),
+            "RAG_ASSETS_DAGSTER_PORT": str(find_free_port()),
             "RAG_ASSETS_MASTER_KEY_FILE": str(place / "master.key"),
         }
         (path := place / "empty").mkdir()

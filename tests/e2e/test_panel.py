@@ -431,7 +431,7 @@ def test_files_are_dropped_and_the_same_bytes_are_there_already(
     for name in ("first.md", "second.md"):
         expect(row(page, name)).to_contain_text("PROCESSING")
     page.locator("#files").set_input_files([file("copy.md", SELECTORS)])
-    expect(page.locator("#said")).to_have_text("copy.md is there already.")
+    expect(page.locator("#said")).to_have_text("copy.md was already uploaded.")
     expect(page.locator(".documents > li")).to_have_count(2)
     drop(page, tmp_path / "first.md")
     page.get_by_role("button", name="Keep both: first.md").wait_for()

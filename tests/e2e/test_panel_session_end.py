@@ -98,7 +98,7 @@ def test_a_text_outlives_its_session_and_is_saved_after_signing_in_again(
         site.project(f"other-{how}")
         page.locator("#ended input[name=project]").evaluate(f"e => e.value = 'other-{how}'")
         sign_in_again(page, site)
-        expect(page.locator("#ended-problem")).to_contain_text("a different project")
+        expect(page.locator("#ended-problem")).to_contain_text("does not cover the project")
         page.locator("#ended input[name=project]").evaluate(f"e => e.value = 'written-{how}'")
         sign_in_again(page, site)
         expect(page.locator("#ended")).to_be_hidden()

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.liveness import wait_for
-from rag_assets.runtime.net import free_port
+from rag_assets.runtime.liveness import wait_until
+from rag_assets.runtime.net import find_free_port
 from rag_assets.runtime.processes import BackgroundProcess
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.runtime.supervisor import RestartFile
@@ -38,7 +38,7 @@ class Home:
         self._environment |= {
             "RAG_ASSETS_HOME": str(folder),
             "RAG_ASSETS_ELASTICSEARCH_HEAP": "512m",
-            "RAG_ASSETS_DAGSTER_PORT": str(free_port()),
+            "RAG_ASSETS_DAGSTER_PORT": str(find_free_port()),
         }
 
     def run(self, *arguments: str) -> str:
@@ -81,7 +81,7 @@ def kill(process: BackgroundProcess) -> int:
     record = process.find()
     assert record is not None
     os.kill(record.pid, signal.SIGKILL)
-    assert wait_for(lambda: process.find() is None, 10)
+    assert wait_until(lambda: process.find() is None, 10)
     return record.pid
 
 
@@ -98,17 +98,17 @@ def test_killed_servers_start_again_and_stopped_ones_do_not(home: Home) -> None:
         # The record in a copied home folder names a dead server of the original.
         assert copied.find() is None
         assert not copied.has_died()
-        assert wait_for(lambda server=server: server.process.find() is not None, _PATIENCE)
+        assert wait_until(lambda server=server: server.process.find() is not None, _PATIENCE)
         record = server.process.find()
         assert record is not None
         assert record.pid != pid
         name = server.process.name
         reported = RestartFile(home.settings)
-        assert wait_for(lambda n=name, r=reported: r.read()[n].count == 1, _PATIENCE)
+        assert wait_until(lambda n=name, r=reported: r.read()[n].count == 1, _PATIENCE)
         # Daemon and watcher are running again: an edit is indexed without a command.
         text = f"Beacon {number} burns."
         (home.folder / "files" / "a.md").write_text(f"# A\n\n{text}\n")
-        assert wait_for(lambda t=text: home.finds(t), _PATIENCE), name
+        assert wait_until(lambda t=text: home.finds(t), _PATIENCE), name
     warnings = " ".join(home.status()["warnings"])
     assert "Postgres died and was started again once since `up`" in warnings
     assert "Elasticsearch died and was started again once since `up`" in warnings

@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from rag_assets.cli.sync_lanes import shares
+from rag_assets.cli.sync_lanes import split_tenants
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import PROCESS_TAG
 from tests.installation import FAST, Installation
@@ -73,7 +73,7 @@ def test_tenants_are_synced_side_by_side(forking: Installation) -> None:
     processes = {runs_of(forking, tenant_id)[0].tags[PROCESS_TAG] for tenant_id in TENANTS}
     assert len(processes) > 1, "in several processes"
 
-    parts = shares([*TENANTS, "broken"], len(os.sched_getaffinity(0)))
+    parts = split_tenants([*TENANTS, "broken"], len(os.sched_getaffinity(0)))
     assert len(processes) <= len(list(parts)), "a fork syncs its tenants itself"
 
     forking.configure("broken", sources=None)

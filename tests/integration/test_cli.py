@@ -244,7 +244,7 @@ def test_bad_tenants_are_refused_and_nothing_is_written(
         said = run("tenants", "add", "newcomer", "--source", str(source), *extra)
         assert_refused(said, part)
     assert_refused(run("tenants", "add", "newcomer"), "--source")
-    assert_refused(run("tenants", "add", "somebody", "--source", str(tmp_path)), "exists already")
+    assert_refused(run("tenants", "add", "somebody", "--source", str(tmp_path)), "already exists")
     assert (home / "tenants.yaml").read_text() == before
 
 

@@ -36,7 +36,7 @@ from rag_assets.resources.own_runs import (
     RUN_TAGS,
     instance_id,
 )
-from rag_assets.runtime.program_processes import plain_url
+from rag_assets.runtime.program_processes import strip_driver
 from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.sensors.tenants import tenants_sensor
 from rag_assets.storage.catalog.erasure.traces import dagster_histories
@@ -124,7 +124,7 @@ def guest(
     settings: dict[str, object] = {"telemetry": {"enabled": False}}
     storage = getattr(request, "param", "postgres")
     if storage == "postgres":
-        database = plain_url(create_empty_database(postgres_url, name))
+        database = strip_driver(create_empty_database(postgres_url, name))
         url = database.replace("postgresql://", "postgresql+psycopg2://")
         settings["storage"] = {"postgres": {"postgres_url": url}}
     (team_home / "dagster.yaml").write_text(yaml.safe_dump(settings))

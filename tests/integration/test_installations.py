@@ -18,7 +18,7 @@ from rag_assets.pipeline.removal import delete_strays
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.index.elasticsearch.mapping import alias_for_writes
 from rag_assets.storage.installation.markers import MARKER
-from tests.databases import create_database, drop_database, execute, name_of, url_of
+from tests.databases import create_database, drop_database, execute, get_url, name_of
 from tests.installation import FAST, Installation, new_installation
 from tests.sites import Site
 
@@ -78,7 +78,7 @@ def copied_database(production: Site, postgres_url: str) -> Iterator[str]:
     original = production.environment["RAG_ASSETS_INDEX_PREFIX"]
     name = f"{original}copy"
     execute(postgres_url, "CREATE DATABASE {} TEMPLATE {}", name, original)
-    yield url_of(postgres_url, name)
+    yield get_url(postgres_url, name)
     drop_database(postgres_url, name)
 
 

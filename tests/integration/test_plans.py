@@ -86,7 +86,7 @@ def test_a_plan_measures_the_cpu_time_of_embedding_on_this_machine(
     assert 0.001 < each < 1
     shown = shared_installation.command("plan", tenant).out
     assert "of a core for embedding" in shown
-    assert "ms a text" in shown
+    assert "ms per text" in shown
 
 
 def lake_bytes(driver: Driver, tenant: str) -> int:

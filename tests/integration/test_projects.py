@@ -398,7 +398,7 @@ def identity(catalog: Catalog, **claims: Any) -> Identity:
         try:
             token = jwt.encode({"sub": "ada", "exp": time.time() + 60, **claims}, SECRET)
             settings = JwtSettings(secret=SECRET, organization_claim="org")
-            return await Authenticator(reader, settings, lambda name: name).identity(
+            return await Authenticator(reader, settings, lambda name: name).authenticate(
                 f"Bearer {token}"
             )
         finally:
@@ -416,23 +416,23 @@ def test_a_token_of_an_organization_covers_its_projects(made: Installation) -> N
     made.session().reconcile()
     admin = identity(catalog, org="covered", role="admin")
     assert admin.tenants == {one.id, two.id}
-    assert admin.administered_organization() == "covered"
+    assert admin.require_admin_organization() == "covered"
     assert admin.require_admin_tenant(two.id) == two.id
     for refused in (foreign.id, "plain", "nobody"):
         with pytest.raises(Forbidden):
             admin.tenant(refused)
     with pytest.raises(Forbidden):
-        admin.administered_organization("uncovered")
+        admin.require_admin_organization("uncovered")
     three = put(made, "covered", "three")
     assert identity(catalog, org="covered", tenants=["plain"]).tenants == {
         *(one.id, two.id, three.id, "plain")
     }
     with pytest.raises(Forbidden):
-        identity(catalog, org="covered").administered_organization()
+        identity(catalog, org="covered").require_admin_organization()
     for other in ({}, {"organization": "covered"}, {"org": ["covered"]}, {"org": ""}):
         assert identity(catalog, **other).tenants == frozenset()
         with pytest.raises(Forbidden):
-            identity(catalog, role="admin", **other).administered_organization()
+            identity(catalog, role="admin", **other).require_admin_organization()
 
 
 def test_a_token_finds_a_project_only_among_its_tenants(made: Installation) -> None:

@@ -109,7 +109,7 @@ def test_a_decommissioned_installation_has_a_complete_receipt(
     installation: Installation, tmp_path: Path
 ) -> None:
     printed = run(recipes()[LAST], installation, tmp_path / "srv", {})
-    assert "None of the data is found" in printed
+    assert "no longer contain any of the data" in printed
     assert "none altered or missing" in printed
 
 

@@ -17,7 +17,7 @@ from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.errors import NoReranker
 from rag_assets.models.reranking.protocol import FAILURES
 from rag_assets.pipeline.tenancy import reconcile_tenants
-from rag_assets.runtime.liveness import wait_for
+from rag_assets.runtime.liveness import wait_until
 from rag_assets.search import Retriever
 from rag_assets.search.model import SearchAnswer, SearchRequest
 from tests.back_ends import EACH_BACK_END
@@ -156,7 +156,7 @@ def test_a_server_that_fails_or_is_late_costs_the_order_and_little_time(
         expected = numbers(search(rerank=False))
         answers = [timed() for _ in range(FAILURES + 2)]
         released.set()
-        assert wait_for(lambda: len(server.log) == FAILURES, 30)
+        assert wait_until(lambda: len(server.log) == FAILURES, 30)
     faults = [answer.debug.degraded["rerank"] for answer, _ in answers if answer.debug]
     assert faults == [*["late"] * (FAILURES - 1), "unavailable", "resting", "resting"]
     assert [numbers(answer) for answer, _ in answers] == [expected] * len(answers)

@@ -238,7 +238,7 @@ def test_removing_a_tenant_again_keeps_uploads_of_its_later_namesake(restored: R
     restored.command("installation", "accept-restore", "--yes")
     removed = restored.installation.command("tenants", "remove", "acme", "--yes")
     assert removed.code == 0, removed.err
-    assert "None of the data is found" in removed.out
+    assert "no longer contain any of the data" in removed.out
     assert "data of a later tenant 'acme'" in removed.err
     restored.compact()
     assert not list(Path(restored.session.settings.blobs_url).rglob(first.content_sha256))

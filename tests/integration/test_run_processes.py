@@ -13,20 +13,20 @@ import pytest
 from dagster._core.launcher.base import WorkerStatus
 
 from rag_assets.resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
-from rag_assets.runtime.liveness import ProcessIdentity, wait_for
+from rag_assets.runtime.liveness import ProcessIdentity, wait_until
 from tests.installation import FAST, Installation
 from tests.namespaces import needs_namespaces, start_in_namespace
 
 RUN = """
 import sys
 import dagster as dg
-from rag_assets.cli.runs import repository
+from rag_assets.cli.runs import get_repository
 from rag_assets.cli.session import Session
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import process_tags
 with Session() as session:
     run = session.instance.create_run_for_job(
-        job_def=repository().get_job("check_tenant"),
+        job_def=get_repository().get_job("check_tenant"),
         tags={PARTITION_TAG: "elsewhere", **process_tags(session.settings)},
         status=dg.DagsterRunStatus.STARTED,
     )
@@ -63,7 +63,7 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
     def has_failed() -> bool:
         return launcher.check_run_worker_health(run).status is WorkerStatus.FAILED
 
-    assert wait_for(has_failed, 60)
+    assert wait_until(has_failed, 60)
     assert fail_abandoned_runs(instance, catalog, session.settings) == [run_id]
     ended = instance.get_run_by_id(run_id)
     assert ended is not None
@@ -71,7 +71,7 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
 
 
 def test_a_process_elsewhere_without_a_mark_may_live(tmp_path: Path) -> None:
-    own = ProcessIdentity.of(os.getpid())
+    own = ProcessIdentity.from_pid(os.getpid())
     assert own == ProcessIdentity.parse(str(own))
     assert (own.is_alive(), own.has_ended(tmp_path)) == (True, False)
     for elsewhere in (
@@ -85,7 +85,7 @@ def test_a_process_elsewhere_without_a_mark_may_live(tmp_path: Path) -> None:
 
 
 def test_a_tag_of_an_earlier_version_counts_on_its_host(tmp_path: Path) -> None:
-    own = ProcessIdentity.of(os.getpid())
+    own = ProcessIdentity.from_pid(os.getpid())
     old = ProcessIdentity.parse(f"{own.host} {own.pid} {own.birth}")
     assert (old.is_alive(), old.has_ended(tmp_path)) == (True, False)
     assert ProcessIdentity.parse(f"{own.host} {own.pid} boot/0").has_ended(tmp_path)
@@ -113,10 +113,12 @@ def test_a_mark_is_locked_while_its_process_lives_and_old_ones_are_swept(
     assert marked.stdout.readline() == b"marked\n"
     assert [path.exists() for path in (recent, old, dated)] == [True, True, False]
     assert old.stat().st_mtime > 0, "it is kept as long as any from the day that it is seen free"
-    mark = ProcessIdentity.of(marked.pid).get_mark_path(tmp_path)
-    elsewhere = ProcessIdentity.parse(str(ProcessIdentity.of(marked.pid)).replace(":[", ":[9"))
+    mark = ProcessIdentity.from_pid(marked.pid).get_mark_path(tmp_path)
+    elsewhere = ProcessIdentity.parse(
+        str(ProcessIdentity.from_pid(marked.pid)).replace(":[", ":[9")
+    )
     mark.rename(elsewhere.get_mark_path(tmp_path))
     assert not elsewhere.has_ended(tmp_path)
     end(marked)
     marked.communicate()
-    assert wait_for(lambda: elsewhere.has_ended(tmp_path), 5)
+    assert wait_until(lambda: elsewhere.has_ended(tmp_path), 5)

@@ -48,7 +48,7 @@ class Built:
         return asyncio.run(run())
 
 
-def url_of(installation: Installation) -> str:
+def get_url(installation: Installation) -> str:
     return installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]
 
 
@@ -62,7 +62,7 @@ def built(shared_installation: Installation, driver: Driver) -> Built:
     ctx = shared_installation.context(TENANT)
     serving = ctx.catalog.generations.serving(TENANT)
     assert serving is not None
-    return Built(url_of(shared_installation), serving.index_name, ctx.owner(serving))
+    return Built(get_url(shared_installation), serving.index_name, ctx.owner(serving))
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_entries_that_cannot_be_read_are_left_out_and_logged(
     ctx = shared_installation.context("damaged")
     serving = ctx.catalog.generations.serving("damaged")
     assert serving is not None
-    with Elasticsearch(url_of(shared_installation)) as client:
+    with Elasticsearch(get_url(shared_installation)) as client:
         [hit] = client.search(
             index=serving.index_name,
             query={"bool": {"filter": [{"term": {"uri": "files/moved.md"}}]}},

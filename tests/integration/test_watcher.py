@@ -15,7 +15,12 @@ import pytest
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.runtime.sync_lanes import QUIET_SECONDS
-from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport, WatchReportFile, hooked_folder
+from rag_assets.runtime.watch_report import (
+    NO_WATCHER,
+    WatchReport,
+    WatchReportFile,
+    get_hooked_folder,
+)
 from rag_assets.runtime.watcher import Watcher
 from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
@@ -200,7 +205,7 @@ def test_only_tenants_of_whose_changes_it_is_told_are_watched(
 
 
 def test_what_a_hook_of_git_tells_is_synced_at_once(watched: Watched) -> None:
-    folder = hooked_folder(watched.installation.home / ".local")
+    folder = get_hooked_folder(watched.installation.home / ".local")
     folder.mkdir(parents=True, exist_ok=True)
     for _ in range(2):
         before = watched.count("team")

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Page
 from rag_assets.common.settings import Settings
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.runtime.elasticsearch_install import Access
-from rag_assets.runtime.net import free_port
-from rag_assets.runtime.processes import silent
+from rag_assets.runtime.net import find_free_port
+from rag_assets.runtime.processes import ignore_progress
 from rag_assets.runtime.stack import LocalStack
 from tests.browser import REBOUND, OtherSite, chromium, other_site
 from tests.guarded_server import INDEX, access_to, guarded_server, require_untouched
@@ -82,11 +82,11 @@ def ui(
         home=home,
         database_url=urlsplit(postgres_url)._replace(path=f"/{database}").geturl(),
         elasticsearch_url="http://127.0.0.1:9",
-        dagster_port=free_port(),
+        dagster_port=find_free_port(),
     )
     stack = LocalStack(settings)
     try:
-        stack.prepare_run_storage(silent)
+        stack.prepare_run_storage(ignore_progress)
         yield stack.dagster.start(settings.database_url or "")
     finally:
         stack.down()

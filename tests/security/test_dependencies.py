@@ -22,7 +22,7 @@ from docs.tools.dependencies.components import LOCK, ROOT, components, packages
 from docs.tools.dependencies.licences import FILE, _as_toml, read
 from docs.tools.dependencies.sbom import bill_of_materials, purl
 from rag_assets.common.tokens import ENCODING
-from rag_assets.runtime.elasticsearch_install import COMPILER, locked_jars
+from rag_assets.runtime.elasticsearch_install import COMPILER, read_locked_jars
 
 _VALIDATOR = JsonStrictValidator(SchemaVersion.V1_6)
 
@@ -112,7 +112,7 @@ def test_the_bill_of_materials_is_valid_and_lists_all_that_is_locked() -> None:
     assert _VALIDATOR.validate_str(text) is None
     listed = {c["purl"]: c for c in json.loads(text)["components"]}
     assert set(listed) == {purl(c) for c in components()}
-    assert sum(p.startswith("pkg:maven/") for p in listed) == len(locked_jars()) + 1
+    assert sum(p.startswith("pkg:maven/") for p in listed) == len(read_locked_jars()) + 1
     assert f"pkg:maven/{COMPILER.group}/{COMPILER.artifact}@{COMPILER.version}" in listed
     assert sum(c["type"] == "machine-learning-model" for c in listed.values()) == 3
     assert all(c["licenses"] and c["hashes"] for c in listed.values())

@@ -15,7 +15,7 @@ import pytest
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.runtime.elasticsearch_install import OWNER, SEARCHER, Access
-from rag_assets.runtime.net import get
+from rag_assets.runtime.net import send_get
 from rag_assets.runtime.postgres import EmbeddedPostgres
 from rag_assets.storage.index.store import StoreConfig, open_store
 from tests.guarded_server import (
@@ -164,7 +164,7 @@ def test_chunked_bodies_hide_no_request(target: Target, access: Access) -> None:
 def test_what_is_malformed_or_too_large_is_refused(target: Target, data: bytes) -> None:
     statuses = statuses_in(target.send(data))
     assert set(statuses) <= REFUSED
-    assert get(target.port, "/_cluster/health")[0] == 401, "and the server goes on"
+    assert send_get(target.port, "/_cluster/health")[0] == 401, "and the server goes on"
 
 
 # With the password, from a place that should not have it

@@ -21,7 +21,7 @@ from rag_assets.runtime.elasticsearch_install import (
     install_distribution,
     install_guard,
 )
-from rag_assets.runtime.net import free_port, get
+from rag_assets.runtime.net import find_free_port, send_get
 from rag_assets.runtime.stack import LocalStack
 from tests.guarded_server import INDEX, fill
 from tests.raw_http import Target
@@ -79,7 +79,7 @@ def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
             descriptor = home / "modules" / "transport-netty4" / "plugin-descriptor.properties"
             bare = "classname=org.elasticsearch.transport.netty4.Netty4Plugin"
             descriptor.write_text(re.sub("classname=.*", bare, descriptor.read_text()))
-            port = free_port()
+            port = find_free_port()
             url = f"http://127.0.0.1:{port}"
             start_node(server, home, port, url)
             with Elasticsearch(url) as client:
@@ -97,7 +97,7 @@ def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
             assert "Dagster: stopping" in told[0], "its clients are of that version, too"
             assert "without a password" in told[1]
             assert "running" in [status.state for status in stack.status()]
-            assert get(Target.of(server.url).port, "/_cluster/health")[0] == 401
+            assert send_get(Target.of(server.url).port, "/_cluster/health")[0] == 401
 
             server.stop()
             next(home.glob("config/http-guard.properties")).unlink()
@@ -114,7 +114,7 @@ def start_node(server: EmbeddedElasticsearch, home: Path, port: int, url: str) -
         server.process.start(
             [*command, "--port", str(port), "--heap", "512m"],
             env=os.environ,
-            healthy=lambda: get(port, "/_cluster/health")[0] == 200,
+            healthy=lambda: send_get(port, "/_cluster/health")[0] == 200,
             timeout=60,
             port=port,
         )

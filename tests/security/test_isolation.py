@@ -199,7 +199,7 @@ async def _refused(authenticator: Authenticator, headers: Mapping[str, str]) -> 
     let_in = []
     for name, header in headers.items():
         try:
-            await authenticator.identity(header)
+            await authenticator.authenticate(header)
         except Unauthenticated:
             continue
         let_in.append(name)
@@ -216,7 +216,7 @@ def test_no_forged_altered_or_borrowed_token_counts(api: Api, service_token: str
         try:
             valid = signed({"alg": "HS256", "typ": "JWT"}, good, SECRET)
             for header in (f"Bearer {valid}", f"Bearer {service_token}"):
-                assert (await backend.guard.authenticator.identity(header)).tenants == {"left"}
+                assert (await backend.guard.authenticator.authenticate(header)).tenants == {"left"}
             return await _refused(backend.guard.authenticator, tried)
         finally:
             await backend.close()

@@ -13,7 +13,7 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.liveness import wait_for
+from rag_assets.runtime.liveness import wait_until
 from rag_assets.runtime.postgres import EmbeddedPostgres
 from rag_assets.runtime.private_files import keep_private, list_exposed
 from rag_assets.runtime.processes import BackgroundProcess
@@ -204,6 +204,6 @@ def test_servers_make_private_files(open_folder: Path) -> None:
     code = f"from pathlib import Path; Path({str(made)!r}).write_text('x'); input()"
     with umask(0):
         process.launch([sys.executable, "-c", code], env=dict(os.environ))
-    assert wait_for(made.is_file, 20)
+    assert wait_until(made.is_file, 20)
     process.end(timeout=5)
     assert mode(made) == 0o600

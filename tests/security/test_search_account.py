@@ -45,7 +45,7 @@ def access(server: EmbeddedElasticsearch) -> Access:
 
 @pytest.fixture(scope="module")
 def searcher(server: EmbeddedElasticsearch) -> Iterator[Elasticsearch]:
-    with Elasticsearch(server.url_of(SEARCHER)) as client:
+    with Elasticsearch(server.get_url(SEARCHER)) as client:
         yield client
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from rag_assets.ingest.parsing.languages import language_model
-from rag_assets.runtime.elasticsearch_install import COMPILER, locked_jars
+from rag_assets.runtime.elasticsearch_install import COMPILER, read_locked_jars
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements" / "lock.txt"
@@ -107,7 +107,7 @@ def _is_needed(parent: str, needed: set[str]) -> bool:
 
 
 def _jars() -> Iterator[Component]:
-    for jar in (*locked_jars(), COMPILER):
+    for jar in (*read_locked_jars(), COMPILER):
         yield Component("maven", jar.group, jar.artifact, jar.version, (jar.sha256,))
 
 

@@ -1,4 +1,4 @@
-// What htmx does not: uploads with progress, polls that wait while nobody looks, earlier tasks.
+// Behaviour that htmx lacks: uploads with progress, polls that pause on hidden pages, earlier tasks.
 "use strict";
 (() => {
   const AT_ONCE = 3;
@@ -12,7 +12,7 @@
     return made;
   };
 
-  // Polls stop while the page is not seen, and go on at once when it is.
+  // Polls pause while the page is hidden, and resume immediately when it is shown.
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (document.hidden && event.detail.elt.matches("#watch, #replacement")) event.preventDefault();
   });
@@ -38,7 +38,7 @@
       form.addEventListener(kind, () => form.classList.remove("over"));
     }
     form.addEventListener("drop", (event) => { event.preventDefault(); take(event.dataTransfer.files); });
-    // A file that misses the zone must not replace the page.
+    // A file dropped outside the zone must not replace the page.
     for (const kind of ["dragover", "drop"]) {
       window.addEventListener(kind, (event) => event.preventDefault());
     }
@@ -57,10 +57,10 @@
       try {
         const answer = await fetch(`${base}/same?name=${encodeURIComponent(job.file.name)}`);
         if (answer.ok && !answer.redirected) found = (await answer.json()).id;
-      } catch { /* The upload itself tells what is the matter. */ }
+      } catch { /* The upload itself reports the problem. */ }
       if (!job.row.isConnected) return;
       if (!found) { enqueue(job); return; }
-      show(job, "A document of this name is there already.", [
+      show(job, "A document with this name already exists.", [
         button("Replace", job, () => { job.replaces = found; enqueue(job); }),
         button("Keep both", job, () => enqueue(job)),
         button("Cancel", job, () => cancel(job)),
@@ -100,13 +100,13 @@
     function ended(job, request) {
       if (request.status >= 400) {
         const page = new DOMParser().parseFromString(request.responseText, "text/html");
-        failed(job, page.querySelector(".callout p")?.textContent ?? "It was refused.");
+        failed(job, page.querySelector(".callout p")?.textContent ?? "The upload was refused.");
         return;
       }
       let answer = null;
       try { answer = JSON.parse(request.responseText); } catch { location.reload(); return; }
       job.row.remove();
-      said(answer.duplicate ? `${job.file.name} is there already.` : `${job.file.name} was uploaded.`);
+      said(answer.duplicate ? `${job.file.name} was already uploaded.` : `${job.file.name} was uploaded.`);
       htmx.trigger("#list", "refresh");
     }
 
@@ -145,7 +145,7 @@
     }
   }
 
-  // Earlier tasks are kept for as long as the browser's tab, and not after signing out.
+  // Earlier tasks are kept until the tab is closed or the user signs out.
   document.querySelector(".out")?.addEventListener("submit", () => sessionStorage.removeItem(EARLIER));
   const trial = document.getElementById("trial");
   if (trial) earlier(trial);

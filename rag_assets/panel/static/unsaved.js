@@ -1,5 +1,4 @@
-// A refusal never takes the place of a text that is not saved: that stays, and can be saved after
-// signing in again.
+// A refusal never replaces an unsaved text, which can be saved after signing in again.
 "use strict";
 (() => {
   const main = document.getElementById("main");
@@ -47,7 +46,7 @@
       const found = await answer.json();
       if (answer.ok) renew(found, "You are signed in again. Save your text now.");
       else problem.textContent = found.problem;
-    } catch { problem.textContent = "You could not be signed in: try again in a moment."; }
+    } catch { problem.textContent = "Signing in failed: try again in a moment."; }
     key.value = "";
   });
   document.getElementById("ended-elsewhere").addEventListener("click", () => resume("You are signed in again. Save your text now."));
@@ -55,7 +54,7 @@
 
   function reason(xhr) {
     const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
-    return page.querySelector(".callout p")?.textContent ?? "It was refused.";
+    return page.querySelector(".callout p")?.textContent ?? "The request was refused.";
   }
 
   function stop() {
@@ -65,7 +64,7 @@
     said("Your session has ended. Your text is not saved, and stays on this page.");
   }
 
-  // Another tab has signed in, where both have one address.
+  // Another tab at the same address has signed in.
   async function resume(text, quietly = false) {
     try {
       const answer = await fetch("/panel/session", { redirect: "manual" });
@@ -74,8 +73,8 @@
       if (quietly) return;
       stop();
       problem.textContent = found
-        ? "You are signed in to another project. Sign in to this one here, or copy your text."
-        : "Nobody is signed in at this address. Sign in here, or copy your text.";
+        ? "You are signed in to another project. Sign in to this project here, or copy your text."
+        : "You are not signed in at this address. Sign in here, or copy your text.";
     } catch { if (!quietly) stop(); }
   }
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from rag_assets.cli.output import print_json, print_table, progress, say, seconds, warn
+from rag_assets.cli.output import format_seconds, print_json, print_table, progress, say, warn
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import format_count
 from rag_assets.common.private_files import rewrite_file
@@ -110,7 +110,7 @@ def index_agents(ids: Sequence[str], *, as_json: bool) -> None:
         size = f"{format_count(report.files, 'file')}, {format_count(report.chunks, 'chunk')}"
         if report.dropped:
             size += f", {format_count(report.dropped, 'chunk')} with only a credential dropped"
-        say(f"@{report.agent_id}: {size}; {work} ({seconds(report.seconds)})")
+        say(f"@{report.agent_id}: {size}; {work} ({format_seconds(report.seconds)})")
         for path, rules in sorted(report.secrets.items()):
             say(f"  {path}: credentials masked ({', '.join(rules)})")
 

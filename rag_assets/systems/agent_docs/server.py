@@ -16,7 +16,7 @@ from mcp_types import ToolAnnotations
 from pydantic import Field, ValidationError
 
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.mcp.messages import root_logger_unchanged, serve_stdio
+from rag_assets.mcp.messages import preserve_root_logger, serve_stdio
 from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.manager import RagIndexManager, format_results
 from rag_assets.systems.agent_docs.prompts import (
@@ -133,7 +133,7 @@ def build_server(index: RefreshingIndex | None, instructions: str | None = None)
     Args:
         instructions: describes the topic of the documentation to the host.
     """
-    with root_logger_unchanged():
+    with preserve_root_logger():
         server = _AgentServer("rag-assets", subscriptions=False, instructions=instructions)
     if index is None:
         return server

@@ -17,7 +17,7 @@ from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_files import rewrite_file
-from rag_assets.runtime.watch_report import hooked_folder
+from rag_assets.runtime.watch_report import get_hooked_folder
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     is_true,
@@ -134,7 +134,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
             f"{tenant!r} is not the id of a tenant",
             hint="run `rag-assets tenants` to list the ids",
         )
-    reports_folder = hooked_folder(local)
+    reports_folder = get_hooked_folder(local)
     reports_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     block = build_hook_block(tenant, str((reports_folder / tenant).absolute()))
     folder = find_hooks_folder(repository)

@@ -135,7 +135,7 @@ class PermittedCaller:
         Raises:
             Forbidden: the token is not for this tenant.
         """
-        tenant_id = self.identity.tenant(tenant or self.named)
+        tenant_id = self.identity.require_tenant(tenant or self.named)
         self.request.state.tenant = tenant_id
         return TenantRequest(self.identity, self.backend, tenant_id)
 

@@ -20,7 +20,7 @@ from rag_assets.api.guideline_responses import (
     UploadedDocument,
     camel,
 )
-from rag_assets.api.model import DocumentId, named_versions
+from rag_assets.api.model import DocumentId, parse_if_match
 from rag_assets.api.problems import document_problems
 from rag_assets.api.upload_routes import FORM, REPLACES, UploadForm, find_replaced_upload_id
 from rag_assets.common.invalid_values import InvalidFields
@@ -113,13 +113,13 @@ async def upload(http: Request, response: Response, request: ProjectDependency) 
     project, library = request.project, request.guidelines.library
     source = await request.read(partial(library.require_uploads, project))
     form = UploadForm(http.headers.get("content-type", ""), frozenset({REPLACES}))
-    async with request.admin.backend.receiving.file(
+    async with request.admin.backend.file_receiver.receive(
         http,
         form,
         source,
         tenant_id=project.record.id,
         caller=request.caller,
-        receive=partial(library.uploads.receive, project.ref),
+        create=partial(library.uploads.receive, project.ref),
     ) as received:
         name, replaces = form.finish(), find_replaced_upload_id(form)
         examine = partial(library.uploads.examine, source, received)
@@ -308,7 +308,7 @@ async def put_text(
                 for problem in error.problems
             ]
         ) from None
-    replaces = None if if_match is None else named_versions(if_match)
+    replaces = None if if_match is None else parse_if_match(if_match)
     stored, ref = GuidelineTexts(backend.catalog.database), request.project.ref
     put = partial(stored.put, ref, body.text, by=request.caller, replaces=replaces)
     return _respond(await request.write(put), response)

@@ -145,7 +145,7 @@ async def _require_project(project_id: ProjectId, admin: AdminDependency) -> Pro
 async def _require_organization(
     organization_id: OrganizationId, admin: AdminDependency
 ) -> OrganizationRequest:
-    return OrganizationRequest(admin, admin.identity.administered_organization(organization_id))
+    return OrganizationRequest(admin, admin.identity.require_admin_organization(organization_id))
 
 
 async def _require_member(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from rag_assets.api.record_routes import reason
+from rag_assets.api.record_routes import describe_reason
 from rag_assets.cli.output import print_json, print_table, say, warn
 from rag_assets.cli.session import Session, operator, with_reading_session, with_session
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
@@ -108,7 +108,7 @@ def records(
     rows = [
         (
             *(state.source_type, state.source_id, state.page_uuid, state.status),
-            *(state.chunk_count, reason(state)),
+            *(state.chunk_count, describe_reason(state)),
         )
         for state in states
     ]

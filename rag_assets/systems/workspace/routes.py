@@ -12,8 +12,8 @@ from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.problems import Refused, document_problems, invalid_fields
-from rag_assets.api.record_streams import Bulk
+from rag_assets.api.problems import HttpRefusal, document_problems, list_invalid_fields
+from rag_assets.api.record_streams import BulkRoute
 from rag_assets.api.responses import InvalidField
 from rag_assets.api.workspace_responses import (
     PageAccess,
@@ -86,7 +86,7 @@ async def require_writer(
     backend: BackendDependency,
 ) -> AddressedWorkspace:
     """Return the workspace that a request writes to; refuse all but its admins and writers."""
-    tenant = request.state.tenant = identity.written(parameters.tenant)
+    tenant = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     return AddressedWorkspace(tenant, identity.name, backend)
 
 
@@ -205,7 +205,7 @@ async def list_pages(
     backend: BackendDependency,
 ) -> TreePages:
     """List the pages of the tree, by uuid, without titles. For admins and writers."""
-    tenant = request.state.tenant = identity.written(parameters.tenant)
+    tenant = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     service, chosen = TreeService.from_backend(backend), parameters
     return await backend.run(
         tenant,
@@ -235,7 +235,7 @@ async def access(
     backend: BackendDependency,
 ) -> PageAccess:
     """Return whether somebody may read a page, and by which grant. For admins and writers."""
-    tenant = request.state.tenant = identity.written(asked_for.tenant)
+    tenant = request.state.tenant = identity.require_writer_tenant(asked_for.tenant)
     service = TreeService.from_backend(backend)
     principals = tuple(asked_for.principal)
     return await backend.run(
@@ -263,13 +263,13 @@ _LINES: Final[dict[str, Any]] = {
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _Manifest(Bulk):
+class _Manifest(BulkRoute):
     """A guarded route with a body that names all pages of a workspace."""
 
     most_bytes: ClassVar[int] = 64 * 1024 * 1024
 
 
-tree_lines = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Bulk)
+tree_lines = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=BulkRoute)
 manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=_Manifest)
 
 
@@ -292,7 +292,7 @@ async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
             try:
                 edits[number] = _parse_edit(line)
             except InvalidFields as error:
-                errors = tuple(invalid_fields(error.errors, names))
+                errors = tuple(list_invalid_fields(error.errors, names))
                 answers[number] = TreeLine(number, "invalid", errors=errors)
         done = asked.tree.change_many(asked.tenant, [*edits.values()])
         for place, (number, (uuid, _)) in enumerate(edits.items()):
@@ -338,7 +338,7 @@ async def reconcile_tree(
     `allow_deletes`. The manifest must also name the parent of each page, unless the parent is the
     root.
     """
-    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
     as_of = min(parameters.as_of or came, came)
     lines = _split_lines(await request.body(), most=MOST_PAGES)
@@ -362,11 +362,11 @@ def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
     """Return the non-empty lines of a body, by number.
 
     Raises:
-        Refused: the body has too many lines.
+        HttpRefusal: the body has too many lines.
     """
     lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
     if len(lines) > most:
-        raise Refused(
+        raise HttpRefusal(
             413, f"the request has too many lines; send at most {most:,} lines in one request"
         )
     return lines

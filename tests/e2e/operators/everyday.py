@@ -9,7 +9,7 @@ from functools import partial
 import dagster as dg
 import psycopg
 
-from rag_assets.cli.runs import repository
+from rag_assets.cli.runs import get_repository
 from tests.e2e.operators.model import Operated
 from tests.e2e.operators.walk import Walk, step
 from tests.e2e.operators.world import label_of
@@ -220,14 +220,14 @@ def weekly_jobs(walk: Walk, operated: Operated) -> None:
 def run_jobs(operated: Operated, *, is_weekly: bool, must_succeed: bool = True) -> None:
     """Run every scheduled job, as the daemon does."""
     with operated.site.session() as session:
-        for schedule in repository().schedule_defs:
+        for schedule in get_repository().schedule_defs:
             if schedule.cron_schedule.endswith("0") != is_weekly:
                 continue
             # An unclosed context would leave its instance to later tests of the process.
             with dg.build_schedule_context(session.instance) as context:
                 tick = schedule.evaluate_tick(context)
             for request in tick.run_requests or ():
-                job = repository().get_job(schedule.job_name)
+                job = get_repository().get_job(schedule.job_name)
                 result = job.execute_in_process(
                     instance=session.instance, run_config=request.run_config, raise_on_error=False
                 )

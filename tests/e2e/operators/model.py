@@ -27,7 +27,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.tenants.file import TenantsFile
-from tests.databases import execute, url_of
+from tests.databases import execute, get_url
 from tests.e2e.operators.world import WORD, World, label_of, text_of
 from tests.installation import FAST, CommandResult, Installation
 from tests.records import put_record
@@ -417,7 +417,7 @@ class Operated:
     @property
     def database_urls(self) -> list[str]:
         """Return the URLs of the catalog and of its dumps."""
-        dumps = [url_of(self.world.postgres_url, dump.database) for dump in self.dumps]
+        dumps = [get_url(self.world.postgres_url, dump.database) for dump in self.dumps]
         return [self.database_url, *dumps]
 
     @property
@@ -432,13 +432,13 @@ class Operated:
     def copy_database_of(self, other: Operated, name: str) -> None:
         """Use a copy of another installation's catalog."""
         other._copy_database(other.database_name, name)
-        self.environment["RAG_ASSETS_DATABASE_URL"] = url_of(self.world.postgres_url, name)
+        self.environment["RAG_ASSETS_DATABASE_URL"] = get_url(self.world.postgres_url, name)
 
     def move_database(self, name: str) -> None:
         """Rename the catalog's database, which simulates a move to another server."""
         self._copy_database(self.database_name, name)
         execute(self.world.postgres_url, "DROP DATABASE {} WITH (FORCE)", self.database_name)
-        self.environment["RAG_ASSETS_DATABASE_URL"] = url_of(self.world.postgres_url, name)
+        self.environment["RAG_ASSETS_DATABASE_URL"] = get_url(self.world.postgres_url, name)
 
     def _copy_database(self, name: str, to: str) -> None:
         with psycopg.connect(self.world.postgres_url, autocommit=True) as connection:

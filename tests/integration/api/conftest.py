@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
-from rag_assets.api.server import config, listening
+from rag_assets.api.server import build_config, open_socket
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.plugins.registry import installed_systems
@@ -155,8 +155,8 @@ def application(backend: Backend) -> FastAPI:
 @contextmanager
 def running(backend: Backend) -> Iterator[str]:
     """Run a service with its own event loop within the block; yield its address."""
-    server = uvicorn.Server(config(application(backend)))
-    listener = listening("127.0.0.1", 0)
+    server = uvicorn.Server(build_config(application(backend)))
+    listener = open_socket("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

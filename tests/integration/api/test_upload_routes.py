@@ -212,7 +212,7 @@ def test_who_may_is_asked_to_go_on_and_may_hang_up(api: Api, address: str) -> No
 
 def test_who_is_too_slow_is_sent_away(api: Api) -> None:
     backend = api.another(SETTINGS)
-    backend.receiving._patience = 0.3
+    backend.file_receiver._slack_seconds = 0.3
     with running(backend) as address, connected(address) as connection:
         connection.sendall(head(api.token("chief", role="admin"), 3_000_000))
         connection.sendall(

@@ -19,9 +19,9 @@ from dagster._core.scheduler.instigation import (
 
 from rag_assets.checks.ticks import build_verdict
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.liveness import wait_for
-from rag_assets.runtime.net import free_port
-from rag_assets.runtime.program_processes import dagster_environment, tick_fault
+from rag_assets.runtime.liveness import wait_until
+from rag_assets.runtime.net import find_free_port
+from rag_assets.runtime.program_processes import build_dagster_environment, find_tick_fault
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.sensors.ticks import discard_future_ticks
 from tests.databases import create_database, drop_database
@@ -98,9 +98,9 @@ def stack(
         home=tmp_path,
         database_url=create_database(postgres_url, "clock"),
         elasticsearch_url="http://127.0.0.1:9",
-        dagster_port=free_port(),
+        dagster_port=find_free_port(),
     )
-    for name, value in dagster_environment(settings, settings.database_url or "").items():
+    for name, value in build_dagster_environment(settings, settings.database_url or "").items():
         monkeypatch.setenv(name, value)
     stack = LocalStack(settings)
     yield stack
@@ -164,7 +164,7 @@ def test_sensors_tick_again_after_the_clock_was_ahead(
     stack: LocalStack, instance: dg.DagsterInstance
 ) -> None:
     start_daemon(stack)
-    assert wait_for(lambda: has_ticked(instance, 0.0), PATIENCE)
+    assert wait_until(lambda: has_ticked(instance, 0.0), PATIENCE)
     healthy = stack.daemon_status()
     assert healthy.fault is None
     assert healthy.last_tick is not None
@@ -178,7 +178,7 @@ def test_sensors_tick_again_after_the_clock_was_ahead(
     restarted = time.time()
     start_daemon(stack)
     assert "lay in the future" in stack.dagster.daemon.output()
-    assert wait_for(lambda: has_ticked(instance, restarted), PATIENCE)
+    assert wait_until(lambda: has_ticked(instance, restarted), PATIENCE)
     assert times_ahead(instance) == []
     assert stack.daemon_status().fault is None
 
@@ -188,13 +188,13 @@ def test_a_daemon_whose_sensors_do_not_tick_is_reported(
     stack: LocalStack, instance: dg.DagsterInstance
 ) -> None:
     start_daemon(stack)
-    assert wait_for(lambda: has_ticked(instance, 0.0), PATIENCE)
+    assert wait_until(lambda: has_ticked(instance, 0.0), PATIENCE)
 
     def is_reported() -> bool:
         set_ahead(instance)  # again, because a tick in progress writes its old state
         return stack.daemon_status().fault is not None
 
-    assert wait_for(is_reported, PATIENCE)
+    assert wait_until(is_reported, PATIENCE)
     fault = stack.daemon_status().fault or ""
     assert f"{datetime.now(UTC) + timedelta(days=400):%Y-%m-%d}" in fault
     assert "`rag-assets up` to discard" in fault
@@ -220,12 +220,12 @@ def test_the_daemon_begins_anew_when_the_clock_is_set_back_under_it(
         environment.setenv("SECONDS_AHEAD_FILE", str(clock))
         start_daemon(stack)
     record = stack.dagster.daemon.find()
-    assert wait_for(lambda: bool(times_ahead(instance)), PATIENCE)
+    assert wait_until(lambda: bool(times_ahead(instance)), PATIENCE)
     assert stack.daemon_status().fault is not None
     clock.write_text("0")
     set_right = time.time()
-    assert wait_for(lambda: "the daemon restarts" in stack.dagster.daemon.output(), 30)
-    assert wait_for(lambda: has_ticked(instance, set_right), PATIENCE)
+    assert wait_until(lambda: "the daemon restarts" in stack.dagster.daemon.output(), 30)
+    assert wait_until(lambda: has_ticked(instance, set_right), PATIENCE)
     assert times_ahead(instance) == []
     assert stack.daemon_status().fault is None
     assert stack.dagster.daemon.find() == record, "the same process, which `down` ends"
@@ -254,6 +254,6 @@ def test_a_silence_counts_when_the_daemon_runs_long_enough(
     age: timedelta, uptime: timedelta, reported: str | None
 ) -> None:
     now = datetime(2027, 1, 1, tzinfo=UTC)
-    fault = tick_fault(now - age, now - uptime, now)
+    fault = find_tick_fault(now - age, now - uptime, now)
     assert (fault is None) == (reported is None)
     assert reported is None or reported in (fault or "")

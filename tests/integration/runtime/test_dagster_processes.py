@@ -19,9 +19,9 @@ import pytest
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.runtime import program_processes, stack
-from rag_assets.runtime.liveness import wait_for
-from rag_assets.runtime.net import free_port
-from rag_assets.runtime.processes import Progress, silent
+from rag_assets.runtime.liveness import wait_until
+from rag_assets.runtime.net import find_free_port
+from rag_assets.runtime.processes import Progress, ignore_progress
 from rag_assets.runtime.program_processes import fingerprint_program
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.runtime.watch_report import NO_WATCHER, WatchReportFile
@@ -60,13 +60,13 @@ def settings(tmp_path: Path, postgres_url: str) -> Iterator[Settings]:
         home=tmp_path,
         database_url=urlsplit(postgres_url)._replace(path=f"/{database}").geturl(),
         elasticsearch_url="http://127.0.0.1:9",
-        dagster_port=free_port(),
+        dagster_port=find_free_port(),
     )
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {database} WITH (FORCE)".encode())
 
 
-def start(stack: LocalStack, progress: Progress = silent) -> None:
+def start(stack: LocalStack, progress: Progress = ignore_progress) -> None:
     stack.start_servers(for_dagster=True, progress=progress)
     stack.start_dagster(progress)
 
@@ -130,7 +130,7 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
             assert outputs == {str(process.log_file)}, "no output of the command that started it"
 
         report = WatchReportFile(settings)
-        assert wait_for(lambda: report.read() != NO_WATCHER, 90), "it uses the same servers"
+        assert wait_until(lambda: report.read() != NO_WATCHER, 90), "it uses the same servers"
         messages.clear()
         start(stack, messages.append)
         assert messages == []

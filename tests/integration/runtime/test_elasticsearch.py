@@ -21,9 +21,9 @@ from jgo.config import GlobalSettings
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
-from rag_assets.runtime.elasticsearch_install import install_distribution, locked_jars
-from rag_assets.runtime.liveness import wait_for
-from rag_assets.runtime.net import port_is_free
+from rag_assets.runtime.elasticsearch_install import install_distribution, read_locked_jars
+from rag_assets.runtime.liveness import wait_until
+from rag_assets.runtime.net import is_port_free
 from tests.servers import server_directory
 
 
@@ -69,7 +69,7 @@ def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     request(f"{url}/kept", "PUT", {"mappings": mapping, "settings": {"number_of_replicas": 0}})
     request(f"{url}/kept/_doc/1?refresh=true", "PUT", {"v": [1, 0, 0]})
     os.kill(record.pid, signal.SIGKILL)
-    assert wait_for(lambda: port_is_free(record.port or 0), 10)
+    assert wait_until(lambda: is_port_free(record.port or 0), 10)
 
     # Its folder is complete now: start without cache and network, while its port is in use.
     monkeypatch.setenv("M2_REPO", str(directory / "empty"))
@@ -93,7 +93,7 @@ def test_a_server_that_cannot_start_reports_the_reason(directory: Path) -> None:
     with pytest.raises(ServiceUnavailable, match="Elasticsearch ended while starting") as caught:
         server.start()
     assert "heap" in caught.value.message
-    assert server.running() is False
+    assert server.is_running() is False
 
 
 # Fetching, from a Maven repository of our own on the loopback.
@@ -104,7 +104,7 @@ def published(directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     """Return the published jars in the layout of a Maven repository."""
     install_distribution(directory / "elasticsearch-9.5.3")
     root = tmp_path_factory.mktemp("published")
-    for jar in locked_jars():
+    for jar in read_locked_jars():
         folder = root.joinpath(*jar.group.split("."), jar.artifact, jar.version)
         folder.mkdir(parents=True)
         source = directory / "elasticsearch-9.5.3" / jar.folder / jar.file_name

@@ -104,7 +104,7 @@ def test_data_and_url_survive_a_stop_with_clients_connected(
         connection.execute("CREATE TABLE rag_dagster.kept (n int)")
         connection.execute("INSERT INTO rag_dagster.kept VALUES (1)")
         assert server.stop() is True
-    assert server.running() is False
+    assert server.is_running() is False
     with pytest.raises(ServiceUnavailable, match="Postgres is not running"):
         _ = server.url
     assert server.start() == url
@@ -181,7 +181,7 @@ def test_a_server_that_cannot_start_reports_the_reason(server: EmbeddedPostgres,
     finally:
         version.write_text(good)
     assert "version 12" in caught.value.message
-    assert server.running() is False
+    assert server.is_running() is False
     assert server.start() == url
 
 
@@ -205,9 +205,9 @@ def test_each_role_has_an_address_of_its_own_and_none_is_a_superuser(
     server: EmbeddedPostgres,
 ) -> None:
     for role in ROLES:
-        assert one(server.url_of(role), "SELECT current_user") == f"rag_assets_{role}"
-        assert not is_superuser(server.url_of(role))
-    assert server.url == server.url_of("writer")
+        assert one(server.get_url(role), "SELECT current_user") == f"rag_assets_{role}"
+        assert not is_superuser(server.get_url(role))
+    assert server.url == server.get_url("writer")
     assert is_superuser(server.superuser_url)
 
 
@@ -239,7 +239,7 @@ def test_what_an_earlier_version_has_made_gets_roles(server: EmbeddedPostgres, u
         "event_logs": "rag_assets_dagster",
         "rag_chunks": "rag_assets_writer",
     }
-    with psycopg.connect(server.url_of("service"), autocommit=True) as connection:
+    with psycopg.connect(server.get_url("service"), autocommit=True) as connection:
         connection.execute("INSERT INTO rag_catalog.earlier (name) VALUES ('by a request')")
         connection.execute("SELECT * FROM rag_vectors_example.rag_chunks")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

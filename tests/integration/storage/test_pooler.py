@@ -20,7 +20,7 @@ import psycopg
 import pytest
 
 from rag_assets.common.errors import SessionsNotKept
-from rag_assets.runtime.net import free_port
+from rag_assets.runtime.net import find_free_port
 from rag_assets.storage.catalog import lock
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
@@ -41,7 +41,7 @@ def pooler(url: str, mode: str, *settings: str) -> Iterator[str]:
     server = urlsplit(url)
     folder = Path(tempfile.mkdtemp(prefix="rag-assets-pooler-"))
     folder.chmod(0o755)
-    port = free_port()
+    port = find_free_port()
     database = f"{server.path[1:]} = host={server.hostname} port={server.port}"
     lines = [
         "[databases]",

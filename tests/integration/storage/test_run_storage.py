@@ -15,7 +15,7 @@ from psycopg import sql
 
 from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
 from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
-from rag_assets.runtime.program_processes import plain_url
+from rag_assets.runtime.program_processes import strip_driver
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.erasure.traces import TextColumnStore, scanned_columns
 from rag_assets.storage.catalog.installation.run_storage import (
@@ -104,7 +104,7 @@ def test_runs_of_an_earlier_version_on_a_server_of_the_operators_are_moved_by_a_
         connection.execute("DROP SCHEMA rag_dagster CASCADE")
     session = installation.session()
     session.prepare_home()
-    former = plain_url(address).replace("postgresql://", "postgresql+psycopg2://")
+    former = strip_driver(address).replace("postgresql://", "postgresql+psycopg2://")
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", former)
     monkeypatch.setenv("DAGSTER_STORAGE_DIR", str(installation.home / ".local/dagster/storage"))
 
@@ -123,8 +123,8 @@ def test_runs_of_an_earlier_version_on_a_server_of_the_operators_are_moved_by_a_
     session.instance.create_run_for_job(sync_tenant, tags=tags)
     assert tables(address, "public") == made, "nothing of the operator's is moved by itself"
     assert (
-        f"warning: Dagster's tables in the schema public of the database {database} hold 1 run and"
-        " stay as they are: our runs are in the schema rag_dagster from now on; run"
+        f"warning: Dagster's tables in the schema public of the database {database} contain 1 run"
+        " and stay as they are: our runs are in the schema rag_dagster from now on; run"
         " `rag-assets installation move-runs --yes` to move them\n"
     ) in capsys.readouterr().err
     assert installation.session().instance.get_runs() != []

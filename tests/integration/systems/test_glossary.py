@@ -231,10 +231,10 @@ def test_its_page_is_among_the_panels_pages_with_their_policy(glossary: Installe
         from starlette.applications import Starlette
         from starlette.testclient import TestClient
         from rag_assets.plugins.registry import installed_systems
-        from rag_assets.web.pages import routes
+        from rag_assets.web.pages import build_routes
 
         pages = [*installed_systems().load("pages").values()]
-        answer = TestClient(Starlette(routes=routes(pages=pages))).get("/glossary")
+        answer = TestClient(Starlette(routes=build_routes(pages=pages))).get("/glossary")
         print(json.dumps([answer.status_code, answer.text, dict(answer.headers)]))
     """)
     status, text, headers = found

@@ -9,7 +9,7 @@ import pytest
 from starlette.applications import Starlette
 
 from rag_assets.storage.catalog.journal.check_results import CheckOutcome
-from rag_assets.web.pages import PAGE_ROWS, routes
+from rag_assets.web.pages import PAGE_ROWS, build_routes
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -51,7 +51,7 @@ def app(driver: Driver, shared_installation: Installation) -> Starlette:
     driver.sync("team")
     (folder / "good.md").write_bytes(b"# Good\n\n\xff\xfe now it cannot.\n")
     driver.sync("team")
-    return Starlette(routes=routes(lambda: driver.session.catalog))
+    return Starlette(build_routes=build_routes(lambda: driver.session.catalog))
 
 
 def id_of(driver: Driver, uri: str) -> str:
@@ -125,10 +125,10 @@ def test_a_failed_document_has_its_reason_and_what_is_still_served(
     assert status == 200
     assert "the document is not UTF-8 text" in page
     assert "tried again as soon as the file or a setting changes" in page
-    assert "Its last good version" in page
-    assert "a former version of it" in page
+    assert "The last good version" in page
+    assert "a former version" in page
     empty = get(app, f"/documents/team/{id_of(driver, 'files/empty.md')}")[1]
-    assert "No version of it is searchable" in empty
+    assert "No version is searchable" in empty
 
 
 def test_names_of_files_are_text_and_nothing_else(app: Starlette) -> None:
@@ -162,9 +162,9 @@ def test_an_unknown_document_is_an_error_of_its_own(driver: Driver, app: Starlet
     from starlette.requests import Request
 
     from rag_assets.common.errors import UnknownDocument, UnknownTenant
-    from rag_assets.web.pages import Pages
+    from rag_assets.web.pages import DocumentPages
 
-    pages = Pages(lambda: driver.session.catalog)
+    pages = DocumentPages(lambda: driver.session.catalog)
 
     def page(**names: str) -> str:
         return pages.document_page(Request({"type": "http", "path_params": names}))
@@ -191,7 +191,7 @@ def test_pages_of_systems_are_served_beside_the_others(driver: Driver) -> None:
 
         return [Route("/tide-tables", names)]
 
-    app = Starlette(routes=routes(lambda: driver.session.catalog, pages=[made]))
+    app = Starlette(build_routes=build_routes(lambda: driver.session.catalog, pages=[made]))
     assert "team" in get(app, "/tide-tables")[1]
     assert get(app, "/documents")[0] == 200
 

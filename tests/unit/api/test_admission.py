@@ -19,7 +19,7 @@ async def worked(admission: Admission, tenant: str, seconds: float = 0.0) -> str
 
 def test_no_more_are_under_way_than_there_are_turns() -> None:
     async def run() -> int:
-        admission = Admission(Turns.dealt(4), wait_seconds=10)
+        admission = Admission(Turns.for_worker(4), wait_seconds=10)
         under_way = most = 0
 
         async def work(number: int) -> None:
@@ -38,7 +38,7 @@ def test_no_more_are_under_way_than_there_are_turns() -> None:
 
 def test_a_tenant_leaves_a_quarter_to_others() -> None:
     async def run() -> None:
-        admission = Admission(Turns.dealt(4), wait_seconds=10)
+        admission = Admission(Turns.for_worker(4), wait_seconds=10)
         slow = [asyncio.create_task(worked(admission, "slow", 0.5)) for _ in range(20)]
         await asyncio.sleep(0.01)
         async with asyncio.timeout(0.2):
@@ -55,7 +55,7 @@ def test_a_tenant_leaves_a_quarter_to_others() -> None:
 
 def test_a_request_that_waits_too_long_is_refused() -> None:
     async def run() -> None:
-        admission = Admission(Turns.dealt(1), wait_seconds=0.05)
+        admission = Admission(Turns.for_worker(1), wait_seconds=0.05)
         busy = asyncio.create_task(worked(admission, "acme", 0.3))
         await asyncio.sleep(0)
         with pytest.raises(Overloaded) as refused:
@@ -69,7 +69,7 @@ def test_a_request_that_waits_too_long_is_refused() -> None:
 
 def test_a_request_that_would_wait_too_long_is_refused_at_once() -> None:
     async def run() -> tuple[int, float]:
-        admission = Admission(Turns.dealt(1), wait_seconds=0.2)
+        admission = Admission(Turns.for_worker(1), wait_seconds=0.2)
         for _ in range(40):
             await worked(admission, "acme", 0.01)
         began = time.thread_time()
@@ -94,7 +94,7 @@ def test_a_request_that_would_wait_too_long_is_refused_at_once() -> None:
 
 def test_a_closed_connection_leaves_the_queue() -> None:
     async def run() -> None:
-        admission = Admission(Turns.dealt(1), wait_seconds=10)
+        admission = Admission(Turns.for_worker(1), wait_seconds=10)
         busy = asyncio.create_task(worked(admission, "acme", 0.2))
         await asyncio.sleep(0)
 

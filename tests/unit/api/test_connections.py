@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
 from rag_assets.api.connections import DRAINED_BYTES, Connection
-from rag_assets.api.guard import whole_body
+from rag_assets.api.guard import read_body
 from rag_assets.api.middleware import RequestMetrics, RequestMiddleware
 from rag_assets.api.problems import handle_problems
 
@@ -29,7 +29,7 @@ class Hasty(Connection):
 
 
 class Few(Connection):
-    most = 3
+    max_connections = 3
 
 
 class Brief(Connection):
@@ -40,7 +40,7 @@ class Brief(Connection):
 
 def _reading() -> ASGIApp:
     async def here(request: Request) -> Response:
-        await whole_body(request, seconds=0.1)
+        await read_body(request, seconds=0.1)
         return PlainTextResponse("here")
 
     async def refuse(_: Request) -> Response:

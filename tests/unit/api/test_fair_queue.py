@@ -11,7 +11,7 @@ from rag_assets.api.admission import FairQueue
 
 def taken(queue: FairQueue[str]) -> list[str]:
     found = []
-    while (one := queue.next()) is not None:
+    while (one := queue.pop()) is not None:
         found.append(one[1])
     return found
 
@@ -28,7 +28,7 @@ def test_tenants_and_their_callers_have_turns_by_turns() -> None:
 
 def test_a_tenant_at_its_limit_delays_no_other() -> None:
     queue: FairQueue[str] = FairQueue(1)
-    queue.begin("flood")
+    queue.start("flood")
     queue.add("flood", "eve", "eve0")
     queue.add("calm", "bob", "bob0")
     assert taken(queue) == ["bob0"]
@@ -42,11 +42,11 @@ def test_no_request_waits_longer_than_estimated(arrivals: list[tuple[str, str]])
     queue: FairQueue[int] = FairQueue(100)
     said = {}
     for number, (tenant, caller) in enumerate(arrivals):
-        said[number] = queue.ahead(tenant, caller)
+        said[number] = queue.count_ahead(tenant, caller)
         queue.add(tenant, caller, number)
     last = len(arrivals) - 1
     order = []
-    while (one := queue.next()) is not None:
+    while (one := queue.pop()) is not None:
         order.append(one[1])
     assert sorted(order) == list(range(len(arrivals)))
     if order:
@@ -58,6 +58,6 @@ def test_cancelled_waiters_are_removed() -> None:
     queue.add("a", "x", "one")
     queue.discard("a", "x", "other")
     queue.discard("b", "x", "one")
-    assert queue.longest() is not None
+    assert queue.find_longest() is not None
     queue.discard("a", "x", "one")
-    assert (len(queue), queue.longest(), queue.next()) == (0, None, None)
+    assert (len(queue), queue.find_longest(), queue.pop()) == (0, None, None)

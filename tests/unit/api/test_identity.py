@@ -7,9 +7,12 @@ from typing import cast
 
 import pytest
 
-from rag_assets.api.identity import TokenLookups
-from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.api.identity import TokenLookups, create_token
+from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.principals import GUESTS
+from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.accounts.service_tokens import ServiceToken, TokenReader
+from rag_assets.storage.catalog.catalog import Catalog
 
 
 class Slow:
@@ -68,3 +71,14 @@ def test_a_failed_lookup_reaches_all_waiters_and_is_not_cached() -> None:
         assert cast("object", await lookups.find(b"a")) == "token"
 
     asyncio.run(run())
+
+
+def test_create_token_for_a_reserved_principal_names_the_reserved_names() -> None:
+    with pytest.raises(ConfigurationError, match=rf"the names .*{GUESTS}.* are reserved"):
+        create_token(
+            cast("Catalog", None),
+            cast("KeyOwner", None),
+            role="member",
+            principals=["ada", GUESTS],
+            lifetime=None,
+        )

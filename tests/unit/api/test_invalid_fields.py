@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from rag_assets.api.app import Description, build_app
 from rag_assets.api.backend import Backend
 from rag_assets.api.model import QueryRequest, Reindex
-from rag_assets.api.problems import invalid_fields
+from rag_assets.api.problems import list_invalid_fields
 from rag_assets.api.responses import InvalidField
 from rag_assets.common.invalid_values import PATTERNS
 from rag_assets.records.text_records import RecordBody
@@ -28,7 +28,7 @@ def described(kind: Any, body: Any, names: Collection[str]) -> list[InvalidField
     with pytest.raises(ValidationError) as refused:
         TypeAdapter(kind).validate_python(body)
     errors = [{**error, "loc": ("body", *error["loc"])} for error in refused.value.errors()]
-    return invalid_fields(errors, names)
+    return list_invalid_fields(errors, names)
 
 
 @pytest.fixture(scope="module")
@@ -64,23 +64,23 @@ def test_nothing_is_quoted(
     ("kind", "body", "problem"),
     [
         (QueryRequest, {}, "this field is needed"),
-        (QueryRequest, {"query": 5}, "it must be a string; a number came"),
-        (QueryRequest, {"query": " "}, "it must contain a visible character; a string came"),
+        (QueryRequest, {"query": 5}, "it must be a string; got a number"),
+        (QueryRequest, {"query": " "}, "it must contain a visible character; got a string"),
         (QueryRequest, {"query": "x", "top_k": "many"}, "it must be a number"),
-        (QueryRequest, {"query": "x", "top_k": 0}, "it must be 1 or more; 0 came"),
+        (QueryRequest, {"query": "x", "top_k": 0}, "it must be 1 or more; got 0"),
         (QueryRequest, {"query": "x", "explain": 3}, "there is no such field"),
-        (QueryRequest, {"query": "x", "filters": []}, "it must be an object; an empty array came"),
+        (QueryRequest, {"query": "x", "filters": []}, "it must be an object; got an empty array"),
         (
             QueryRequest,
             {"query": "x", "filters": {"paths": "a"}},
-            "it must be an array; a string came",
+            "it must be an array; got a string",
         ),
         (
             QueryRequest,
             {"query": "x", "filters": {"paths": {}}},
-            "an array; an empty object came",
+            "an array; got an empty object",
         ),
-        (QueryRequest, {"query": "x", "filters": {"paths": ["a"] * 101}}, "100 at most; 101 came"),
+        (QueryRequest, {"query": "x", "filters": {"paths": ["a"] * 101}}, "100 at most; got 101"),
         (QueryRequest, {"query": "x", "mode": "fast"}, "it must be 'knn'"),
         (RecordBody, {"text": "x", "updated_at": True}, "it must be a time with its zone"),
     ],

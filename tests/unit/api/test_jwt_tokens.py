@@ -66,7 +66,7 @@ def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def test_subject_and_groups_are_the_principals() -> None:
-    identity = verifier().identity(jwt.encode(claims(role="admin"), SECRET))
+    identity = verifier().verify(jwt.encode(claims(role="admin"), SECRET))
     assert identity.tenants == {"acme"}
     assert identity.principals == ("ada", "group:board")
     assert identity.role == "admin"
@@ -79,7 +79,7 @@ def test_subject_and_groups_are_the_principals() -> None:
 def test_the_role_adds_a_principal(role: str, also: str) -> None:
     # A group may be called so: it asks as group:members.
     token = jwt.encode(claims(role=role, groups=["members", "guests"]), SECRET)
-    caller = verifier().identity(token).caller
+    caller = verifier().verify(token).caller
     assert caller.principals == ("ada", "group:members", "group:guests", also)
     assert caller.model_copy().principals == caller.principals
 
@@ -91,16 +91,16 @@ def test_the_role_adds_a_principal(role: str, also: str) -> None:
 def test_an_organization_is_one_name_and_what_others_put_there_is_none(
     claim: object, organization: str | None
 ) -> None:
-    identity = verifier().identity(jwt.encode(claims(organization=claim), SECRET))
+    identity = verifier().verify(jwt.encode(claims(organization=claim), SECRET))
     assert (identity.organization, identity.tenants) == (organization, {"acme"})
     named = JwtSettings(secret=SECRET, audience=AUDIENCE, organization_claim="org")
-    assert verifier(named).identity(jwt.encode(claims(org="x"), SECRET)).organization == "x"
+    assert verifier(named).verify(jwt.encode(claims(org="x"), SECRET)).organization == "x"
 
 
 def test_names_of_claims_are_configured() -> None:
     settings = JwtSettings(secret=SECRET, tenants_claim="org", groups_claim="teams")
     given = {"sub": "ada", "exp": time.time() + 60, "org": "acme", "teams": "board"}
-    identity = verifier(settings).identity(jwt.encode(given, SECRET))
+    identity = verifier(settings).verify(jwt.encode(given, SECRET))
     assert (identity.tenants, identity.principals) == ({"acme"}, ("ada", "group:board"))
 
 
@@ -131,7 +131,7 @@ BAD = {
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
 def test_claims_that_do_not_count(bad: dict[str, Any]) -> None:
     with pytest.raises(Unauthenticated) as caught:
-        verifier().identity(jwt.encode(bad, SECRET))
+        verifier().verify(jwt.encode(bad, SECRET))
     assert "ada" not in caught.value.advice
 
 
@@ -150,7 +150,7 @@ def test_claims_that_do_not_count(bad: dict[str, Any]) -> None:
 )
 def test_signatures_that_do_not_count(token: str) -> None:
     with pytest.raises(Unauthenticated):
-        verifier().identity(token)
+        verifier().verify(token)
 
 
 def test_a_public_key_is_no_secret(rsa_key: rsa.RSAPrivateKey, tmp_path: Path) -> None:
@@ -158,10 +158,10 @@ def test_a_public_key_is_no_secret(rsa_key: rsa.RSAPrivateKey, tmp_path: Path) -
     file.write_bytes(pem(rsa_key))
     settings = JwtSettings(public_key=file, issuer=ISSUER, audience=AUDIENCE)
     good = jwt.encode(claims(), rsa_key, algorithm="RS256")
-    assert verifier(settings).identity(good).principals[0] == "ada"
+    assert verifier(settings).verify(good).principals[0] == "ada"
     for token in (confused(pem(rsa_key)), unsigned(), jwt.encode(claims(), SECRET)):
         with pytest.raises(Unauthenticated):
-            verifier(settings).identity(token)
+            verifier(settings).verify(token)
 
 
 def test_a_key_set_is_read_by_key_id_and_secrets_in_it_are_not_used(
@@ -181,8 +181,8 @@ def test_a_key_set_is_read_by_key_id_and_secrets_in_it_are_not_used(
     def token(key: Any, algorithm: str, **header: str) -> str:
         return jwt.encode(claims(), key, algorithm=algorithm, headers=header)
 
-    assert check.identity(token(rsa_key, "RS256", kid="r")).tenants == {"acme"}
-    assert check.identity(token(curve, "ES256", kid="e")).tenants == {"acme"}
+    assert check.verify(token(rsa_key, "RS256", kid="r")).tenants == {"acme"}
+    assert check.verify(token(curve, "ES256", kid="e")).tenants == {"acme"}
     for bad in (
         token(SECRET, "HS256", kid="o"),
         token(rsa_key, "RS256", kid="e"),
@@ -191,7 +191,7 @@ def test_a_key_set_is_read_by_key_id_and_secrets_in_it_are_not_used(
         token(rsa_key, "PS256", kid="r"),
     ):
         with pytest.raises(Unauthenticated):
-            check.identity(bad)
+            check.verify(bad)
 
 
 class Clock:
@@ -265,7 +265,7 @@ def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
     missing = str(tmp_path / "none.json")
     check = verifier(JwtSettings(jwks=missing, issuer=ISSUER, audience=AUDIENCE))
     with pytest.raises(ServiceUnavailable):
-        check.identity(jwt.encode(claims(), SECRET, headers={"kid": "r"}))
+        check.verify(jwt.encode(claims(), SECRET, headers={"kid": "r"}))
 
 
 @pytest.mark.parametrize(

@@ -17,33 +17,33 @@ def number(data: bytes) -> int:
 
 def test_a_record_is_there_until_it_expires_or_is_removed() -> None:
     table = SharedTable(100, NUMBER)
-    with table.locked(b"ada", 0.0) as record:
-        assert not record.is_there
+    with table.lock(b"ada", 0.0) as record:
+        assert not record.is_live
         assert record.read() == bytes(NUMBER)
         record.write(b"12345678", until=10.0)
-    with table.locked(b"ada", 9.0) as record:
-        assert record.is_there
+    with table.lock(b"ada", 9.0) as record:
+        assert record.is_live
         assert record.read() == b"12345678"
-    with table.locked(b"eve", 9.0) as record:
-        assert not record.is_there
-    with table.locked(b"ada", 10.0) as record:
-        assert not record.is_there
+    with table.lock(b"eve", 9.0) as record:
+        assert not record.is_live
+    with table.lock(b"ada", 10.0) as record:
+        assert not record.is_live
         assert record.read() == bytes(NUMBER)
-    with table.locked(b"ada", 9.0) as record:
+    with table.lock(b"ada", 9.0) as record:
         record.remove()
-    with table.locked(b"ada", 9.0) as record:
-        assert not record.is_there
+    with table.lock(b"ada", 9.0) as record:
+        assert not record.is_live
 
 
 def test_where_places_are_taken_the_record_that_expires_first_gives_way() -> None:
     table = SharedTable(8, NUMBER)
     for at in range(9):
-        with table.locked(b"%d" % at, 0.0) as record:
+        with table.lock(b"%d" % at, 0.0) as record:
             record.write(bytes(NUMBER), until=100.0 - at)
     there = []
     for at in range(9):
-        with table.locked(b"%d" % at, 0.0) as record:
-            there.append(record.is_there)
+        with table.lock(b"%d" % at, 0.0) as record:
+            there.append(record.is_live)
     # The eighth expired first when the ninth came.
     assert there == [True] * 7 + [False, True]
 
@@ -55,13 +55,13 @@ def test_processes_count_together() -> None:
         pid = os.fork()
         if pid == 0:
             for _ in range(each):
-                with table.locked(b"ada", 0.0) as record:
+                with table.lock(b"ada", 0.0) as record:
                     counted = number(record.read()) + 1
                     record.write(counted.to_bytes(NUMBER, "little"), until=1.0)
             os._exit(0)
         pids.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * children
-    with table.locked(b"ada", 0.0) as record:
+    with table.lock(b"ada", 0.0) as record:
         assert number(record.read()) == children * each
 
 
@@ -70,7 +70,7 @@ def test_a_killed_process_locks_nothing() -> None:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        with table.locked(b"ada", 0.0):
+        with table.lock(b"ada", 0.0):
             os.write(writer, b".")
             time.sleep(60)
         os._exit(0)
@@ -78,8 +78,8 @@ def test_a_killed_process_locks_nothing() -> None:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     began = time.monotonic()
-    with table.locked(b"ada", 0.0) as record:
-        assert not record.is_there
+    with table.lock(b"ada", 0.0) as record:
+        assert not record.is_live
     assert time.monotonic() - began < 5
     os.close(reader)
     os.close(writer)

@@ -11,15 +11,15 @@ from rag_assets.api.admission import Turns
 @given(st.integers(1, 8), st.integers(1, 100))
 def test_shares_are_the_whole_and_leave_a_turn_to_other_tenants(workers: int, more: int) -> None:
     turns = 2 * workers + more
-    dealt = [Turns.dealt(turns, worker, workers) for worker in range(workers)]
-    assert sum(share.at_once for share in dealt) == turns
-    assert sum(share.of_one_tenant for share in dealt) <= turns - turns // 4
-    assert all(share.of_one_tenant > 0 for share in dealt)
+    shares = [Turns.for_worker(turns, worker, workers) for worker in range(workers)]
+    assert sum(share.total for share in shares) == turns
+    assert sum(share.per_tenant for share in shares) <= turns - turns // 4
+    assert all(share.per_tenant > 0 for share in shares)
     if workers > 1:
-        assert all(share.of_one_tenant < share.at_once for share in dealt)
+        assert all(share.per_tenant < share.total for share in shares)
 
 
 def test_one_worker_has_all() -> None:
-    assert Turns.dealt(32) == Turns(32, 24)
-    assert Turns.dealt(1) == Turns(1, 1)
-    assert Turns.dealt(32, 1, 2) == Turns(16, 12)
+    assert Turns.for_worker(32) == Turns(32, 24)
+    assert Turns.for_worker(1) == Turns(1, 1)
+    assert Turns.for_worker(32, 1, 2) == Turns(16, 12)

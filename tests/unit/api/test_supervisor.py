@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 _PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from rag_assets.api.supervisor import Supervisor
+from rag_assets.api.supervisor import WorkerSupervisor
 from rag_assets.common.errors import RagAssetsError
 
 folder = Path(sys.argv[1])
@@ -35,7 +35,7 @@ def report(number, why):
     print(f"{{number}}: {{why}}", flush=True)
 
 try:
-    Supervisor(2, work, stop_seconds=2, report=report).run()
+    WorkerSupervisor(2, work, stop_seconds=2, report=report).run()
 except KeyboardInterrupt:
     sys.exit(130)
 except RagAssetsError as error:

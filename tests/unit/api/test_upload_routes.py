@@ -53,7 +53,7 @@ def test_every_content_comes_through(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (form_of(REPLACES), "contains no file"),
+        (form_of(REPLACES), "does not contain a file"),
         (form_of(FILE, FILE), "several files"),
         (form_of(part('name="other"; filename="x"', b"")), "must be named"),
         (form_of(part('name="tenant"', b"umbrella"), FILE), "unknown"),

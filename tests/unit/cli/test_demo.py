@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from rag_assets.cli.demo import INCLUDE, SETTINGS, TENANT, _add_tenant, program_path
+from rag_assets.cli.demo import INCLUDE, SETTINGS, TENANT, _add_tenant, find_program_path
 from rag_assets.cli.session import Session
 from rag_assets.common.settings import PROJECT_ROOT
 
@@ -38,6 +38,6 @@ def test_demo_in_an_empty_home_copies_the_handbook_once(
 
 def test_program_path_is_relative_in_the_folder_and_absolute_elsewhere() -> None:
     home = Path("/srv/home")
-    assert program_path(home / ".venv", home) == Path(".venv/bin/rag-assets")
+    assert find_program_path(home / ".venv", home) == Path(".venv/bin/rag-assets")
     of_uv = Path("/root/.cache/uv/archive-v0/x")
-    assert program_path(of_uv, home) == of_uv / "bin/rag-assets"
+    assert find_program_path(of_uv, home) == of_uv / "bin/rag-assets"

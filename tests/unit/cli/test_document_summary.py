@@ -2,7 +2,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from rag_assets.cli.demo import DocumentSummary, contents, count_by_type, describe_stages, histogram
+from rag_assets.cli.demo import (
+    DocumentSummary,
+    count_by_type,
+    describe_contents,
+    describe_stages,
+    draw_histogram,
+)
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.media_types import MARKDOWN, PDF, PLAIN, PPTX
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
@@ -103,8 +109,8 @@ def test_each_stage_is_described() -> None:
             "d.pdf failed: it needs a password",
         ],
         "chunks": [
-            "5 chunks of 20 to 256 tokens, 40 in the middle",
-            f"{histogram([20, 40, 20, 40, 256])}  by length",
+            "5 chunks of 20 to 256 tokens, median 40",
+            f"{draw_histogram([20, 40, 20, 40, 256])}  by length",
             "c.PDF: 1 chunk dropped for a credential: described-sk",
         ],
         "embeddings": [
@@ -123,15 +129,15 @@ def test_a_tenant_without_documents() -> None:
 
 
 def test_a_presentation_has_slides() -> None:
-    assert contents([text(PPTX, pages=7)]) == "7 slides"
+    assert describe_contents([text(PPTX, pages=7)]) == "7 slides"
 
 
 def test_a_plain_text_has_paragraphs() -> None:
-    assert contents([text(PLAIN, "paragraph", "paragraph")]) == "2 paragraphs"
+    assert describe_contents([text(PLAIN, "paragraph", "paragraph")]) == "2 paragraphs"
 
 
 def test_a_histogram_shows_even_a_single_chunk() -> None:
-    bars = histogram([*([10] * 100), 200])
+    bars = draw_histogram([*([10] * 100), 200])
     assert len(bars) == 16
     assert bars[0] == "█"
     assert bars[-1] == "▂"

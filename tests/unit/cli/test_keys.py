@@ -17,7 +17,7 @@ from rag_assets.cli import keys
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.elasticsearch_access import external_connection, seal_secret
+from rag_assets.runtime.elasticsearch_access import find_external_connection, seal_secret
 
 SECRET = "secret-key"
 
@@ -58,7 +58,7 @@ def rotate(settings: Settings, *, as_json: bool = False) -> None:
 
 
 def api_key(settings: Settings) -> str | None:
-    connection = external_connection(settings)
+    connection = find_external_connection(settings)
     assert connection is not None
     return connection.api_key
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.cli.output import harmless, print_error, progress, warn
+from rag_assets.cli.output import print_error, progress, replace_controls, warn
 from rag_assets.common.errors import RagAssetsError
 from tests.rules import with_rules
 from tests.unit.privacy.secrets import planted
 
 
 def test_escape_sequences_do_not_reach_the_terminal() -> None:
-    shown = harmless("a\x1b[2Jb\x9bc\u202ed\te\nf")
+    shown = replace_controls("a\x1b[2Jb\x9bc\u202ed\te\nf")
     assert "\x1b" not in shown
     assert "\x9b" not in shown
     assert "\u202e" not in shown

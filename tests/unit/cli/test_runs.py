@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rag_assets.cli.runs import plain_metadata
+from rag_assets.cli.runs import convert_metadata
 
 NO_NUMBERS = [float("nan"), float("inf"), float("-inf")]
 TABLE = dg.MetadataValue.table(
@@ -35,13 +35,13 @@ TABLE = dg.MetadataValue.table(
     ],
 )
 def test_a_value_is_kept_as_json_has_it(value: dg.MetadataValue[Any], plain: object) -> None:
-    found = plain_metadata({"title": value})
+    found = convert_metadata({"title": value})
     assert found == {"title": plain}
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
 def test_values_without_json_form_are_text() -> None:
-    found = plain_metadata(
+    found = convert_metadata(
         {
             "asset": dg.MetadataValue.asset(dg.AssetKey(["chunks"])),
             "schema": dg.MetadataValue.table_schema(dg.TableSchema([dg.TableColumn("what")])),

@@ -25,7 +25,7 @@ from rag_assets.client.errors import (
     TooManyRequests,
     Unavailable,
 )
-from rag_assets.client.exchange import ClientSettings, Retry, outcome_of_failure, parse_outcome
+from rag_assets.client.exchange import ClientSettings, Retry, handle_failure, parse_outcome
 from rag_assets.common.errors import ConfigurationError
 
 CALL = operations.live()
@@ -122,14 +122,14 @@ def test_a_call_over_the_rate_is_retried_even_if_it_is_not_repeatable() -> None:
 
 def test_a_connection_that_broke_is_tried_again_and_a_time_that_is_over_is_not() -> None:
     broken = httpx2.RemoteProtocolError("closed")
-    assert outcome_of_failure(CALL, broken, 0.2) == Retry(0.2)
+    assert handle_failure(CALL, broken, 0.2) == Retry(0.2)
     for call, error, pause in (
         (ONCE, broken, 0.2),
         (CALL, broken, None),
         (CALL, httpx2.ReadTimeout("late"), 0.2),
     ):
         with pytest.raises(NotReached, match=re.escape(call.path)):
-            outcome_of_failure(call, error, pause)
+            handle_failure(call, error, pause)
 
 
 def test_a_demand_that_adds_up_is_not_made_twice() -> None:

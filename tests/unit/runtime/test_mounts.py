@@ -18,17 +18,17 @@ LISTED = r"""
 
 def test_only_what_this_machine_alone_writes_to_tells_of_changes() -> None:
     mounts = Mounts(LISTED)
-    assert mounts.tell_of_changes("/var/docs")
-    assert mounts.tell_of_changes("/srv/with space/docs")
-    assert mounts.tell_of_changes("/srv/net/disk/docs"), "a local disk, wherever it is mounted"
-    assert mounts.tell_of_changes("/srv/network"), "only its name begins alike"
-    assert mounts.tell_of_changes("/mnt/docs"), "what was mounted last counts"
-    assert not mounts.tell_of_changes("/srv/net")
-    assert not mounts.tell_of_changes("/srv/net/docs/a")
-    assert not mounts.tell_of_changes("/srv"), "a part of it is on another machine"
-    assert not mounts.tell_of_changes("/home/a")
+    assert mounts.report_changes("/var/docs")
+    assert mounts.report_changes("/srv/with space/docs")
+    assert mounts.report_changes("/srv/net/disk/docs"), "a local disk, wherever it is mounted"
+    assert mounts.report_changes("/srv/network"), "only its name begins alike"
+    assert mounts.report_changes("/mnt/docs"), "what was mounted last counts"
+    assert not mounts.report_changes("/srv/net")
+    assert not mounts.report_changes("/srv/net/docs/a")
+    assert not mounts.report_changes("/srv"), "a part of it is on another machine"
+    assert not mounts.report_changes("/home/a")
 
 
 def test_this_machine_has_mounts_and_where_none_are_known_none_tells() -> None:
-    assert Mounts().tell_of_changes("/proc") is False
-    assert Mounts("").tell_of_changes("/") is False
+    assert Mounts().report_changes("/proc") is False
+    assert Mounts("").report_changes("/") is False

@@ -10,11 +10,11 @@ import pytest
 
 from rag_assets.runtime.net import (
     accepts_connections,
-    free_port,
+    find_free_port,
     get_json,
-    listening_socket,
+    is_port_free,
     mask_url,
-    port_is_free,
+    open_listening_socket,
 )
 
 
@@ -25,8 +25,8 @@ def listener() -> Iterator[int]:
 
 
 def test_a_port_in_use_is_not_free(listener: int) -> None:
-    assert not port_is_free(listener)
-    assert free_port(listener) != listener
+    assert not is_port_free(listener)
+    assert find_free_port(listener) != listener
 
 
 def test_a_port_is_free_again_right_after_its_server_has_gone() -> None:
@@ -35,19 +35,19 @@ def test_a_port_is_free_again_right_after_its_server_has_gone() -> None:
         with socket.create_connection(("127.0.0.1", port)):
             accepted, _ = server.accept()
             accepted.close()  # the server closes first: its side stays in TIME_WAIT
-    assert port_is_free(port)
-    assert free_port(port) == port
+    assert is_port_free(port)
+    assert find_free_port(port) == port
 
 
 def test_listening_sockets_asked_for_at_once_have_ports_of_their_own(listener: int) -> None:
-    with listening_socket(listener) as one, listening_socket(listener) as other:
+    with open_listening_socket(listener) as one, open_listening_socket(listener) as other:
         ports = [socket_.getsockname()[1] for socket_ in (one, other)]
         assert listener < ports[0] < ports[1]
-        assert not any(map(port_is_free, ports))
+        assert not any(map(is_port_free, ports))
 
 
 def test_own_ports_lie_below_those_of_outgoing_connections() -> None:
-    assert all(20_000 <= free_port() < 32_000 for _ in range(5))
+    assert all(20_000 <= find_free_port() < 32_000 for _ in range(5))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_passwords_are_masked(url: str, shown: str) -> None:
 
 
 def test_connections_are_tried_on_every_host_named(listener: int, tmp_path: Path) -> None:
-    closed = free_port()
+    closed = find_free_port()
     assert accepts_connections(f"http://127.0.0.1:{listener}")
     assert accepts_connections(
         f"postgresql+psycopg://u:p@127.0.0.1:{closed},127.0.0.1:{listener}/x"

@@ -256,9 +256,9 @@ print(record.pid)
 def test_whoever_leaves_a_server_behind_is_not_warned() -> None:
     program = (
         "import subprocess, sys\n"
-        "from rag_assets.runtime.liveness import adopt\n"
+        "from rag_assets.runtime.liveness import adopt_child\n"
         "child = subprocess.Popen(['sleep', '30'], stdout=-3, stderr=-3)\n"
-        "adopt(child)\n"
+        "adopt_child(child)\n"
         "print(child.pid)\n"
     )
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", program]

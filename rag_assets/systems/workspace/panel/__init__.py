@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
-from rag_assets.api.knowledge_routes import status_of_records
+from rag_assets.api.knowledge_routes import read_status_of_records
 from rag_assets.api.model import Reindex
-from rag_assets.api.record_routes import listed_records, reason, whereabouts
+from rag_assets.api.record_routes import describe_reason, list_record_states, read_record_status
 from rag_assets.api.responses import RecordWhereabouts
 from rag_assets.api.workspace_responses import PageAccess
 from rag_assets.api.write_routes import request_reindex
@@ -198,7 +198,7 @@ async def _render_overview(
 
 def _read_status(room: Room) -> dict[str, Any]:
     catalog, record = room.visit.backend.catalog, room.record
-    found = status_of_records(catalog, record, readers=None)
+    found = read_status_of_records(catalog, record, readers=None)
     settings = build_settings_response(record)
     build = _find_replacement(catalog, record)
     filling = found.backfilled is False and not found.disabled
@@ -371,7 +371,7 @@ async def records(visit: Visit) -> Response:
         chosen=chosen,
         statuses=get_args(RecordStatus),
         types=tuple(one for one in BODIES if one != "block"),
-        reason=reason,
+        reason=describe_reason,
         remedy=_find_remedy,
     )
 
@@ -385,7 +385,7 @@ async def record(visit: Visit) -> Response:
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
         backend, tenant_id = visit.backend, room.record.id
-        found = whereabouts(
+        found = read_record_status(
             backend.reader,
             tenant_id,
             room.caller,
@@ -408,7 +408,9 @@ async def record(visit: Visit) -> Response:
 
 def _read_page(room: Room, chosen: RecordFilter) -> list[RecordState]:
     tenant = Tenant.from_config(room.record.config)
-    return listed_records(room.visit.backend.reader, tenant, room.caller, chosen, limit=PAGE + 1)
+    return list_record_states(
+        room.visit.backend.reader, tenant, room.caller, chosen, limit=PAGE + 1
+    )
 
 
 def _find_source(room: Room, name: str) -> tuple[str, str]:

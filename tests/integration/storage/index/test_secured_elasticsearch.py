@@ -96,7 +96,7 @@ def test_a_sealed_key_in_a_file_opens_the_connection(
     installation: Installation, gateway: Gateway, tmp_path: Path
 ) -> None:
     from rag_assets.common.settings import Settings
-    from rag_assets.runtime.elasticsearch_access import external_connection, seal_secret
+    from rag_assets.runtime.elasticsearch_access import find_external_connection, seal_secret
 
     environment = installation.environment | gateway.environment(KEY)
     del environment["RAG_ASSETS_ELASTICSEARCH_API_KEY"]
@@ -105,7 +105,7 @@ def test_a_sealed_key_in_a_file_opens_the_connection(
     settings = Settings.from_environment(environment)
     file.write_text(seal_secret(settings, KEY, environment) + "\n")
     assert KEY not in file.read_text()
-    connection = external_connection(settings, environment)
+    connection = find_external_connection(settings, environment)
     assert connection is not None
     assert connection.api_key == KEY
     assert KEY not in repr(connection)
@@ -113,7 +113,7 @@ def test_a_sealed_key_in_a_file_opens_the_connection(
         assert store.indexes.cluster_id() == gateway.cluster_id
     file.write_text(file.read_text()[:-6] + "AAAA=\n")
     with pytest.raises(RagAssetsError, match="API_KEY_FILE cannot be unsealed") as refused:
-        external_connection(settings, environment)
+        find_external_connection(settings, environment)
     assert "rag-assets elasticsearch seal" in (refused.value.hint or "")
 
 

@@ -718,7 +718,7 @@ def test_slow_senders_and_too_many_at_once_are_sent_away(guidelines: Guidelines)
         jwt=SETTINGS.jwt, rate=SETTINGS.rate, attempts=SETTINGS.attempts, uploads=1, wait=0
     )
     backend = guidelines.api.another(settings)
-    backend.receiving._patience = 1.0
+    backend.file_receiver._slack_seconds = 1.0
     opening = b'--bound\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
     with running(backend) as address:
         parts = urlsplit(address)

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 from rag_assets.api.app import build_app
 from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
-from rag_assets.api.server import config, listening
+from rag_assets.api.server import build_config, open_socket
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.session import Session
@@ -161,8 +161,8 @@ def service_of(session: Session) -> FastAPI:
 @contextmanager
 def served(session: Session) -> Iterator[str]:
     """Run the service over real connections within the block; yield its address."""
-    server = uvicorn.Server(config(service_of(session)))
-    listener = listening("127.0.0.1", 0)
+    server = uvicorn.Server(build_config(service_of(session)))
+    listener = open_socket("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

@@ -30,7 +30,7 @@ from rag_assets.systems.workspace.pulling import database, following, pull
 from rag_assets.systems.workspace.pulling.pull import Puller, PullReport, pulled_sources
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks, _lock_key
 from rag_assets.tenants.model import Tenant
-from tests.databases import drop_database, url_of
+from tests.databases import drop_database, get_url
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace
 from tests.sensor_resources import sensor_resources
@@ -141,7 +141,7 @@ def application(
     name, variable = f"app_{uuid.uuid4().hex[:12]}", f"{tenant.upper().replace('-', '_')}_URL"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    url = url_of(postgres_url, name)
+    url = get_url(postgres_url, name)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(TABLES)
     os.environ[variable] = url

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.databases import drop_database, url_of
+from tests.databases import drop_database, get_url
 from tests.driving import Driver
 from tests.installation import Installation
 from tests.integration.systems.workspace.marked_tree import ADMIN, Workspace, workspace_of
@@ -60,7 +60,7 @@ def server(postgres_url: str) -> Iterator[Server]:
         words = {"name": sql.Identifier(name), "password": sql.Literal(name)}
         connection.execute(sql.SQL("CREATE ROLE {name} LOGIN PASSWORD {password}").format(**words))
         connection.execute(sql.SQL("CREATE DATABASE {name}").format(**words))
-    yield Server(url_of(postgres_url, name), name)
+    yield Server(get_url(postgres_url, name), name)
     drop_database(postgres_url, name)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP ROLE {name}").format(**words))

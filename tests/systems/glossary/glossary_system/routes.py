@@ -17,7 +17,7 @@ async def define(
     term: str, request: Request, identity: IdentityDependency, backend: BackendDependency
 ) -> dict[str, str | int | None]:
     """Look up a term."""
-    tenant = request.state.tenant = identity.tenant(None)
+    tenant = request.state.tenant = identity.require_tenant(None)
     search = SearchRequest.of(query=term, top_k=1, mode="text", caller=identity.caller)
     answer = await backend.retriever.search(tenant, search)
 

@@ -19,7 +19,7 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import RerankConfig
 from rag_assets.models.factory import build_reranker
 from rag_assets.models.reranking.endpoint import extract_scores
-from rag_assets.runtime.liveness import wait_for
+from rag_assets.runtime.liveness import wait_until
 
 LOOPBACK = PrivateEndpoints.parse("127.0.0.1/32")
 PASSAGES = ["first passage", "second passage", "third passage"]
@@ -157,7 +157,7 @@ def test_a_slow_server_costs_no_more_than_its_time(httpserver: HTTPServer) -> No
         ask(httpserver, seconds=2)  # time for a busy machine to send it
     took_seconds = time.monotonic() - started
     released.set()
-    assert wait_for(lambda: len(httpserver.log) == 1, 30), "it logs its late answer in this test"
+    assert wait_until(lambda: len(httpserver.log) == 1, 30), "it logs its late answer in this test"
     assert took_seconds < 10
     assert caught.value.fault == "late"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, ListingFailed
-from rag_assets.runtime.watch_report import HookedTenants, hooked_folder
+from rag_assets.runtime.watch_report import HookedTenants, get_hooked_folder
 from rag_assets.systems.code_memory.hooks import (
     NAMES,
     build_hook,
@@ -219,7 +219,7 @@ def test_a_hook_neither_waits_nor_fails_whatever_stands_where_it_tells(
     local: Path, repository: Path, damage: Callable[[Path], None]
 ) -> None:
     install_hooks(local, "shop", repository)
-    damage(hooked_folder(local) / "shop")
+    damage(get_hooked_folder(local) / "shop")
     hook = repository / ".git" / "hooks" / "post-commit"
     began = time.perf_counter()
     done = subprocess.run([str(hook)], capture_output=True, text=True, check=False, timeout=20)
