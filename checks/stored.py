@@ -70,5 +70,5 @@ def _description(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, 
         return f"{format_count(records, 'stored content')} equal to the pushed or uploaded original"
     fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
-    remedy = next(drift.remedy for drift in drifts if not drift.none)
+    remedy = next(drift.remedy for drift in drifts if not drift.is_empty)
     return f"{fault}: {which}{more}; {remedy}"

@@ -26,7 +26,7 @@ from rag_assets.common.errors import ServiceUnavailable, TenantBusy
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import MarkKeeper
-from rag_assets.pipeline.uploads import Uploads
+from rag_assets.pipeline.uploads import UploadService
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.answerer import Answerer
@@ -89,7 +89,7 @@ class Backend:
         )
         self.rates, self.written = limits.rates, limits.written
         self.blobs, self.embedders = blobs, retriever.embedders
-        self.uploads = Uploads(catalog, blobs, lambda: retriever.masker)
+        self.uploads = UploadService(catalog, blobs, lambda: retriever.masker)
         self.receiving = Receiving(Admission(share.uploads, settings.wait))
         self._store, self.vectors = store, store.vectors
         self._reads = Admission(share.reads, settings.wait)

@@ -22,8 +22,8 @@ from rag_assets.billing.master_key import (
     KeyFile,
     MasterKey,
     MasterKeys,
-    key_file_path,
-    keys_of_environment,
+    get_key_file_path,
+    read_environment_keys,
 )
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
@@ -44,17 +44,17 @@ def describe_owner(owner: KeyOwner) -> str:
     return f"{kind} {owner.id!r}"
 
 
-def set_command(owner: KeyOwner, provider: str) -> str:
+def build_set_command(owner: KeyOwner, provider: str) -> str:
     """Return the command that stores an owner's key for a provider."""
-    return f"rag-assets keys set {_arguments(owner, provider)}"
+    return f"rag-assets keys set {_format_arguments(owner, provider)}"
 
 
-def remove_command(owner: KeyOwner, provider: str) -> str:
+def build_remove_command(owner: KeyOwner, provider: str) -> str:
     """Return the command that deletes an owner's key for a provider."""
-    return f"rag-assets keys remove {_arguments(owner, provider)}"
+    return f"rag-assets keys remove {_format_arguments(owner, provider)}"
 
 
-def _arguments(owner: KeyOwner, provider: str) -> str:
+def _format_arguments(owner: KeyOwner, provider: str) -> str:
     option = " --organization" if isinstance(owner, OrganizationRef) else ""
     return f"{shlex.quote(owner.id)} {provider}{option}"
 
@@ -89,7 +89,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
     except (InvalidTag, ValueError):
         raise KeyUnreadable(
             f"the stored key of {describe_owner(owner)} for {provider} is damaged",
-            hint=f"set the key again: {set_command(owner, provider)}",
+            hint=f"set the key again: {build_set_command(owner, provider)}",
         ) from None
     return SecretStr(plain.decode())
 
@@ -131,7 +131,7 @@ class InstallationKeys:
         Raises:
             ConfigurationError: a variable does not hold a key.
         """
-        return keys_of_environment(self._environ)
+        return read_environment_keys(self._environ)
 
     def writable_file(self) -> KeyFile:
         """Return the file; it must not lie in a source, the lake or the installation's state."""
@@ -153,7 +153,7 @@ class InstallationKeys:
                 f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
                 f" with the master key {key.sealed.master_key_id}, which is unavailable",
                 hint=f"restore {self._key_location()}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
-                f" file; if it is lost, run `{remove_command(key.owner, key.provider)}` and"
+                f" file; if it is lost, run `{build_remove_command(key.owner, key.provider)}` and"
                 " set the key again",
             )
         return found
@@ -161,7 +161,7 @@ class InstallationKeys:
     def _file(self, folders: Iterable[Path] = ()) -> KeyFile:
         lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
         data = [Path(lake)] if lake.startswith("/") else []
-        path = key_file_path(self._settings, self._environ)
+        path = get_key_file_path(self._settings, self._environ)
         return KeyFile(path, (self._settings.local, *data, *folders))
 
     def _iter_source_folders(self) -> Iterator[Path]:
@@ -175,7 +175,7 @@ class InstallationKeys:
     def _key_location(self) -> str:
         if self._environ.get(VARIABLE):
             return f"the master key in {PREVIOUS}"
-        return str(key_file_path(self._settings, self._environ))
+        return str(get_key_file_path(self._settings, self._environ))
 
 
 RERANK = "rerank"
@@ -229,7 +229,7 @@ def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
     )
 
 
-def referenced_entries(
+def iter_referenced_entries(
     tenant_id: str, config: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Iterator[KeyEntry]:
     """Yield the entries of the keys that a tenant's configuration refers to.
@@ -298,7 +298,7 @@ class KeyRing:
             owner,
             provider,
             lambda: seal(self._sealing_key(owner, provider), owner, provider, secret),
-            last_four=_last_four(secret),
+            last_four=_get_last_four(secret),
         )
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
@@ -322,7 +322,7 @@ class KeyRing:
         entries = self._build_entries(stored)
         for record in records:
             if record.state != "REMOVING":
-                entries += referenced_entries(record.id, record.config, self._environ)
+                entries += iter_referenced_entries(record.id, record.config, self._environ)
         return sorted(entries, key=lambda e: (e.organization or "", e.tenant, e.provider, e.shown))
 
     def entries_of_organization(self, organization_id: str) -> list[KeyEntry]:
@@ -447,7 +447,7 @@ class KeyRing:
         if key is None:
             raise NoProviderKey(
                 f"{describe_owner(owner)} has no key for {provider}",
-                hint=f"set a key: {set_command(owner, provider)}; or set {setting}: $NAME in"
+                hint=f"set a key: {build_set_command(owner, provider)}; or set {setting}: $NAME in"
                 " tenants.yaml, where NAME is the environment variable with the key",
             )
         master = self._master_keys.find(key, self._master_keys.read())
@@ -479,6 +479,6 @@ def require_key(secret: SecretStr) -> None:
         )
 
 
-def _last_four(secret: SecretStr) -> str:
+def _get_last_four(secret: SecretStr) -> str:
     value = secret.get_secret_value()
     return value[-_SHOWN_CHARACTERS:] if len(value) >= _LEAST_SHOWN else ""

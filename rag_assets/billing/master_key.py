@@ -87,7 +87,7 @@ class MasterKeys:
         return next((key for key in (self.present, *self.former) if key.id == key_id), None)
 
 
-def keys_of_environment(environ: Mapping[str, str]) -> MasterKeys | None:
+def read_environment_keys(environ: Mapping[str, str]) -> MasterKeys | None:
     """Return the keys in the environment; None if there are none, so that the file is used.
 
     Raises:
@@ -113,7 +113,7 @@ _HEAD = """\
 _LARGEST_BYTES = 65_536
 
 
-def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
+def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     """Return the path of the file, which may not exist.
 
     By default it lies below the user's configuration folder and is named after the installation's
@@ -147,10 +147,10 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     return path if _exists(path) else by_path
 
 
-def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+def find_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
     """Return the path of the file if it exists; no source may contain it."""
     try:
-        path = key_file_path(settings, environ)
+        path = get_key_file_path(settings, environ)
     except ConfigurationError:
         return None
     return path if _exists(path) else None

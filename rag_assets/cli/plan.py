@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today, to
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
-    from rag_assets.pipeline.estimates import Estimate, Twice
+    from rag_assets.pipeline.estimates import DoubleEditCost, Estimate
     from rag_assets.pipeline.preview import Preview
 
 _COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts", "tokens", "cost")
@@ -109,7 +109,7 @@ def _disk(estimate: Estimate) -> str:
     return f"about {estimate.bytes / 1e6:,.1f} MB more, in lake and index"
 
 
-def _twice(twice: Twice) -> str:
+def _twice(twice: DoubleEditCost) -> str:
     if not twice.embedded:
         return "an edit is embedded once, and written to both builds."
     each = [

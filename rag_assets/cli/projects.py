@@ -253,7 +253,7 @@ def _settings(given: Mapping[str, Any]) -> ProjectSettings:
 def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
     from rag_assets.models.factory import get_embedder_id
     from rag_assets.tenants.model import Tenant
-    from rag_assets.tenants.projects import shown_settings
+    from rag_assets.tenants.projects import list_effective_settings
 
     choice = session.embedders.choice(record)
     return {
@@ -262,7 +262,7 @@ def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
         "tenant": record.id,
         "state": record.state,
         "origin": record.origin,
-        **shown_settings(Tenant.from_config(record.config)),
+        **list_effective_settings(Tenant.from_config(record.config)),
         "embedder": get_embedder_id(choice.embedder),
         "embedder_provider": choice.embedder.provider,
         "key": choice.key,

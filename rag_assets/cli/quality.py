@@ -21,10 +21,15 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.quality.asking import Manner
-from rag_assets.quality.evaluation import Comparison, Evaluation, Part, compare
-from rag_assets.quality.evaluation import evaluate as evaluate_build
-from rag_assets.quality.measures import MEASURES, Estimate
+from rag_assets.quality.asking import AskOptions
+from rag_assets.quality.evaluation import (
+    BuildComparison,
+    Evaluation,
+    MeasuredPart,
+    compare_builds,
+    evaluate_build,
+)
+from rag_assets.quality.measures import MEASURES, MeanEstimate
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
@@ -126,13 +131,13 @@ def evaluate(
         )
     build = _build(ctx, generation)
     other = None if against is None else _build(ctx, against)
-    found: list[Evaluation | Comparison] = []
+    found: list[Evaluation | BuildComparison] = []
     for each in dict.fromkeys(mode or [ctx.tenant.retrieval.mode]):
-        manner = Manner(cast("SearchMode", each), rerank)
+        manner = AskOptions(cast("SearchMode", each), rerank)
         found.append(
             evaluate_build(ctx, build, manner)
             if other is None
-            else compare(ctx, build, other, manner)
+            else compare_builds(ctx, build, other, manner)
         )
     if as_json:
         print_json({"tenant": tenant_id, "evaluations": [_as_json(one) for one in found]})
@@ -169,13 +174,13 @@ def _build(ctx: TenantContext, number: int | None) -> Generation:
     )
 
 
-def _print(tenant_id: str, found: Evaluation | Comparison) -> None:
+def _print(tenant_id: str, found: Evaluation | BuildComparison) -> None:
     builds = [found] if isinstance(found, Evaluation) else [found.new, found.serving]
     _print_questions(builds)
     say()
     for build in builds:
         _print_overall(tenant_id, build)
-    if isinstance(found, Comparison):
+    if isinstance(found, BuildComparison):
         _print_difference(found)
     _print_notes(builds[0])
 
@@ -184,7 +189,7 @@ def _print_questions(builds: Sequence[Evaluation]) -> None:
     """Print each question with its values; with two builds, the values of both."""
     rows = []
     for part in ("people", "synthetic"):
-        first: Part = getattr(builds[0], part)
+        first: MeasuredPart = getattr(builds[0], part)
         for id_ in first.ids:
             values = [
                 f"{getattr(build, part).values[measure][id_]:.2f}"
@@ -220,7 +225,7 @@ def _print_overall(tenant_id: str, found: Evaluation) -> None:
     say()
 
 
-def _print_difference(found: Comparison) -> None:
+def _print_difference(found: BuildComparison) -> None:
     differences = {measure: found.difference(measure) for measure in MEASURES}
     shown = [
         f"{measure} {difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f}, "
@@ -250,7 +255,7 @@ def _print_notes(found: Evaluation) -> None:
         say(f"{format_count(found.embedded, 'question')} embedded; the vectors are kept")
 
 
-def _interval(found: Estimate | None) -> str:
+def _interval(found: MeanEstimate | None) -> str:
     return "" if found is None else f"{found.mean:.3f} ({found.low:.2f} to {found.high:.2f})"
 
 
@@ -258,7 +263,7 @@ def _chance(p: float) -> str:
     return f"= {p:.3f}" if p >= _LEAST_P else f"< {_LEAST_P}"
 
 
-def _as_json(found: Evaluation | Comparison) -> dict[str, Any]:
+def _as_json(found: Evaluation | BuildComparison) -> dict[str, Any]:
     if isinstance(found, Evaluation):
         return _evaluation(found)
     differences = {measure: found.difference(measure) for measure in MEASURES}
@@ -289,7 +294,7 @@ def _evaluation(found: Evaluation) -> dict[str, Any]:
     }
 
 
-def _part(part: Part) -> Mapping[str, Any]:
+def _part(part: MeasuredPart) -> Mapping[str, Any]:
     estimates = {measure: part.estimate(measure) for measure in MEASURES}
     return {
         "questions": len(part.ids),

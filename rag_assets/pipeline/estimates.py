@@ -42,7 +42,7 @@ class WorkAhead:
 
 
 @dataclass(frozen=True, slots=True)
-class Twice:
+class DoubleEditCost:
     """The cost of an edit while both the serving and the wanted build are kept up to date.
 
     Attributes:
@@ -82,7 +82,7 @@ class Estimate:
 NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
 
 
-def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) -> Estimate:
+def estimate_sync(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) -> Estimate:
     """Estimate a sync's duration and disk usage; read the sizes of lake and index.
 
     Args:
@@ -93,12 +93,12 @@ def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) 
     sizes = {
         what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)
     }
-    seconds, rates_lacking = _sum(parts)
-    total, sizes_lacking = _sum(sizes)
+    seconds, rates_lacking = _sum_parts(parts)
+    total, sizes_lacking = _sum_parts(sizes)
     return Estimate(seconds, None if total is None else round(total), rates_lacking, sizes_lacking)
 
 
-def _sum(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ...]]:
+def _sum_parts(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ...]]:
     """Return the sum, or None and the names of the unknown parts."""
     lacking = tuple(name for name, part in parts.items() if part is None)
     return (None if lacking else sum(part or 0.0 for part in parts.values())), lacking
@@ -176,7 +176,7 @@ def _correct_for_dimensions(average: float, ctx: TenantContext, build: Generatio
     return max(0.0, average + _BYTES_OF_A_NUMBER * more)
 
 
-def edits_twice(
+def estimate_double_edits(
     ctx: TenantContext,
     builds: Sequence[Generation],
     wanted: Generation | None,
@@ -184,7 +184,7 @@ def edits_twice(
     chunks: int,
     documents: int,
     cost: float | None,
-) -> Twice | None:
+) -> DoubleEditCost | None:
     """Return the cost of an edit while two builds are kept up to date; None if only one is.
 
     Args:
@@ -207,12 +207,12 @@ def edits_twice(
     will_spend = None if cost is None else spent + cost
     total = finished[1] + documents
     priced = find_price(beside.tenant.embedder) is not None and serving.spent
-    return Twice(
+    return DoubleEditCost(
         embedded=_has_other_vectors(ctx, serving),
-        texts_serving=_average(held.entries, held.documents),
-        texts_wanted=_average(finished[0] + chunks, total),
-        dollars_serving=_average(serving.spent, held.documents) if priced else None,
-        dollars_wanted=None if will_spend is None else _average(will_spend, total),
+        texts_serving=_compute_average(held.entries, held.documents),
+        texts_wanted=_compute_average(finished[0] + chunks, total),
+        dollars_serving=_compute_average(serving.spent, held.documents) if priced else None,
+        dollars_wanted=None if will_spend is None else _compute_average(will_spend, total),
     )
 
 
@@ -227,5 +227,5 @@ def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
     return (ours.chunker, ours.chunkers) != (theirs.chunker, theirs.chunkers)
 
 
-def _average(total: float, count: int) -> float | None:
+def _compute_average(total: float, count: int) -> float | None:
     return total / count if count else None

@@ -66,7 +66,7 @@ class UnreadDocuments:
             self.by_language[language or ""] += 1
 
 
-def unread_notice(embedder_id: str, by_language: Mapping[str, int], documents: int) -> str:
+def describe_unread(embedder_id: str, by_language: Mapping[str, int], documents: int) -> str:
     """Return a sentence on unsupported documents and a suitable embedder; "" if all are supported.
 
     Args:
@@ -116,7 +116,7 @@ def sample_languages(
         try:
             found.extend(
                 detect_language(outcome.result)
-                for outcome in pool.map(_sample(tenant, settings, catalog, deadline))
+                for outcome in pool.map(_iter_sample(tenant, settings, catalog, deadline))
                 if isinstance(outcome.result, ParsedText)
             )
         except (RagAssetsError, OSError) as error:
@@ -155,7 +155,7 @@ def uses_shipped_embedder(tenant: Tenant) -> bool:
     return config.provider == "local" and is_shipped
 
 
-def _sample(
+def _iter_sample(
     tenant: Tenant, settings: Settings, catalog: Catalog, deadline: float
 ) -> Iterator[ParseTask]:
     """Yield a few documents of each source, until the deadline on the monotonic clock."""

@@ -148,13 +148,13 @@ class MarkKeeper:
 
     # -- tenants
 
-    def refusal(self, ref: TenantRef) -> CatalogSetBack | None:
+    def find_refusal(self, ref: TenantRef) -> CatalogSetBack | None:
         """Return why a tenant's data must not be deleted; None if they may be.
 
         Raises:
             ServiceUnavailable: no store answers.
         """
-        pending = self.pending_restore()
+        pending = self.find_pending_restore()
         if pending is not None:
             return pending
         standing = self.standing(ref)
@@ -281,7 +281,7 @@ class MarkKeeper:
         removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}
         return bool(removals) if incarnation is None else incarnation in removals
 
-    def unknown_tenants(self) -> list[TenantRef]:
+    def list_unknown_tenants(self) -> list[TenantRef]:
         """Return the tenants with data that the catalog may have lost."""
         found = {*self._lake.incarnations(), *self._blobs.incarnations()}
         indexes = self._store().indexes
@@ -292,7 +292,7 @@ class MarkKeeper:
 
     def forget_unknown(self) -> list[str]:
         """Allow the data of tenants that the catalog has lost to be deleted; return their ids."""
-        unknown = self.unknown_tenants()
+        unknown = self.list_unknown_tenants()
         for ref in unknown:
             for place in ("lake", "blobs", "index"):
                 self._notes(place).write(
@@ -306,7 +306,7 @@ class MarkKeeper:
         """Return the current epoch of the catalog."""
         return self._catalog.security.state()
 
-    def pending_restore(self) -> RestorePending | None:
+    def find_pending_restore(self) -> RestorePending | None:
         """Return why tokens, grants and holds are not trusted; None if they are.
 
         Raises:
@@ -357,7 +357,7 @@ class MarkKeeper:
         self._catalog.security.accept(lost)
         text = format_changes(self._catalog.security.newest())
         self._read(_JOURNAL)
-        for place in [*self._answering()]:
+        for place in [*self._list_answering_stores()]:
             self._write(place, _JOURNAL, text)
 
     def _update_journals(
@@ -385,7 +385,7 @@ class MarkKeeper:
                 return self._blobs.notes
         return self._store().notes
 
-    def _answering(self) -> Iterator[StoreName]:
+    def _list_answering_stores(self) -> Iterator[StoreName]:
         now = time.monotonic()
         places: tuple[StoreName, ...] = ("lake", "blobs", "index")
         yield from (place for place in places if self._paused_until.get(place, 0.0) <= now)
@@ -393,7 +393,7 @@ class MarkKeeper:
     def _read(self, name: str) -> dict[StoreName, str | None]:
         """Return a note, or None if it is missing, from each store that answers."""
         found: dict[StoreName, str | None] = {}
-        for place in [*self._answering()]:
+        for place in [*self._list_answering_stores()]:
             try:
                 found[place] = self._notes(place).read(name)
             except RagAssetsError as error:
@@ -452,12 +452,12 @@ def _mark_name(ref: TenantRef) -> str:
 
 def may_delete(ctx: TenantContext) -> bool:
     """Return whether the tenant's data may be deleted."""
-    return refusal(ctx) is None
+    return find_refusal(ctx) is None
 
 
-def refusal(ctx: TenantContext) -> CatalogSetBack | None:
+def find_refusal(ctx: TenantContext) -> CatalogSetBack | None:
     """Return why the tenant's data must not be deleted; None if they may be."""
-    return ctx.keeper.refusal(ctx.ref)
+    return ctx.keeper.find_refusal(ctx.ref)
 
 
 def require_current(ctx: TenantContext) -> None:
@@ -466,11 +466,13 @@ def require_current(ctx: TenantContext) -> None:
     Raises:
         CatalogSetBack: the catalog lacks changes, or possibly lacks some.
     """
-    if (error := refusal(ctx)) is not None:
+    if (error := find_refusal(ctx)) is not None:
         raise error
 
 
-def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None) -> str:
+def build_held_warning(
+    tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None
+) -> str:
     """Return the warning about documents that disappeared from their source and are kept.
 
     Args:
@@ -500,7 +502,7 @@ def accept_catalog(ctx: TenantContext) -> bool:
         RestorePending: the catalog also lacks security changes, which must be resolved first.
         ServiceUnavailable: a store does not answer.
     """
-    if (pending := ctx.keeper.pending_restore()) is not None:
+    if (pending := ctx.keeper.find_pending_restore()) is not None:
         raise pending
     if not ctx.keeper.accept(ctx.ref):
         return False

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from rag_assets.billing.spending import Cap, cap_that_stops, present_caps, require_price
+from rag_assets.billing.spending import Cap, find_present_caps, find_stopping_cap, require_price
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
@@ -22,21 +22,21 @@ from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.base import LocalEmbedding
-from rag_assets.pipeline.batches import texts_in_batches
+from rag_assets.pipeline.batches import map_texts_to_batches
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.estimates import (
     NOTHING_TO_ESTIMATE,
+    DoubleEditCost,
     Estimate,
-    Twice,
     WorkAhead,
-    edits_twice,
-    estimate,
+    estimate_double_edits,
+    estimate_sync,
 )
-from rag_assets.pipeline.languages import UnreadDocuments, unread_notice
-from rag_assets.pipeline.recipes import wanted_build
-from rag_assets.pipeline.source_listing import (
+from rag_assets.pipeline.languages import UnreadDocuments, describe_unread
+from rag_assets.pipeline.recipes import find_wanted_build
+from rag_assets.pipeline.source_listing import SourceListing
+from rag_assets.pipeline.source_plans import (
     Deletions,
-    SourceListing,
     SourcePlan,
     mask_failure,
     plan_removed_sources,
@@ -102,13 +102,13 @@ class DueDocument:
         return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
 
 
-class _Texts:
+class _TextCounter:
     """Counts distinct texts, and those without a vector."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
         self._seen: set[str] = set()
-        self._under_way = set(texts_in_batches(ctx))
+        self._under_way = set(map_texts_to_batches(ctx))
         self.missing = self.tokens = 0
         self.unread = UnreadDocuments(ctx.embedder)
         self._sample: dict[str, str] = {}
@@ -137,7 +137,9 @@ class _Texts:
         return len(self._seen)
 
 
-def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> Iterator[DueDocument]:
+def iter_due_documents(
+    ctx: TenantContext, plan: SourcePlan, pending: set[str]
+) -> Iterator[DueDocument]:
     """Yield the documents of a source that the next sync works on.
 
     Args:
@@ -177,13 +179,13 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
             )
 
 
-def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
+def measure_work(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
     """Measure the work; parse and chunk documents in memory if the lake lacks them."""
     started = time.monotonic()
     by_key: dict[str, list[DueDocument]] = {}
     for item in due:
         by_key.setdefault(item.parse_key, []).append(item)
-    texts = _Texts(ctx)
+    texts = _TextCounter(ctx)
     parse = failed = chunks = cut = 0
     with ctx.worker_pool() as pool:
         for keys in batched(by_key, _BATCH):
@@ -192,10 +194,12 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
             stored = {key: by_key[key] for key in keys if key not in missing}
             found = _measure_stored(ctx, stored, texts)
             chunks, cut = chunks + found.chunks, cut + found.cut
-            tasks = (_task(key, by_key[key][0]) for key in keys if key in missing)
+            tasks = (_build_task(key, by_key[key][0]) for key in keys if key in missing)
             for outcome in pool.map(tasks):
                 if isinstance(outcome.result, ParsedText):
-                    ways = _list_ways(ctx, by_key[outcome.key], outcome.result.media_type)
+                    ways = _list_chunk_parameters(
+                        ctx, by_key[outcome.key], outcome.result.media_type
+                    )
                     chunks += _measure_parsed(outcome.result, ways, texts)
                     cut += len(ways)
                 else:
@@ -216,7 +220,7 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
 
 
 def _measure_stored(
-    ctx: TenantContext, due: Mapping[str, list[DueDocument]], texts: _Texts
+    ctx: TenantContext, due: Mapping[str, list[DueDocument]], texts: _TextCounter
 ) -> MeasuredWork:
     """Measure documents whose text is in the lake; their chunks are read, or made in memory.
 
@@ -227,7 +231,7 @@ def _measure_stored(
     wanted = {
         chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
         for key, head in heads.items()
-        for chosen in _list_ways(ctx, due[key], head.media_type)
+        for chosen in _list_chunk_parameters(ctx, due[key], head.media_type)
     }
     count = cut = 0
     stored = ctx.lake.chunk_sets(set(wanted))
@@ -245,7 +249,9 @@ def _measure_stored(
     return MeasuredWork(chunks=count, cut=cut)
 
 
-def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _Texts) -> int:
+def _measure_parsed(
+    parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _TextCounter
+) -> int:
     count = 0
     for chosen in ways:
         made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
@@ -255,13 +261,10 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
     return count
 
 
-def _list_ways(
+def _list_chunk_parameters(
     ctx: TenantContext, due: Iterable[DueDocument], media_type: str
 ) -> set[ChunkParameters]:
-    """Return the chunk parameters for one content.
-
-    They may differ between documents that share it.
-    """
+    """Return the chunk parameters for one content; documents that share it may use others."""
     return {
         ctx.tenant.chunk_parameters(
             source=item.source.name,
@@ -273,7 +276,7 @@ def _list_ways(
     }
 
 
-def _task(key: str, item: DueDocument) -> ParseTask:
+def _build_task(key: str, item: DueDocument) -> ParseTask:
     def read() -> bytes:
         return item.source.read(item.path, max_bytes=item.source.max_bytes)
 
@@ -337,7 +340,7 @@ class Preview:
     preparing_seconds: float = 0.0
     embedding_cpu_seconds: float | None = None
     estimate: Estimate = NOTHING_TO_ESTIMATE
-    twice: Twice | None = None
+    twice: DoubleEditCost | None = None
     unread: str = ""
 
 
@@ -349,7 +352,7 @@ def preview(ctx: TenantContext) -> Preview:
         ConfigurationError: spending caps are set, but the price is unknown.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    build = wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
+    build = find_wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
     if build is not None and build.pinned:
         ctx = ctx.for_build(build)
     target = None if build is None else build.number
@@ -365,12 +368,12 @@ def preview(ctx: TenantContext) -> Preview:
         if plan.listing is not None:
             listings.append(plan.listing)
             deletions[plan.config.name] = plan.deletions
-        due += due_documents(ctx, plan, pending)
+        due += iter_due_documents(ctx, plan, pending)
     require_any_listed(failures, len(ctx.tenant.sources))
     deletions |= {plan.name: plan.deletions for plan in plan_removed_sources(ctx)}
     deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
     deleted += [document_id for deletion in deletions.values() for document_id in deletion.removed]
-    work = measure(ctx, due)
+    work = measure_work(ctx, due)
     kinds = [change.kind for listing in listings for change in listing.changes]
     price = require_price(ctx.tenant)
     above = ctx.tenant.embedder.batch_above
@@ -410,14 +413,16 @@ def preview(ctx: TenantContext) -> Preview:
         batch=batch,
         waiting=ctx.catalog.quarantine.deferred_count(ctx.ref.id),
         unlisted=tuple(failure.message for failure in failures),
-        cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
+        cap=find_stopping_cap(
+            find_present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0
+        ),
         preparing_seconds=work.seconds,
         embedding_cpu_seconds=_find_embedding_cpu_seconds(ctx, work),
-        estimate=estimate(ctx, generations, ahead),
-        twice=edits_twice(
+        estimate=estimate_sync(ctx, generations, ahead),
+        twice=estimate_double_edits(
             ctx, generations, build, chunks=work.chunks, documents=len(due), cost=cost
         ),
-        unread=unread_notice(ctx.embedder.embedder_id, work.unread, work.read),
+        unread=describe_unread(ctx.embedder.embedder_id, work.unread, work.read),
     )
 
 

@@ -29,8 +29,8 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import ErasureIncomplete, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.uploads import nobodys_blobs
-from rag_assets.pipeline.versions import needed_keys
+from rag_assets.pipeline.uploads import list_unreferenced_blobs
+from rag_assets.pipeline.versions import find_needed_keys
 from rag_assets.storage.blobs.store import BlobStore, open_blobs_by_url
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -213,7 +213,7 @@ def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
     living = ctx.catalog.traces.find_existing(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
     names = {*traces.names} - {*ctx.catalog.traces.list_names(ctx.ref, sorted(living))}
-    needed = needed_keys(ctx).known
+    needed = find_needed_keys(ctx).known
     dead = DeadKeys(
         traces.dead.parsed - (needed.parsed or set()),
         traces.dead.chunk_sets - (needed.chunk_sets or set()),
@@ -328,7 +328,7 @@ def _key_name(erasure: Erasure) -> str:
     return f"erasure_{erasure.id}.json"
 
 
-def prove(
+def prove_erasure(
     ctx: TenantContext,
     traces: Traces,
     deleted_entries: int | None,
@@ -349,16 +349,16 @@ def prove(
         be reached, with the time when data there is deleted.
     """
     found: dict[str, int | list[str]] = {
-        "index": _found_in_index(ctx, traces),
-        "lake": _found_in_lake(ctx, traces),
-        "postgres": _found_in_postgres(ctx, traces),
+        "index": _count_index_entries(ctx, traces),
+        "lake": _count_lake_files(ctx, traces),
+        "postgres": _list_postgres_columns(ctx, traces),
     }
     if open_former_places(ctx.catalog, ctx.settings).lakes:
         found["former places"] = count_files_left(ctx, traces.dead)
     if uploaded:
         # Blobs that other uploads need are not leftovers; any other blob is.
-        found["blobs"] = len(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
-    return _proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
+        found["blobs"] = len(list_unreferenced_blobs(ctx.catalog, ctx.blobs, ctx.ref))
+    return _build_document_proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
 
 
 def prove_masked(
@@ -370,8 +370,8 @@ def prove_masked(
         deleted_entries, dead_rows: see prove.
     """
     traces = Traces(dead=dead)
-    found = {"index": _found_in_index(ctx, traces), "lake": _found_in_lake(ctx, traces)}
-    return _proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
+    found = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
+    return _build_document_proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
 
 
 def require_nothing_left(
@@ -405,7 +405,7 @@ def require_nothing_left(
         )
 
 
-def _proof(
+def _build_document_proof(
     ctx: TenantContext,
     searched_for: Sequence[str],
     found: Mapping[str, Any],
@@ -484,13 +484,13 @@ def name_dagster_instance(
     }
 
 
-def entries_left(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
+def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
     """Return the entries with data of documents, by index.
 
     Such an entry has the id or a hash of a document, or a phrase in a text that no document needs.
     The catalog may lack the build that the entry belongs to, for example after a restore.
     """
-    needed = needed_keys(ctx).known.texts or set()
+    needed = find_needed_keys(ctx).known.texts or set()
     values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
     entries, left = ctx.store.entries, dict[str, set[str]]()
     for index_name in ctx.store.indexes.names():
@@ -508,23 +508,23 @@ def entries_left(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
     return left
 
 
-def _found_in_index(ctx: TenantContext, traces: Traces) -> int:
-    found = set[str]().union(*entries_left(ctx, traces).values())
+def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
+    found = set[str]().union(*find_remaining_entries(ctx, traces).values())
     if (vectors := ctx.store.vectors) is not None:
         found.update(vectors.matching(ctx.ref.id, "document_id", traces.document_ids))
         found.update(vectors.matching(ctx.ref.id, "text_sha256", sorted(traces.dead.texts)))
     return len(found)
 
 
-def _found_in_lake(ctx: TenantContext, traces: Traces) -> int:
+def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:
     """Return how many lake files contain the documents' rows, or a phrase in an unneeded row.
 
     Files that no table lists are searched as well.
     """
-    return len(ctx.lake.files_holding(traces.dead, traces.phrases, needed_keys(ctx).known))
+    return len(ctx.lake.files_holding(traces.dead, traces.phrases, find_needed_keys(ctx).known))
 
 
-def _found_in_postgres(ctx: TenantContext, traces: Traces) -> list[str]:
+def _list_postgres_columns(ctx: TenantContext, traces: Traces) -> list[str]:
     texts = [*traces.document_ids, *traces.dead.parsed, *traces.dead.chunk_sets]
     texts += [*traces.dead.texts, *traces.phrases]
     return ctx.catalog.traces.find_columns(ctx.ref.id, texts, traces.names)

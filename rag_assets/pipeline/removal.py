@@ -1,4 +1,4 @@
-"""Removal of a tenant from every store, with a proof, after which its id can be used again."""
+"""Remove a tenant from every store and prove it; then its id can be used again."""
 
 from __future__ import annotations
 
@@ -139,14 +139,14 @@ def purge_tenant(
     """
     blobs = open_blobs(settings)
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
-    if (pending := keeper.pending_restore()) is not None:
+    if (pending := keeper.find_pending_restore()) is not None:
         raise pending
     require_no_hold(catalog.holds.all(record.id), record.id, "removing the tenant")
     catalog.tenants.set_state(record.id, "REMOVING")
     at = (clock or Clock()).now()
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
     if "lake" not in erasure.counts:
-        erasure = catalog.erasures.note(erasure, "lake", _rows_of_the_lake(lake, record))
+        erasure = catalog.erasures.note(erasure, "lake", _count_lake_rows(lake, record))
     proof = read_proof(erasure)
     if proof is None and not has_traces(erasure):
         traces = collect_traces_of_tenant(catalog, lake, erasure)
@@ -166,14 +166,14 @@ def purge_tenant(
     catalog.erasures.forget_tenant(erasure)
     if proof is None:
         stores = Stores(catalog, lake, store, blobs)
-        proof = _prove(stores, record, erasure, settings, delete_history)
+        proof = _prove_removal(stores, record, erasure, settings, delete_history)
     replace_traces(catalog, lake.notes, erasure, proof)
     receipt = catalog.erasures.end_removal(erasure, proof)
     catalog.traces.vacuum(only=("tenants", "erasures"))
     return receipt
 
 
-def _prove(
+def _prove_removal(
     stores: Stores,
     record: TenantRecord,
     erasure: Erasure,
@@ -214,7 +214,7 @@ def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
             store.tenant(record.id, incarnation).purge()
 
 
-def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
+def _count_lake_rows(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
     rows: Counter[str] = Counter()
     try:
         tables = lake.tenant(record.id, record.incarnation).size()
@@ -226,13 +226,12 @@ def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore) -> int:
-    """Delete what late writers left behind for removed tenants; return how many items.
+    """Delete entries and folders that late writers left for removed tenants; return how many.
 
-    The items are entries and folders. Nothing is deleted while the catalog lacks security changes,
-    such as the removal of a tenant.
+    Nothing is deleted while the catalog lacks security changes, such as the removal of a tenant.
     """
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
-    if keeper.pending_restore() is not None:
+    if keeper.find_pending_restore() is not None:
         return 0
     swept = _delete_strays(keeper, lake, store, None)
     swept += _delete_stray_vectors(catalog, keeper, store)
@@ -303,7 +302,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
     }
     strays = [schema for schema in found if schema not in known]
     if strays and (
-        keeper.unknown_tenants() or any(keeper.standing(ref) != "current" for ref in refs)
+        keeper.list_unknown_tenants() or any(keeper.standing(ref) != "current" for ref in refs)
     ):
         return 0
     for schema in strays:

@@ -79,7 +79,7 @@ class MaskedNames:
     def source_type(self, document: ListedDocument) -> str:
         """Return a document's source type; with credentials masked if its source chose it."""
         is_declared = document.source_type in self._declared_types
-        return document.source_type if is_declared else self.masked(document.source_type)
+        return document.source_type if is_declared else self.mask(document.source_type)
 
     def prepare(self, documents: Iterable[ListedDocument]) -> None:
         """Scan the metadata of many documents together."""
@@ -88,7 +88,7 @@ class MaskedNames:
     def uri(self, document: ListedDocument) -> str:
         """Return a document's uri with credentials masked; the uri stays unique."""
         if document.source_metadata.uri is not None:
-            return self.masked(document.source_metadata.uri)
+            return self.mask(document.source_metadata.uri)
         # The former uri of a pushed record may not derive from its path.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
@@ -102,7 +102,7 @@ class MaskedNames:
             known = path_from_uri(self._uris[document.document_id])
             if known == document.path:
                 return known
-        return self.masked(document.path)
+        return self.mask(document.path)
 
     def source_metadata(self, source: SourceMetadata) -> SourceMetadata:
         """Return a document's metadata from its source with credentials masked."""
@@ -110,19 +110,19 @@ class MaskedNames:
             return source
         metadata: dict[str, Any] = {}
         for name, value in source.metadata.items():
-            shown = self.masked(name)
+            shown = self.mask(name)
             while shown in metadata:
                 shown += "*"
             metadata[shown] = self._value(name, value)
         return replace(
             source,
-            title=None if source.title is None else self.masked(source.title),
-            access_scope=None if source.access_scope is None else self.masked(source.access_scope),
-            tags=tuple(map(self.masked, source.tags)),
+            title=None if source.title is None else self.mask(source.title),
+            access_scope=None if source.access_scope is None else self.mask(source.access_scope),
+            tags=tuple(map(self.mask, source.tags)),
             metadata=metadata,
         )
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """Return the text with credentials masked."""
         return self._masker.text(text)
 
@@ -153,7 +153,7 @@ class MaskedNames:
 
         A masked path ends with a part of the document's id, so that it is unique.
         """
-        path = self.masked(document.path)
+        path = self.mask(document.path)
         if path == document.path:
             return path
         folder, slash, name = path.rpartition("/")
@@ -179,7 +179,7 @@ def mask_rows(
     masker.prime(text for row in rows for text in _iter_texts(row))
     found, rules = [], Counter[str]()
     for row in rows:
-        change = _masked_change(row, masker)
+        change = _build_masked_change(row, masker)
         title = masker.text(row.title) if row.title else row.title
         if change == change_from_row(row) and title == row.title:
             continue
@@ -215,7 +215,7 @@ def change_from_row(row: Document) -> DocumentChange:
 
 
 def _iter_texts(row: Document) -> Iterator[str]:
-    yield _path(row)
+    yield _decode_path(row)
     yield row.uri
     yield from filter(None, (row.title, row.said_title, *row.tags))
     for name, value in row.metadata.items():
@@ -224,17 +224,17 @@ def _iter_texts(row: Document) -> Iterator[str]:
             yield f"{name}: {one}"
 
 
-def _path(row: Document) -> str:
+def _decode_path(row: Document) -> str:
     return row.path.decode("utf-8", "surrogateescape")
 
 
-def _masked_change(row: Document, masker: Masker) -> DocumentChange:
+def _build_masked_change(row: Document, masker: Masker) -> DocumentChange:
     """Return the change by which a listing would write this row, masked."""
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)
     return replace(
         change_from_row(row),
-        path=masker.text(_path(row)).encode("utf-8", "surrogateescape"),
+        path=masker.text(_decode_path(row)).encode("utf-8", "surrogateescape"),
         uri=masker.text(row.uri),
         source_type=masker.text(row.source_type),
         said_title=shown.title,
@@ -244,8 +244,8 @@ def _masked_change(row: Document, masker: Masker) -> DocumentChange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A text with credentials.
+class _CredentialText:
+    """A text in which credentials were found.
 
     Attributes:
         masked: the text with credentials masked; None if it could not be scanned.
@@ -275,20 +275,20 @@ class MaskedTexts:
         self._ctx = ctx
         self._scanner = scanner
 
-    def masked(self, keys: Collection[str]) -> FoundTexts | None:
+    def mask_texts(self, keys: Collection[str]) -> FoundTexts | None:
         """Mask the texts with these keys; None if they contain no credential."""
-        found: dict[str, _Found] = {}
+        found: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
             try:
                 again = mask_again(row.parsed, self._scanner)
             except TimeoutError:
-                found[key] = _Found(row.parsed, None, [NOT_SCANNED])
+                found[key] = _CredentialText(row.parsed, None, [NOT_SCANNED])
                 continue
             if again is not None:
-                found[key] = _Found(row.parsed, *again)
+                found[key] = _CredentialText(row.parsed, *again)
         return self._store_masked_texts(found) if found else None
 
-    def _store_masked_texts(self, found: Mapping[str, _Found]) -> FoundTexts:
+    def _store_masked_texts(self, found: Mapping[str, _CredentialText]) -> FoundTexts:
         """Write the masked texts to the lake, before the catalog refers to them."""
         ctx = self._ctx
         behind = [id_ for key in found for id_ in self._unindexed_documents.get(key, ())]
@@ -324,7 +324,9 @@ class MaskedTexts:
             rules=Counter(rule for one in found.values() for rule in one.rules),
         )
 
-    def _list_hashes(self, chunk_sets: Mapping[str, str], found: Mapping[str, _Found]) -> set[str]:
+    def _list_hashes(
+        self, chunk_sets: Mapping[str, str], found: Mapping[str, _CredentialText]
+    ) -> set[str]:
         """Return the hashes of the chunks that masking changes."""
         return {
             chunk.text_sha256
@@ -444,7 +446,7 @@ class _Scan:
         texts = MaskedTexts(ctx, self._scanner)
         for start in range(0, len(keys), _TEXTS):
             batch = keys[start : start + _TEXTS]
-            found = texts.masked(batch)
+            found = texts.mask_texts(batch)
             if found is None:
                 self._advance(ScanPosition("texts", batch[-1]))
             else:
@@ -454,7 +456,7 @@ class _Scan:
                 )
             progress.advance(len(batch))
             yield
-        progress.done()
+        progress.finish()
 
     def _names(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)

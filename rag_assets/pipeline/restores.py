@@ -25,7 +25,7 @@ from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
 _LOCK_SECONDS = 60.0
 
-Remake: TypeAlias = Callable[[], object]
+RepeatChange: TypeAlias = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LostChange:
 
     change: SecurityChange
     sentence: str
-    remake: Remake | None = None
+    repeat: RepeatChange | None = None
 
 
 def describe_lost_changes(
@@ -75,8 +75,8 @@ def accept_restore(
         security: the changes that the catalog lacks.
     """
     for lost_change in lost:
-        if lost_change.remake is not None:
-            lost_change.remake()
+        if lost_change.repeat is not None:
+            lost_change.repeat()
     catalog.panel_sessions.end_all()
     keeper.accept_security(security.lost)
 
@@ -114,7 +114,7 @@ class _Describer:
             return self._of_organization(change, on)
         record = self._catalog.tenants.find(change.tenant)
         if record is None:
-            return _removed_or_unknown(change, on)
+            return _describe_unknown_tenant(change, on)
         describe = {
             "token_created": self._token_created,
             "token_revoked": self._token_revoked,
@@ -259,7 +259,7 @@ class _Describer:
             yield
 
 
-def _removed_or_unknown(change: SecurityChange, on: str) -> LostChange | None:
+def _describe_unknown_tenant(change: SecurityChange, on: str) -> LostChange | None:
     if change.kind == "tenant_removed":
         return None
     action = change.kind.replace("_", " ")

@@ -89,14 +89,14 @@ def _iter_passages(parsed: ParsedText) -> Iterator[_Passage]:
     for block in parsed.blocks:
         headings = block.heading_path
         if block.kind in _PROSE and headings and headings not in found:
-            quote = _quote(parsed, block)
+            quote = _find_quote(parsed, block)
             if quote and sum(map(str.isalpha, headings[-1])) >= _LEAST_LETTERS:
                 found[headings] = quote
     deepest = sorted(found.items(), key=lambda item: -len(item[0]))
     yield from (_Passage(headings, quote) for headings, quote in deepest)
 
 
-def _quote(parsed: ParsedText, block: Block) -> str | None:
+def _find_quote(parsed: ParsedText, block: Block) -> str | None:
     """Return the first words of a block; None if they are too few or a credential is masked."""
     if any(span.start < block.end and block.start < span.end for span in parsed.masked):
         return None

@@ -1,4 +1,4 @@
-"""Whether a build answers judged questions worse than the serving build; the guard of a publish."""
+"""The quality gate: decide whether a build answers judged questions worse than the serving one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 from rag_assets.common.errors import BuildNotAskable
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.quality.asking import Manner
-from rag_assets.quality.evaluation import Comparison, compare
+from rag_assets.quality.asking import AskOptions
+from rag_assets.quality.evaluation import BuildComparison, compare_builds
 from rag_assets.quality.measures import NDCG, RECALL_5
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.model import QualityConfig
@@ -24,7 +24,7 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardedMeasure:
     """A measure of the new build, and the value that it must reach.
 
     Attributes:
@@ -46,7 +46,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
-class Worse:
+class WorseQuestion:
     """A question that the new build answers worse, with its nDCG@10 in both builds."""
 
     question: str
@@ -56,7 +56,7 @@ class Worse:
 
 @dataclass(frozen=True, slots=True)
 class QualityVerdict:
-    """Whether a build may replace the serving build.
+    """The decision whether a build may replace the serving build.
 
     Attributes:
         outcome: "fail" forbids it; "warn" if there are too few questions to forbid it.
@@ -73,12 +73,12 @@ class QualityVerdict:
     description: str
     questions: int
     least: int
-    guarded: tuple[Guarded, ...] = ()
-    worse: tuple[Worse, ...] = ()
+    guarded: tuple[GuardedMeasure, ...] = ()
+    worse: tuple[WorseQuestion, ...] = ()
     apart: tuple[str, ...] = ()
 
 
-def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
+def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> QualityVerdict:
     """Judge a build by how well it answers the questions that people judged.
 
     It fails if its nDCG@10 or recall@5 is lower than that of the serving build by more than the
@@ -101,21 +101,21 @@ def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
     )
 
 
-def _measure_guarded(comparison: Comparison, tolerance: float) -> Iterator[Guarded]:
+def _measure_guarded(comparison: BuildComparison, tolerance: float) -> Iterator[GuardedMeasure]:
     for measure in GUARDED:
         new = comparison.new.people.estimate(measure)
         serving = comparison.serving.people.estimate(measure)
         if new is not None and serving is not None:
             least = max(0.0, round(serving.mean - tolerance, 4))
-            yield Guarded(measure, serving.mean, least, new.mean)
+            yield GuardedMeasure(measure, serving.mean, least, new.mean)
 
 
-def _list_worse_questions(comparison: Comparison) -> list[Worse]:
+def _list_worse_questions(comparison: BuildComparison) -> list[WorseQuestion]:
     new, serving = (
         build.people.values.get(NDCG, {}) for build in (comparison.new, comparison.serving)
     )
     worse = [
-        Worse(id_, round(serving[id_], 4), round(value, 4))
+        WorseQuestion(id_, round(serving[id_], 4), round(value, 4))
         for id_, value in new.items()
         if value < serving[id_] - _TOLERANCE
     ]
@@ -123,9 +123,9 @@ def _list_worse_questions(comparison: Comparison) -> list[Worse]:
 
 
 def _describe_verdict(
-    comparison: Comparison,
+    comparison: BuildComparison,
     limits: QualityConfig,
-    guarded: tuple[Guarded, ...],
+    guarded: tuple[GuardedMeasure, ...],
     *,
     few: bool,
 ) -> str:
@@ -165,18 +165,18 @@ def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> Qua
     """
     least = ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(ctx.ref.id).get(False):
-        return QualityVerdict("pass", no_questions(ctx.ref.id), 0, least)
+        return QualityVerdict("pass", describe_missing_questions(ctx.ref.id), 0, least)
     try:
-        comparison = compare(ctx, new, serving, Manner(ctx.tenant.retrieval.mode))
+        comparison = compare_builds(ctx, new, serving, AskOptions(ctx.tenant.retrieval.mode))
     except BuildNotAskable as error:
         if error.generation != serving.number:
             raise
         note = f"there is nothing to compare with: {error.advice}"
         return QualityVerdict("warn", note, 0, least)
-    return judge(comparison, ctx.tenant.quality)
+    return judge_comparison(comparison, ctx.tenant.quality)
 
 
-def no_questions(tenant_id: str) -> str:
+def describe_missing_questions(tenant_id: str) -> str:
     """Return the message for a tenant without judged questions."""
     return (
         "the tenant has no judged questions, so no build is held back for its answers;"

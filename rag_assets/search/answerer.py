@@ -1,4 +1,4 @@
-"""Answers: a question → passages → sentences that cite the passages that support them."""
+"""Answers: let a chat model write sentences from passages, and require citations for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag_assets.common.errors import PassagesWithdrawn, RagAssetsError
 from rag_assets.ingest.chunking.model import describe_location, location_fields
 from rag_assets.models.chat import Completion, estimate_input_tokens
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.search.access import require_asker
+from rag_assets.search.access import require_query_role
 from rag_assets.search.answers import (
     CONTEXT_TOKENS,
     SWITCHED_OFF,
@@ -31,12 +31,12 @@ from rag_assets.search.answers import (
     UnsupportedClaim,
 )
 from rag_assets.search.citations import UNSUPPORTED_MARK, enforce_citations, verify_citations
-from rag_assets.search.contexts import as_source, escape_imitations
+from rag_assets.search.contexts import escape_imitations, format_source
 from rag_assets.search.hits import (
     BlockPart,
+    build_block_excerpt,
     build_block_url,
-    excerpt_of_block,
-    is_clear,
+    is_decided_by_words,
     list_block_parts,
 )
 from rag_assets.search.model import (
@@ -80,10 +80,10 @@ class PassageSearch(Protocol):
     async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
         """Search one tenant's knowledge."""
 
-    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
+    async def can_still_read(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """Return whether the caller may still read the document of every hit in an answer."""
 
-    async def masked(self, question: str) -> str:
+    async def mask_question(self, question: str) -> str:
         """Return the question without the credentials in it."""
 
 
@@ -129,7 +129,7 @@ def build_prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
 
 def _format_passage(hit: Hit, seal: str) -> str:
     where = (hit.uri, describe_location(hit), hit.title or "", " › ".join(hit.heading_path))
-    source = as_source("; ".join(filter(None, where)))
+    source = format_source("; ".join(filter(None, where)))
     shown = escape_imitations(hit.text_in_context)
     return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{shown}"
 
@@ -149,9 +149,9 @@ class CitedHit:
     parts: tuple[BlockPart, ...]
 
     @property
-    def is_open(self) -> bool:
+    def is_undecided(self) -> bool:
         """Return whether words leave undecided which block the claim is about."""
-        return 1 < len(self.parts) <= _MOST_BLOCKS and not is_clear(self.parts)
+        return 1 < len(self.parts) <= _MOST_BLOCKS and not is_decided_by_words(self.parts)
 
     def texts(self) -> list[str]:
         """Return the claim and the blocks, each cut to the length that is compared."""
@@ -191,7 +191,7 @@ async def compare_meanings(
 
     The result is empty if the model cannot be used, because that must not make the answer fail.
     """
-    asked = [cited_hit for cited_hit in cited if cited_hit.is_open]
+    asked = [cited_hit for cited_hit in cited if cited_hit.is_undecided]
     texts = list(dict.fromkeys(text for one in asked for text in one.texts()))
     if not texts:
         return {}
@@ -217,7 +217,7 @@ def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> C
         cosines: cosines between its claim and each of its blocks, if known.
     """
     hit = cited.hit
-    block_id, shown = excerpt_of_block(
+    block_id, shown = build_block_excerpt(
         hit.text, cited.claim, cited.parts, cosines, language=hit.language
     )
     return Citation(
@@ -274,7 +274,7 @@ class Answerer:
             RagAssetsError: as raised by a search.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
-        require_asker(record.profile, request.caller)
+        require_query_role(record.profile, request.caller)
         if record.state != "ACTIVE":
             return AnswerResult(disabled=True, notice=SWITCHED_OFF)
         chat = await self._chat_models.of(record)
@@ -283,7 +283,7 @@ class Answerer:
         search = request.model_copy(update={"token_budget": budget})
         found = await self._retriever.search(tenant_id, search)
         searched = time.perf_counter()
-        latency = {"search": _milliseconds(searched - started)}
+        latency = {"search": _to_milliseconds(searched - started)}
         if not found.hits:
             # Either the tenant was disabled meanwhile, or no passage is near enough to answer from.
             reason: Reason | None = "over budget" if found.omitted else "nothing found"
@@ -300,20 +300,20 @@ class Answerer:
         question = request.query
         tenant = Tenant.from_config(record.config)
         if not tenant.privacy.send_unmasked_questions:
-            question = await self._retriever.masked(question)
+            question = await self._retriever.mask_question(question)
         completion = await self._write_answer(
             chat, tenant_id, question, found.hits, request.max_tokens
         )
-        latency["write"] = _milliseconds(time.perf_counter() - searched)
+        latency["write"] = _to_milliseconds(time.perf_counter() - searched)
         # The model takes up to a minute; passages that were revoked meanwhile must not be shown.
-        if not await self._retriever.still_readable(record.ref, request.caller, found):
+        if not await self._retriever.can_still_read(record.ref, request.caller, found):
             raise PassagesWithdrawn(
                 "a source of the answer was withdrawn while the answer was written",
                 hint="ask the question again",
             )
         mark = tenant.retrieval.unsupported_claims == "mark"
         # Run in a thread: comparing every claim with its passages would block other requests.
-        result = await run_sync(partial(supported_answer, completion, found.hits, mark=mark))
+        result = await run_sync(partial(build_supported_answer, completion, found.hits, mark=mark))
         if self._model is not None:
             result = replace(result, citations=await _cite_by_meaning(result, self._model))
         return replace(
@@ -340,7 +340,7 @@ class Answerer:
         return await chat.model.complete(system, text, max_tokens=most, seconds=seconds)
 
 
-def supported_answer(
+def build_supported_answer(
     completion: Completion, hits: Sequence[Hit], *, mark: bool = False
 ) -> AnswerResult:
     """Build an answer from a model's text, and leave out claims that cite no passage.
@@ -407,5 +407,5 @@ async def _cite_by_meaning(
     return tuple(build_citation(one, near.get(one.hit.number)) for one in cited)
 
 
-def _milliseconds(seconds: float) -> float:
+def _to_milliseconds(seconds: float) -> float:
     return round(1_000 * seconds, 1)

@@ -18,14 +18,13 @@ from types import MappingProxyType
 
 from rag_assets.common.errors import ConfigurationError, IndexInconsistent, InvalidRequest
 from rag_assets.plugins.registry import Systems, installed_systems
-from rag_assets.search.access import MANY_SCOPES, FlatScopes, moved_pages
+from rag_assets.search.access import MANY_SCOPES, FlatScopes, split_moved_pages
 from rag_assets.search.hits import Budget
 from rag_assets.search.model import MAX_PAGES, IndexFault, SearchRequest
 from rag_assets.search.progress import ResolvedSearch, SearchProgress, Timings
-from rag_assets.search.rankings import Fuse
 from rag_assets.search.read import Gather, Join, Read
 from rag_assets.search.recall import Recall, Verify
-from rag_assets.search.scoring import Rerank, Score
+from rag_assets.search.scoring import Fuse, Rerank, Score
 from rag_assets.search.services import SearchServices, Step, StepFactory, TrustedStep
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.search_state import SearchState
@@ -218,7 +217,7 @@ class SearchPlan:
             name, step = self._steps[at]
             progress = await self._run_step(name, step, progress)
             if progress.repeat and repeats < _MAX_REPEATS:
-                progress = replace(progress, rankings=(), walked=None, verified=None, repeat=False)
+                progress = replace(progress, rankings=(), walk=None, verified=None, repeat=False)
                 at, repeats = 0, repeats + 1
             else:
                 at += 1
@@ -233,7 +232,7 @@ class SearchPlan:
             with before.timings.part(name):
                 after = _admit_changes(before, await step.run(before))
         if after is not before and self._needs_verification(step, after):
-            return await self._verify.again(after)
+            return await self._verify.verify_again(after)
         return after
 
     def _needs_verification(self, step: Step, after: SearchProgress) -> bool:
@@ -351,12 +350,12 @@ class BuildSearches:
             caller=caller,
             principals=principals,
             scopes=scopes,
-            moved=NONE_MOVED if scopes is None else moved_pages(tenant.moved, scopes),
+            moved=NONE_MOVED if scopes is None else split_moved_pages(tenant.moved, scopes),
             timings=timings,
         )
 
     async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
-        """Search a build; if the build was discarded meanwhile, search the build that now serves.
+        """Search a build; if it was discarded during the search, search the serving build.
 
         Args:
             progress: initial state of the search.
@@ -376,7 +375,7 @@ class BuildSearches:
         tenant = await self.read_state(progress.ref.id, progress.principals, None)
         serving, is_same = tenant.serving, (tenant.ref, tenant.state) == (progress.ref, "ACTIVE")
         if is_same and serving is not None and serving.number != progress.serving.number:
-            search = progress.search.in_build(serving)
+            search = progress.search.for_generation(serving)
             first = self.build_progress(
                 tenant, serving, search, progress.principals, progress.timings
             )
@@ -392,29 +391,31 @@ class BuildSearches:
         They may have moved back into the index after the search started; the index then answered
         with them.
         """
-        if not found.vectors_away:
+        if not found.uses_index_vectors:
             return found
         number = found.serving.number
         tenant = await self.read_state(found.ref.id, found.principals, number if named else None)
         build = tenant.serving
         if build is None or build.number != number or build.vectors_beside == "answering":
             return found
-        return replace(found, vectors_away=False)
+        return replace(found, uses_index_vectors=False)
 
     async def _find_index_fault(self, found: SearchProgress) -> IndexFault | None:
         """Return why the index of a search is incomplete; None if it is complete."""
         lacks_entries = await self._services.completeness.lacks_entries(
-            found.serving.index_name, found.owner, is_doubtful=bool(found.replaced or found.unread)
+            found.serving.index_name,
+            found.owner,
+            is_doubtful=bool(found.replaced or found.unread_ids),
         )
         if lacks_entries:
             return "entries missing"
-        return "entries altered" if found.altered else None
+        return "entries altered" if found.altered_ids else None
 
     async def _search_once(self, progress: SearchProgress) -> SearchProgress:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
         # An added step may use all candidates in any way, so its search fetches complete rankings.
-        return await plan.run(replace(progress, whole=not plan.is_trusted))
+        return await plan.run(replace(progress, fetch_all=not plan.is_trusted))
 
     def _plan(self, profile: str) -> SearchPlan:
         plan = self._plans.get(profile)

@@ -15,19 +15,25 @@ from rag_assets.search.gathering import (
     are_adjoining,
     are_neighbours,
     are_overlapping,
-    document_id,
+    gathers_passages,
+    get_document_id,
     group_items,
     is_crowded,
-    is_gathered,
-    is_spread,
     lowest_near_score,
+    merge_near_copies,
     merge_passages,
-    share_places,
+    merges_copies,
     spread_documents,
 )
-from rag_assets.search.progress import Distinct, Passage, Ranking, SearchProgress, Verified
-from rag_assets.search.recall import Verify, build_entry_filter, recall_limit
-from rag_assets.search.scoring import order_scores
+from rag_assets.search.progress import (
+    DistinctText,
+    Passage,
+    Ranking,
+    SearchProgress,
+    VerifiedCandidates,
+)
+from rag_assets.search.recall import Verify, build_entry_filter, compute_recall_limit
+from rag_assets.search.scoring import compute_hit_scores
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import (
     Candidate,
@@ -64,7 +70,7 @@ class Read:
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
-        self._altered = services.altered
+        self._altered = services.altered_entries
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Read the first texts; repeat the search if some cannot be read.
@@ -72,31 +78,35 @@ class Read:
         Raises:
             IndexInconsistent: the tenant's index was lost.
         """
-        progress = await self._read(progress, _first_places(progress))
+        progress = await self._read(progress, _choose_first_texts(progress))
         # A missing entry was replaced meanwhile: the next attempt finds its new version. In place
         # of an altered entry, the next attempt uses one with an equal text, or the next best.
-        if progress.unread and progress.reads < _MAX_READS:
+        if progress.unread_ids and progress.read_attempts < _MAX_READS:
             return replace(
                 progress,
-                excluded=progress.excluded | progress.unread,
-                unread=frozenset(),
+                excluded_ids=progress.excluded_ids | progress.unread_ids,
+                unread_ids=frozenset(),
                 replaced=frozenset(),
-                recalls=0,
+                recall_attempts=0,
                 repeat=True,
             )
         await self._report(progress)
         return progress
 
-    async def more(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
+    async def read_more(
+        self, progress: SearchProgress, order: Sequence[DistinctText]
+    ) -> SearchProgress:
         """Read further texts after those already read; entries that cannot be read are left out."""
         after = await self._read(progress, order)
-        self._altered.report(after.owner.tenant, after.altered)
+        self._altered.report(after.owner.tenant, after.altered_ids)
         return replace(after, passages=[*progress.passages, *after.passages])
 
-    async def _read(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
+    async def _read(
+        self, progress: SearchProgress, order: Sequence[DistinctText]
+    ) -> SearchProgress:
         with progress.timings.part("read"):
             entries, equal = await asyncio.gather(
-                self._entries(progress, order), self._equal(progress, order)
+                self._read_entries(progress, order), self._find_equal(progress, order)
             )
         read = {c.id: c for d in order for c in (d.candidate, d.block) if c and c.id in entries}
         sound = {
@@ -107,19 +117,19 @@ class Read:
             progress,
             cosines=_merge_cosines(progress, order, entries),
             passages=[
-                d.with_fields(sound[d.id], sound.get(d.block.id) if d.block else None)
+                d.to_passage(sound[d.id], sound.get(d.block.id) if d.block else None)
                 for d in order
                 if d.id in sound
             ],
-            unread=progress.unread | {d.id for d in order if d.id not in sound},
-            altered=progress.altered | altered,
+            unread_ids=progress.unread_ids | {d.id for d in order if d.id not in sound},
+            altered_ids=progress.altered_ids | altered,
             verified=progress.confirmed.without(altered),
-            reads=progress.reads + 1,
-            equal=equal,
+            read_attempts=progress.read_attempts + 1,
+            equal_texts=equal,
         )
 
-    async def _entries(
-        self, progress: SearchProgress, order: Sequence[Distinct]
+    async def _read_entries(
+        self, progress: SearchProgress, order: Sequence[DistinctText]
     ) -> Mapping[str, StoredEntry]:
         """Return the stored entries of these texts and their blocks, by id, even if altered.
 
@@ -136,8 +146,8 @@ class Read:
             moved=progress.moved,
         )
 
-    async def _equal(
-        self, progress: SearchProgress, order: Sequence[Distinct]
+    async def _find_equal(
+        self, progress: SearchProgress, order: Sequence[DistinctText]
     ) -> Sequence[Candidate]:
         """Return all entries with these texts, if hits name every document that contains them."""
         if not progress.search.tenant.reads_facts:
@@ -148,13 +158,13 @@ class Read:
 
     async def _report(self, progress: SearchProgress) -> None:
         tenant_id = progress.owner.tenant
-        self._altered.report(tenant_id, progress.altered)
-        if progress.unread:
+        self._altered.report(tenant_id, progress.altered_ids)
+        if progress.unread_ids:
             _LOG.warning(
                 f"{tenant_id}: the search found entries that cannot be read;"
                 f" run `rag-assets check {tenant_id}` to find the fault of its index"
             )
-        if not progress.confirmed.recalled:
+        if not progress.confirmed.recalled_count:
             await self._require_index(progress)
 
     async def _require_index(self, progress: SearchProgress) -> None:
@@ -173,17 +183,17 @@ class Read:
             )
 
 
-def _first_places(progress: SearchProgress) -> Sequence[Distinct]:
+def _choose_first_texts(progress: SearchProgress) -> Sequence[DistinctText]:
     """Return the candidates that may be among the hits, judging by their ordinals.
 
     Consecutive passages will become one hit, so more of them are read than there are hits.
     """
     order, depth = progress.order, progress.search.depth
-    if not is_spread(progress.search.tenant):
+    if not merges_copies(progress.search.tenant):
         return order[:depth]
-    groups = group_items(order, document_id, are_neighbours, most=depth)
+    groups = group_items(order, get_document_id, are_neighbours, most=depth)
     scores = [progress.fused.get(group[0].id, 0.0) for group in groups]
-    first = spread_documents(groups, lambda group: document_id(group[0]), scores)[:depth]
+    first = spread_documents(groups, lambda group: get_document_id(group[0]), scores)[:depth]
     wanted = {one.id for group in first for one in group}
     return [one for one in order if one.id in wanted]
 
@@ -207,7 +217,7 @@ async def find_equal_texts(
 
 
 def _merge_cosines(
-    progress: SearchProgress, order: Sequence[Distinct], entries: Mapping[str, StoredEntry]
+    progress: SearchProgress, order: Sequence[DistinctText], entries: Mapping[str, StoredEntry]
 ) -> dict[str, float]:
     """Return all known cosines; a passage shown for its block has the higher of both cosines."""
     read = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
@@ -229,8 +239,8 @@ def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
 class Join:
     """Adds to each passage the other documents that contain its text, in tenants of source code.
 
-    Rankings alone do not suffice, because a ranking is limited: of a text in a hundred places, it
-    may contain only two.
+    A ranking alone does not suffice, because it is limited: if a hundred documents contain a text,
+    it may contain only two of them.
 
     The index returned the entries of these documents when the texts were read. The catalog is
     queried only if there are any.
@@ -245,13 +255,13 @@ class Join:
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add the other documents that the caller may read, without changing any order."""
-        progress = replace(progress, joined=True)
-        others = _list_others(progress, progress.equal)
+        progress = replace(progress, has_joined_documents=True)
+        others = _list_others(progress, progress.equal_texts)
         for attempt in range(_MOST_ATTEMPTS):
             if not others:
                 return progress
             with progress.timings.part("verify"):
-                found = await self._verify.confirmed(progress, [Ranking("other", others, weight=0)])
+                found = await self._verify.confirm(progress, [Ranking("other", others, weight=0)])
             if attempt + 1 == _MOST_ATTEMPTS or not _are_replaced(others, found):
                 break
             # If a document was replaced since the texts were read, its new version may also contain
@@ -262,11 +272,11 @@ class Join:
 
 
 def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
-    known = progress.confirmed.by_id.keys() | progress.excluded | progress.altered
+    known = progress.confirmed.by_id.keys() | progress.excluded_ids | progress.altered_ids
     return [candidate for candidate in equal if candidate.id not in known]
 
 
-def _are_replaced(others: Sequence[Candidate], found: Verified) -> bool:
+def _are_replaced(others: Sequence[Candidate], found: VerifiedCandidates) -> bool:
     """Return whether only outdated versions of a readable document were found."""
     confirmed = {one.document_id for one in found.by_id.values()}
     return any(
@@ -275,7 +285,7 @@ def _are_replaced(others: Sequence[Candidate], found: Verified) -> bool:
     )
 
 
-def _join_documents(progress: SearchProgress, found: Verified) -> SearchProgress:
+def _join_documents(progress: SearchProgress, found: VerifiedCandidates) -> SearchProgress:
     of_text: dict[str, list[str]] = {}
     for one in found.by_id.values():
         if one.uri:
@@ -288,7 +298,7 @@ def _join_documents(progress: SearchProgress, found: Verified) -> SearchProgress
             verified,
             rankings=[*verified.rankings, *found.rankings],
             versions={**verified.versions, **found.versions},
-            recalled=verified.recalled + found.recalled,
+            recalled_count=verified.recalled_count + found.recalled_count,
         ),
     )
 
@@ -319,7 +329,7 @@ class Gather:
         document for the first places; a few times at most.
         """
         search = progress.search
-        if not is_gathered(search.tenant):
+        if not gathers_passages(search.tenant):
             return progress
         found, others_may_be_near = await _gather_in_thread(progress)
         tried = {passage.id for passage in progress.passages}
@@ -330,14 +340,14 @@ class Gather:
             # Read at least as many as were read so far, since there may be many near copies.
             wanted = left[: max(2 * (search.limit - len(found)), len(tried))]
             tried |= {one.id for one in wanted}
-            progress = await self._read.more(progress, wanted)
-            if progress.joined:
+            progress = await self._read.read_more(progress, wanted)
+            if progress.has_joined_documents:
                 progress = await self._join.run(progress)
             found, others_may_be_near = await _gather_in_thread(progress)
         if len(found) < search.limit:
             is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
-            if is_cut and not progress.whole:
-                return replace(progress, whole=True, repeat=True)
+            if is_cut and not progress.fetch_all:
+                return replace(progress, fetch_all=True, repeat=True)
             further = _with_more_candidates(progress, _MOST_FOR_HITS)
         else:
             is_worth_it = others_may_be_near and await self._may_have_others(progress)
@@ -372,23 +382,23 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     that were not fetched may be near.
     """
     search, passages = progress.search, progress.passages
-    if not is_spread(search.tenant):
-        groups = group_items(passages, document_id, are_overlapping, most=search.limit)
+    if not merges_copies(search.tenant):
+        groups = group_items(passages, get_document_id, are_overlapping, most=search.limit)
         return [*map(merge_passages, groups)], False
     if not passages:
         return [], False
-    last = progress.order[-1].with_fields({}) if progress.order else passages[-1]
-    _, (*scores, lowest) = order_scores(progress, [*passages, last])
+    last = progress.order[-1].to_passage({}) if progress.order else passages[-1]
+    _, (*scores, lowest) = compute_hit_scores(progress, [*passages, last])
     by_id = {passage.id: score for passage, score in zip(passages, scores, strict=True)}
     # Scores that never increase may also be equal after a preferred path. The fused scores show
     # which scores are really equal.
     ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
-    shown = share_places(passages, ranks)
+    shown = merge_near_copies(passages, ranks)
     merged = [
-        *map(merge_passages, group_items(shown, document_id, are_adjoining, most=search.limit))
+        *map(merge_passages, group_items(shown, get_document_id, are_adjoining, most=search.limit))
     ]
     ordered = [by_id[one.id] for one in merged]
-    hits = spread_documents(merged, document_id, ordered)
+    hits = spread_documents(merged, get_document_id, ordered)
     return hits, is_crowded(hits[: search.limit]) and lowest >= lowest_near_score(ordered)
 
 
@@ -404,16 +414,18 @@ def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress
         _may_have_more_hits(progress, ranking) for ranking in progress.rankings
     ):
         return None
-    if recall_limit(again := replace(progress, fetch_factor=factor)) <= recall_limit(progress):
+    if compute_recall_limit(
+        again := replace(progress, fetch_factor=factor)
+    ) <= compute_recall_limit(progress):
         return None
-    return replace(again, whole=True, repeat=True)
+    return replace(again, fetch_all=True, repeat=True)
 
 
 def _may_have_more_hits(progress: SearchProgress, ranking: Ranking) -> bool:
     """Return whether the index may have further candidates of a ranking that could be hits."""
     if ranking.kind not in {"vector", "words"}:
         return False
-    if not ranking.is_cut and len(ranking.candidates) < recall_limit(progress):
+    if not ranking.is_cut and len(ranking.candidates) < compute_recall_limit(progress):
         return False
     threshold = progress.search.min_cosine
     if threshold is None or progress.vector is None:

@@ -97,7 +97,7 @@ def plan_tenants(
     return TenantChanges(tuple(put), tuple(disable), tuple(foreign))
 
 
-def without_conflicts(
+def split_conflicts(
     key: str,
     listed_tenants: ListedTenants,
     of_file: Collection[str],

@@ -149,7 +149,7 @@ class Frail:
     def assert_sound(self, state: dict[str, str]) -> None:
         """Everything is indexed as it should be."""
         ctx = self.installation.context("frail")
-        assert all(found.healthy for found in inspect_index(ctx))
+        assert all(found.is_healthy for found in inspect_index(ctx))
         assert ctx.catalog.documents.counts("frail")["READY"] == len(state)
         found = texts_by_uri(self.installation, "frail")
         assert found.keys() == {f"files/{name}" for name in state}

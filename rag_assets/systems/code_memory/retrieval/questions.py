@@ -18,7 +18,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest, UnmatchedFilter
 from rag_assets.search.progress import Ranking, SearchProgress
-from rag_assets.search.recall import Verify, with_scopes
+from rag_assets.search.recall import Verify, add_scopes
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.storage.index.terms import parse_query_words
@@ -155,7 +155,7 @@ async def report_unknown_names(
     asked = asked_names(request.query)
     in_query = [one for one in unknown if one.field == "query"]
     consists_of_unknown = asked.is_bare and len(in_query) >= len(asked.names)
-    is_named = progress.walked is not None and bool(progress.walked.leading)
+    is_named = progress.walk is not None and bool(progress.walk.leading)
     if is_named or not (consists_of_unknown or len(in_query) < len(unknown)):
         return answer
     names = tuple(dict.fromkeys(name for of_one in nearest for name in of_one))
@@ -194,7 +194,7 @@ async def _occurs_in_texts(
     if not parts:
         return False
     if progress.scopes is None:
-        progress = await with_scopes(progress, services)
+        progress = await add_scopes(progress, services)
     readable = EntryFilter(scopes=progress.scopes, moved=progress.moved)
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
@@ -202,7 +202,7 @@ async def _occurs_in_texts(
         [RankingRequest(part, _ENTRIES_LOOKED_AT, readable) for part in parts],
     )
     wanted = [Ranking("words", found) for found in rankings]
-    confirmed = await Verify(services).confirmed(progress, wanted)
+    confirmed = await Verify(services).confirm(progress, wanted)
     return all(
         any(
             candidate.matched >= len(parse_query_words(part).terms)

@@ -9,12 +9,12 @@ from unittest.mock import Mock
 import pytest
 
 from rag_assets.search.model import SearchRequest
-from rag_assets.search.progress import Distinct, SearchProgress
+from rag_assets.search.progress import DistinctText, SearchProgress
 from rag_assets.search.scoring import Score
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
 
-NEAR = Distinct(Candidate("1", "1", "1", 0.5, "app/users.py", "1"))
+NEAR = DistinctText(Candidate("1", "1", "1", 0.5, "app/users.py", "1"))
 
 
 def order_of(query: str, word_scores: dict[str, float]) -> list[str]:

@@ -19,8 +19,8 @@ from typing import Final
 from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import path_from_uri
-from rag_assets.search.fusion import by_rank, fuse
-from rag_assets.search.progress import Ranking, SearchProgress, Walked
+from rag_assets.search.fusion import fuse, score_by_rank
+from rag_assets.search.progress import Ranking, SearchProgress, WalkResult
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
@@ -146,12 +146,14 @@ class Expand(TrustedStep):
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Reorder the candidates, including those that are related to the best of them."""
         tenant = progress.search.tenant
-        if not reads_code(tenant) or progress.walked is not None or not progress.rankings:
+        if not reads_code(tenant) or progress.walk is not None or not progress.rankings:
             return progress
         with progress.timings.part("walk"):
             by_id = {c.id: c for ranking in progress.rankings for c in ranking.candidates}
             # Use ranks and not scores: a walk passes on shares by rank.
-            ranks = [by_rank([c.id for c in ranking.candidates]) for ranking in progress.rankings]
+            ranks = [
+                score_by_rank([c.id for c in ranking.candidates]) for ranking in progress.rankings
+            ]
             order = [*fuse(ranks)]
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
             best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
@@ -166,10 +168,10 @@ class Expand(TrustedStep):
                 rated, asked_kinds(progress.search.request.query), depth
             )
         paths = tuple(one.path for one in walk.flow.reached if len(one.path) > 1)
-        walked = Walked(frozenset(), paths, walk.flow.complete)
+        walked = WalkResult(frozenset(), paths, walk.flow.complete)
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(ranking, weight=0.0) for ranking in progress.rankings]
-        return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", arrangement)])
+        return replace(progress, walk=walked, rankings=[*counted, Ranking("walk", arrangement)])
 
 
 @dataclass(frozen=True, slots=True)
