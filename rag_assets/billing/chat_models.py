@@ -97,7 +97,7 @@ class BilledChat:
         spending: the reservations of the process.
         tenant: has the caps.
         provider, name: the names under which usage is recorded.
-        price: the model's price; None if it is unknown, which requires that the tenant has no caps.
+        price: the model's price; None if it is unknown, which is allowed only without caps.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
     Args:
         master: the master key that encrypts the provider key.
         owner: the key's owner; a row that is moved to a different owner cannot be decrypted.
-        provider: the key's provider; a row that is moved to a different one cannot be decrypted.
+        provider: the key's provider; a row that is moved to another provider cannot be decrypted.
     """
     nonce = os.urandom(_NONCE_BYTES)
     plain = secret.get_secret_value().encode()
@@ -413,7 +413,7 @@ class KeyRing:
             file = self._master_keys.writable_file()
             keys = file.read()
             if keys is None:
-                # Creating a new master key in place of a lost one would hide the loss.
+                # A new master key in place of a lost master key would hide the loss.
                 for key in self._table.all():
                     if (key.owner, key.provider) != (owner, provider):
                         self._master_keys.find(key, None)

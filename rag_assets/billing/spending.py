@@ -144,7 +144,7 @@ class Spending:
     usage is taken in another.
 
     Args:
-        price: price of its embedder; None if it is unknown, which requires that there are no caps.
+        price: price of its embedder; None if it is unknown, which is allowed only without caps.
         caps: limits and earlier spending.
     """
 

@@ -121,7 +121,7 @@ def map_texts_to_batches(ctx: TenantContext) -> dict[str, int]:
 def defer_documents(
     ctx: TenantContext, work: SliceWork, waiting: Iterable[tuple[Document, Set[str]]]
 ) -> int:
-    """Defer documents whose missing vectors are all in open batches; return how many.
+    """Defer documents if open batches contain all of their missing vectors; return how many.
 
     Args:
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.

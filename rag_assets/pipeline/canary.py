@@ -60,7 +60,8 @@ class CanaryResult:
     """The result of probing an embedder.
 
     Attributes:
-        distances: distance of each probe's vector from the stored one; empty if none were compared.
+        distances: distance of each probe's vector from its stored vector; empty if no vectors were
+            compared.
         since: when the stored vectors were made.
         at: when the embedder last answered; None if it never answered.
         is_new: whether this is the first result, or its verdict differs from the last result's.

@@ -224,7 +224,7 @@ class ActiveBuilds:
 
     @property
     def all(self) -> tuple[ActiveBuild, ...]:
-        """Return the one or two builds."""
+        """Return the wanted build, and the superseded build if there is one."""
         return (self.wanted,) if self.superseded is None else (self.wanted, self.superseded)
 
 

@@ -146,7 +146,7 @@ def find_suspects(
     *,
     ids: Callable[[str, str, int], str] | None = None,
 ) -> set[str | None]:
-    """Return the documents whose entries in a generation differ from what the catalog expects.
+    """Return the documents with other entries in a generation than the catalog expects.
 
     Args:
         leaving: ids of deleted documents, whose entries the next sync deletes.

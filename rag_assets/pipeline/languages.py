@@ -47,7 +47,7 @@ _NEEDED_SHARE: Final = 0.25
 
 
 class UnreadDocuments:
-    """Counts documents whose first chunks are in a script that an embedder does not support.
+    """Counts the documents in scripts that an embedder does not support, by their first chunks.
 
     Args:
         embedder: the embedder that makes the documents' vectors.

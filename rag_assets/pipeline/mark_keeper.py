@@ -66,7 +66,7 @@ class KeptMark:
 
     Attributes:
         set_back: whether the catalog was found to lack changes, and nobody has accepted that yet.
-            The flag is needed because later changes raise the catalog's own mark above this one.
+            The flag is needed because later changes raise the catalog's own mark above this mark.
         forgotten: whether an operator has accepted that the catalog does not know the tenant.
     """
 

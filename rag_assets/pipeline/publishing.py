@@ -4,10 +4,10 @@ A document is published in an order that is safe to interrupt anywhere:
 
 1. record in the catalog that entries are about to be written,
 2. write the new version's entries, and refresh,
-3. make the new version the one that searches return (one transaction),
+3. switch searches to the new version (one transaction),
 4. delete the entries of other versions, found by query.
 
-Until step 3 searches return the previous version, and after it the new one. Because of step 1,
+Searches return the previous version until step 3, and then the new version. Because of step 1,
 leftover entries of an interrupted run are found again. Changes of access scopes are applied to
 every kept build at once, without embedding.
 """

@@ -199,7 +199,7 @@ def _prove_removal(
 
 
 def find_interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
-    """Return the tenants whose removal was interrupted, and which no process is removing now."""
+    """Return the tenants with an interrupted removal that no process is continuing now."""
     return [
         record
         for record in catalog.tenants.all()

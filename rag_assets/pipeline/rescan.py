@@ -339,7 +339,7 @@ class MaskedTexts:
     def _list_documents_with_texts(
         self, ids: Collection[str], found: Collection[str]
     ) -> list[Document]:
-        """Return the documents whose present text is one of these texts."""
+        """Return the documents that have one of these texts now."""
         ctx = self._ctx
         return [
             document
@@ -354,7 +354,7 @@ class MaskedTexts:
 
     @cached_property
     def _unindexed_documents(self) -> dict[str, list[str]]:
-        """Return documents whose present text is in no build yet, by parse_key."""
+        """Return the documents with a present text that every build lacks, by parse_key."""
         ctx = self._ctx
         builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
         keys = {build.generation.number: build.context.config_key for build in builds} or {

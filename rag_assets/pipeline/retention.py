@@ -1,4 +1,4 @@
-"""Retention: prune documents whose content was first embedded too long ago, and report on it."""
+"""Retention: prune documents that were first embedded too long ago, and report on retention."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PruningReport:
 
     @property
     def _prune_receipts(self) -> list[Receipt]:
-        """Return the receipts of prunes, without those of other interrupted erasures."""
+        """Return the receipts of prunes, without receipts of other interrupted erasures."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
@@ -244,7 +244,7 @@ class RetentionReport:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is no setting, hold or receipt to report."""
+        """Return whether the report lacks settings, holds and receipts."""
         return not (self.rule or self.holds or self.receipt_count)
 
 

@@ -172,7 +172,7 @@ class ParsedDocument:
 def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> SliceWork:
     """Choose a run's slice and store it for the following stages of that run.
 
-    A run works on one build. While the serving build is not the configured one, documents missing
+    A run works on one build. While the serving build is not the configured build, documents missing
     from the serving build come first, so that edits become searchable. If both builds lack
     documents, they alternate from run to run.
     """

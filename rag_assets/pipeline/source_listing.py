@@ -1,6 +1,6 @@
 """List a tenant's sources and compare the listings with the catalog; read-only.
 
-A listing has a digest, so that a source whose digest is unchanged need not be compared again.
+A source with an unchanged digest need not be compared again.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ class UploadService:
             pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
-            UploadRefused: the file is empty, has no name, is too large or cannot be read.
+            UploadRefused: the file is empty, nameless or too large, or cannot be read.
             ServiceUnavailable: the file cannot be stored now.
         """
         name = shown_name(file_name)

@@ -43,7 +43,7 @@ class Version:
 
     Attributes:
         document_key, content_sha256: key and hash of the content that it was read from: the
-            document's present content, or that of a former version.
+            document's present content, or a former version's content.
         title: the title found in its content, otherwise its file's name.
         language: the language of its content; None if uncertain.
         key: hash of all data in its entries.
@@ -83,7 +83,7 @@ class Version:
 
 
 def list_complete_versions(ctx: TenantContext, work: SliceWork) -> list[Version]:
-    """Return the slice's documents with a vector for every chunk, each in one version."""
+    """Return one version of each document of the slice that has a vector for every chunk."""
     parsed = list_slice_documents(ctx, work)
     ids = [item.document.document_id for item in parsed]
     kinds = find_kinds(ctx, ids)

@@ -29,7 +29,7 @@ class GuardedMeasure:
 
     Attributes:
         serving: the same measure of the serving build.
-        least: the value that the new build must reach: that of the serving build, minus the
+        least: the value that the new build must reach: the serving build's value minus the
             tenant's tolerance.
         new: the value of the new build.
     """
@@ -81,7 +81,7 @@ class QualityVerdict:
 def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> QualityVerdict:
     """Judge a build by how well it answers the questions that people judged.
 
-    It fails if its nDCG@10 or recall@5 is lower than that of the serving build by more than the
+    It fails if its nDCG@10 or recall@5 is lower than the serving build's by more than the
     tolerance. It cannot fail if there are fewer questions than required. Synthetic questions never
     count.
     """

@@ -41,7 +41,7 @@ class AccessPolicy(Protocol):
     """
 
     def principals(self, caller: Caller) -> tuple[str, ...]:
-        """Return the principals whose grants apply to a caller."""
+        """Return the principals of a caller, by which grants are looked up."""
 
     def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
         """Return the access scopes that filter searches of the index.

@@ -178,7 +178,7 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
 
 
 def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    """Return an answer with a mark at each claim whose figures its cited passages lack."""
+    """Mark each claim of an answer that states figures its cited passages lack."""
     parts = []
     for sentence in _check_sentences(answer, evidence).sentences:
         text = answer[sentence.start : sentence.end]

@@ -215,7 +215,7 @@ def _find_lack(claim: ParsedStatement, statement: ParsedStatement) -> str | None
 
 
 def _find_opposite(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return a word of a claim whose opposite stands in the passage instead."""
+    """Return a word of a claim if the passage has its opposite instead."""
     if bool(claim.negated_clauses) != bool(statement.negated_clauses):
         return None
     pairs = frozenset(list_opposite_pairs(claim, statement))
@@ -267,7 +267,7 @@ def _find_prefixed(claim: ParsedStatement, statement: ParsedStatement) -> str | 
 
 
 def _find_exchange(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return the first of two words whose positions a claim swaps, compared with a sentence."""
+    """Return the first of two words that a claim swaps, compared with a sentence."""
     if claim.language not in _EXCHANGED:
         return None
     mine, theirs = (

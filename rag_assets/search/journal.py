@@ -145,7 +145,7 @@ class JournaledSearch:
     query: str
 
     def record_result(self, answer: SearchAnswer, progress: SearchProgress) -> None:
-        """Record the result: the passages found, and those of them that fit into the budget."""
+        """Record the result: all passages, and the passages that fit into the budget."""
         debug = answer.debug
         passages = [part for one in progress.answered for part in one.parts or (one,)]
         cosines = [progress.cosines.get(passage.id) for passage in passages]

@@ -372,7 +372,7 @@ class Hit(Location):
     Attributes:
         number: the number to cite the hit by, counted from 1.
         ordinal: position of the passage in its document, counted from 0; for merged passages,
-            that of the best.
+            the position of the best passage.
         score: the score by which hits are ordered (see search.scoring), never higher than the
             score of the previous hit; None for a passage that no search returned.
         excerpt: the part of the text that has most of the question's words.
@@ -383,8 +383,8 @@ class Hit(Location):
         modified_at: when the document's content was made, to the millisecond. In builds of
             earlier schemas, this and the language are None.
         page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
-        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; for merged passages, that
-            of the best.
+        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; for merged passages, the
+            id of the best passage.
         source_sha256: hash of the document's content when it was last listed.
         stale: whether the document has changed since it was indexed, according to the last
             listing of its source.

@@ -280,7 +280,7 @@ def find_missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
 
 
 def _is_missing(word: _Word, cited: NamedWords) -> bool:
-    """Return whether passages have no name like a word, although they use the word's script."""
+    """Return whether passages lack a name like a word, although they use the word's script."""
     is_comparable = _get_script(word.folded) in cited.scripts
     is_like = not word.is_code and cited.resembles(word.folded)
     return is_comparable and not cited.has(word) and not is_like

@@ -356,7 +356,7 @@ class Gather:
         return further or replace(progress, passages=found[: search.limit])
 
     async def _may_have_others(self, progress: SearchProgress) -> bool:
-        """Return whether a search may find documents other than those of its candidates."""
+        """Return whether a search may find other documents than its candidates belong to."""
         if len({one.document_id for one in progress.confirmed.by_id.values()}) > 1:
             return True
         documents = progress.search.request.filters.documents

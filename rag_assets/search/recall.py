@@ -290,7 +290,7 @@ class Verify:
     def _list_outdated(
         self, progress: SearchProgress, verified: VerifiedCandidates
     ) -> frozenset[tuple[str, str, str]]:
-        """Return documents whose cached entries, at places where the walk looked, are outdated.
+        """Return the documents that a walk reached through outdated cached entries.
 
         Another ranking may have found other passages of these documents in their current version.
         """

@@ -264,7 +264,7 @@ class Score:
         )
 
     async def _calibrate_threshold(self, progress: SearchProgress) -> SearchProgress:
-        """Return a search whose threshold comes from random passages, if there are enough."""
+        """Return the search with a threshold from random passages, if there are enough of them."""
         search, floor = progress.search, progress.floor
         assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018
         if floor is None:
@@ -417,7 +417,7 @@ def compute_hit_scores(
 ) -> tuple[ScoreKind, list[float]]:
     """Return the kind of the scores that order passages, and the scores, which never increase.
 
-    A score that is higher than that of the previous passage is lowered to it. This happens only if
+    A score that is higher than the previous passage's is lowered to it. This happens only if
     a passage of another document was moved ahead of it, or if it follows a preferred path or
     reranked passages.
     """

@@ -138,7 +138,7 @@ class Origins:
         return cls({name: described for name, described in found.items() if described})
 
     def add_origins(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Return the hits, with an origin added to those whose source can be read locally."""
+        """Add the origin to each hit from a source that can be read locally."""
         origins: dict[str, Origin] = {}
         for name, described in self.sources.items():
             of_source = [hit.uri for hit in hits if hit.uri.partition("/")[0] == name]

@@ -171,7 +171,7 @@ class ParsedStatement:
         return frozenset(word.clause for word in self.words if word.stem in stems)
 
     def list_other_words(self, stems: Container[str]) -> Sequence[Word]:
-        """Return the words whose stems are not given; empty if no word has a given stem."""
+        """Return the words with other stems than these; empty if no word has one of these stems."""
         others = [word for word in self.words if word.stem not in stems]
         return others if len(others) < len(self.words) else ()
 

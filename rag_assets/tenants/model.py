@@ -78,7 +78,7 @@ class _ConfigModel(BaseModel):
 
 
 class _SystemEntries:
-    """A list of entries in a tenant's configuration whose model a system defines.
+    """A list in a tenant's configuration with entries of a model that a system defines.
 
     Args:
         key: the list's key in tenants.yaml and in `System.tenant_settings`.

@@ -103,7 +103,7 @@ def split_conflicts(
     of_file: Collection[str],
     known: Mapping[str, _Record],
 ) -> tuple[dict[str, Mapping[str, Any]], list[RagAssetsError]]:
-    """Return a list's tenants whose ids are not used elsewhere, and the problems of the others.
+    """Return a list's tenants with ids that are not used elsewhere, and the problems of the others.
 
     A tenant of tenants.yaml takes precedence over a tenant of another list. So does a tenant that
     was created over the API, or was once in tenants.yaml, because it may contain data that no list
