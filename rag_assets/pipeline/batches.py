@@ -252,11 +252,11 @@ def poll_batches(
     async def poll_all() -> list[str | None]:
         room = asyncio.Semaphore(_CONCURRENCY)
 
-        async def one(batch: EmbeddingBatch) -> str | None:
+        async def poll_limited(batch: EmbeddingBatch) -> str | None:
             async with room:
                 return await _poll_one(catalog, embedders, batch)
 
-        return await asyncio.gather(*(one(batch) for batch in batches))
+        return await asyncio.gather(*(poll_limited(batch) for batch in batches))
 
     return [problem for problem in asyncio.run(poll_all()) if problem is not None]
 

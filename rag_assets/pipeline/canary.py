@@ -120,7 +120,7 @@ def run_canary(
         for target in targets
         if target.ref.id not in known or now - known[target.ref.id].measured_at >= fresh
     ]
-    answers = asyncio.run(_probe_embedders({one.ref.id: one.embedder for one in due}))
+    answers = asyncio.run(_probe_embedders({target.ref.id: target.embedder for target in due}))
     found = []
     for target in targets:
         # A tenant that was removed in the meantime needs no result.

@@ -165,7 +165,7 @@ def _compare_build_by_counts(
     held = index.held_versions(ctx.ref.id, generation.number)
     counts = entries.counts(name, ctx.owner(generation))
     found = find_suspects(held, counts, leaving) | set(doubtful)
-    owners = [ctx.owner(one) for one in generations if one.index_name == name]
+    owners = [ctx.owner(other) for other in generations if other.index_name == name]
     strangers = list(entries.strangers(name, ctx.ref.id, owners))
     found |= {entry.document_id for entry in strangers}
     expected = index.entry_count(ctx.ref.id, generation.number)

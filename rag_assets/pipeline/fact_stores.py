@@ -153,8 +153,8 @@ def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kin
 def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Derive the further documents of all fact stores."""
     done = [store.finish(ctx) for store in list_all_stores()]
-    lines = {name: line for one in done for name, line in one.lines.items()}
-    return DerivedWork(sum(one.changed for one in done), lines)
+    lines = {name: line for work in done for name, line in work.lines.items()}
+    return DerivedWork(sum(work.changed for work in done), lines)
 
 
 def find_unfinished_derivation(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
@@ -214,7 +214,9 @@ def run_follow_up(ctx: TenantContext) -> Mapping[str, Any]:
 
 @lru_cache
 def _load_follow_up(profile: str) -> FollowUp | None:
-    system = next((one.system for one in installed_systems() if one.name == profile), None)
+    system = next(
+        (installed.system for installed in installed_systems() if installed.name == profile), None
+    )
     if system is None or system.follow_up is None:
         return None
     follow_up: FollowUp = load_reference(system.follow_up)

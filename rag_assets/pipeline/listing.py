@@ -218,7 +218,7 @@ def _record_listing(
     moved: dict[str, str] = {}
     ctx.guard()
     scope = config.scope or ctx.tenant.access.scope
-    stores = [one for one in list_all_stores() if one.uses_source(ctx.tenant, config.name)]
+    stores = [store for store in list_all_stores() if store.uses_source(ctx.tenant, config.name)]
     if stores and has_scope_changes(listing, documents, scope):
         # Derived documents would show a file to its former readers until they are derived again.
         for store in stores:

@@ -288,7 +288,7 @@ class MarkKeeper:
         for name in indexes.names():
             found.update(indexes.owners(name))
         known = {(record.id, record.incarnation) for record in self._catalog.tenants.all()}
-        return [TenantRef(*one) for one in sorted(found - known) if not self.is_stray(*one)]
+        return [TenantRef(*owner) for owner in sorted(found - known) if not self.is_stray(*owner)]
 
     def forget_unknown(self) -> list[str]:
         """Allow the data of tenants that the catalog has lost to be deleted; return their ids."""

@@ -226,8 +226,12 @@ def _list_chunk_events(
     for entry in entries:
         starts.setdefault(entry.document.document_id, []).append(entry.chunk.byte_start)
     return [
-        {"uri": one.uri, "source_type": one.source_type, "chunks": starts.get(one.document_id, [])}
-        for one in (version.document for version in batch)
+        {
+            "uri": document.uri,
+            "source_type": document.source_type,
+            "chunks": starts.get(document.document_id, []),
+        }
+        for document in (version.document for version in batch)
     ]
 
 

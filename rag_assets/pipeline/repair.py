@@ -315,7 +315,11 @@ def find_texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[
 def list_builds(ctx: TenantContext, embedder_id: str) -> list[Generation]:
     """Return the live builds with vectors of this embedder."""
     live = ctx.catalog.generations.live(ctx.ref.id)
-    return [one for one in live if one.embedder_id == embedder_id and one.state != "REMOVING"]
+    return [
+        generation
+        for generation in live
+        if generation.embedder_id == embedder_id and generation.state != "REMOVING"
+    ]
 
 
 def _find_losses(

@@ -144,9 +144,9 @@ class MaskedNames:
         yield from filter(None, (source.title, source.uri, source.access_scope, *source.tags))
         for name, value in source.metadata.items():
             yield name
-            for one in value if isinstance(value, list) else [value]:
-                yield str(one)
-                yield f"{name}: {one}"
+            for item in value if isinstance(value, list) else [value]:
+                yield str(item)
+                yield f"{name}: {item}"
 
     def _distinct_path(self, document: ListedDocument) -> str:
         """Return the path with credentials masked.
@@ -220,8 +220,8 @@ def _iter_texts(row: Document) -> Iterator[str]:
     yield from filter(None, (row.title, row.said_title, *row.tags))
     for name, value in row.metadata.items():
         yield name
-        for one in value if isinstance(value, list) else [value]:
-            yield f"{name}: {one}"
+        for item in value if isinstance(value, list) else [value]:
+            yield f"{name}: {item}"
 
 
 def _decode_path(row: Document) -> str:
@@ -303,7 +303,7 @@ class MaskedTexts:
         }
         for item in find_parsed_documents(ctx, holders):
             chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
-        kept = {key: _find_key_for_holds(key, one.masked) for key, one in found.items()}
+        kept = {key: _find_key_for_holds(key, text.masked) for key, text in found.items()}
         rows = {
             ctx.parse_key(_with_reindex_request(holder)): found[ctx.parse_key(holder)]
             for holder in holders
@@ -321,7 +321,7 @@ class MaskedTexts:
             chunk_sets=chunk_sets.keys(),
             hashes=self._list_hashes(chunk_sets, found),
             present={holder.document_id: holder.reindex_requests for holder in holders},
-            rules=Counter(rule for one in found.values() for rule in one.rules),
+            rules=Counter(rule for text in found.values() for rule in text.rules),
         )
 
     def _list_hashes(

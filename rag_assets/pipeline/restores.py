@@ -184,7 +184,7 @@ class _Describer:
 
     def _purged(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         what = f"{len(change.about)} documents of tenant {ref.id} were purged {on}"
-        ids = self._list_documents(ref, [parse_hash(one) for one in change.about])
+        ids = self._list_documents(ref, [parse_hash(sealed) for sealed in change.about])
         purge = partial(self._purge, ref, ids, change.about)
         if not ids:
             kept_out = "unknown to this catalog as well: their sources are not to bring them back"
@@ -227,7 +227,7 @@ class _Describer:
             return []
         ids = [document.document_id for document in self._catalog.documents.all(ref.id)]
         by_hash = self._catalog.receipts.ids_by_hash(ids)
-        return [by_hash[one] for one in hashes if one in by_hash]
+        return [by_hash[hash_] for hash_ in hashes if hash_ in by_hash]
 
     def _set_hold(self, ref: TenantRef, scope: HoldScope, reason: str) -> None:
         with self._hold_lock(ref):

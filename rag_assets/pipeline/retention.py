@@ -75,12 +75,12 @@ class PruningReport:
     def warnings(self, tenant_id: str) -> list[str]:
         """Return warnings for people, each one sentence."""
         found = [
-            f"{format_count(one.due, 'document')} of {one.documents:,} in source"
-            f" {one.source!r} exceed"
+            f"{format_count(prune.due, 'document')} of {prune.documents:,} in source"
+            f" {prune.source!r} exceed"
             " their"
             " retention, but so many are pruned only after confirmation. To prune them, run:"
             f" rag-assets prune {tenant_id} --confirm"
-            for one in self.held
+            for prune in self.held
         ]
         if self.refused is not None:
             found.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
@@ -153,7 +153,7 @@ def _prune_documents(
     due = ctx.catalog.retention.list_due(ctx.ref.id, cutoffs)
     held = () if confirm else find_held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()
-    counts = {one.source: one.due for one in held}
+    counts = {prune.source: prune.due for prune in held}
     if ctx.catalog.retention.record_held(ctx.ref, counts) and held:
         ctx.catalog.events.write(ctx.ref, "prunes_held", [counts])
     erasure = ctx.catalog.erasures.begin_prune(

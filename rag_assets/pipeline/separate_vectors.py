@@ -144,13 +144,13 @@ def _make_equal(
     ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
 ) -> None:
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
-    counted = {one.document_id: one for one in held if one.document_id in differing}
+    counted = {version.document_id: version for version in held if version.document_id in differing}
     owner = ctx.owner(generation)
     ctx.guard()
     # Correct vectors stay: a search that read the row before "filling" may be reading them.
     for documents in batched(sorted(differing), _BATCH):
         vectors.keep_only(owner, documents, _list_ids(owner, documents, counted))
-    wanted = {id_: one.indexed_key for id_, one in counted.items()}
+    wanted = {id_: version.indexed_key for id_, version in counted.items()}
     entries = _iter_entries(ctx, generation, wanted)
     done = 0
     for batch in batched(entries, _BATCH):

@@ -188,7 +188,7 @@ def _build_version(
 
 
 def _find_passage_source(tenant: Tenant, document: Document) -> str | None:
-    source = next((one for one in tenant.sources if one.name == document.source), None)
+    source = next((config for config in tenant.sources if config.name == document.source), None)
     beginning = None if source is None else tenant.source_kind(source).passage_source
     return None if beginning is None else beginning(source, path_from_uri(document.uri))
 

@@ -297,7 +297,7 @@ class Asker:
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = {one.id: group.create_task(answer(one)) for one in questions}
+                tasks = {question.id: group.create_task(answer(question)) for question in questions}
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
@@ -316,5 +316,5 @@ def _list_passages(hits: Sequence[Hit]) -> list[Hit]:
     return [
         limit_to_passages(hit, [part])
         for hit in hits
-        for part in sorted(hit.ranges, key=lambda one: one.ordinal != hit.ordinal)
+        for part in sorted(hit.ranges, key=lambda part: part.ordinal != hit.ordinal)
     ]

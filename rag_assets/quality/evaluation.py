@@ -143,13 +143,13 @@ def compare_builds(
     builds = (new, serving)
     found = [_ask(asker, build, questions.asked, manner) for build in builds]
     same = _find_documents_in_both(ctx, new, serving, questions, found)
-    if short := [one for one in questions.asked if _is_short(one, found, same)]:
+    if short := [question for question in questions.asked if _is_short(question, found, same)]:
         deeper = [asker.ask(build, short, manner, top_k=MAX_TOP_K) for build in builds]
         found = [_join_results(*pair) for pair in zip(found, deeper, strict=True)]
         same = _find_documents_in_both(ctx, new, serving, questions, found)
     kept = limit_judgements(questions.all, questions.documents, same)
-    left = {one.id for one in kept if one.answerable}
-    apart = tuple(one.id for one in questions.asked if one.id not in left)
+    left = {question.id for question in kept if question.answerable}
+    apart = tuple(question.id for question in questions.asked if question.id not in left)
     ours, theirs = (
         questions.evaluation(build, manner, _filter_hits(asked, same), kept)
         for build, asked in zip(builds, found, strict=True)
@@ -262,7 +262,7 @@ def _find_documents_in_both(
 ) -> set[str]:
     """Return the documents, found or judged, that both builds hold in the same version."""
     ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
-    ids |= {one.document_id for document in questions.documents.values() for one in document}
+    ids |= {named.document_id for document in questions.documents.values() for named in document}
     return ctx.catalog.judgements.find_in_both(ctx.ref.id, new.number, serving.number, ids)
 
 

@@ -114,7 +114,7 @@ def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
     """
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
     queries = "".join(
-        f"{json.dumps(_format_query(one), ensure_ascii=False)}\n" for one in questions
+        f"{json.dumps(_format_query(question), ensure_ascii=False)}\n" for question in questions
     )
     (folder / QUERIES).write_text(queries, encoding="utf-8")
     rows = "".join(f"{row}\n" for question in questions for row in _format_rows(question))
@@ -231,7 +231,7 @@ def _read_path(path: Path, split: str | None) -> Iterator[tuple[list[QuestionEnt
         return
     files = [path]
     if path.is_dir():
-        files = [one for one in sorted(path.iterdir()) if one.suffix in SUFFIXES]
+        files = [file for file in sorted(path.iterdir()) if file.suffix in SUFFIXES]
         if not files:
             raise ConfigurationError(
                 f"{path.name}: the folder has no judgements",
@@ -282,8 +282,8 @@ def _combine_entries(
     partly = {entry.id for entry in entries if not entry.is_whole}
     faults += [
         f"{where[id_]}: {fault}"
-        for id_, one in found.items()
-        if id_ not in partly and (fault := _find_question_fault(one))
+        for id_, question in found.items()
+        if id_ not in partly and (fault := _find_question_fault(question))
     ]
     return list(found.values()), faults
 
@@ -293,7 +293,9 @@ def _merge_judgements(
 ) -> tuple[Judgement, ...]:
     by_passage = {(judgement.path, judgement.quote): judgement for judgement in present}
     new = (read.judgement for read in added)
-    return tuple((by_passage | {(one.path, one.quote): one for one in new}).values())
+    return tuple(
+        (by_passage | {(judgement.path, judgement.quote): judgement for judgement in new}).values()
+    )
 
 
 def _find_duplicates(judgements: Sequence[ReadJudgement]) -> Iterator[str]:

@@ -38,7 +38,11 @@ def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
         count: maximum number of questions.
     """
     documents = sorted(
-        (one for one in ctx.catalog.documents.all(ctx.ref.id) if one.status == "READY"),
+        (
+            document
+            for document in ctx.catalog.documents.all(ctx.ref.id)
+            if document.status == "READY"
+        ),
         # The id is a hash of the document's origin, so this order is fixed and has no pattern.
         key=lambda document: document.document_id,
     )

@@ -53,9 +53,9 @@ def limit_judgements(
     names = {
         path: frozenset(
             name
-            for one in document
-            if kept is None or one.document_id in kept
-            for name in (one.document_id, one.uri)
+            for named in document
+            if kept is None or named.document_id in kept
+            for name in (named.document_id, named.uri)
         )
         for path, document in documents.items()
     }

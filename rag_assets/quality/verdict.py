@@ -87,7 +87,7 @@ def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> Qual
     """
     count = len(comparison.new.people.ids)
     guarded = tuple(_measure_guarded(comparison, limits.tolerance))
-    lower = [one for one in guarded if one.is_lower]
+    lower = [measure for measure in guarded if measure.is_lower]
     few = count < limits.least
     outcome: Outcome = "warn" if few else "fail" if lower else "pass"
     return QualityVerdict(
@@ -119,7 +119,7 @@ def _list_worse_questions(comparison: BuildComparison) -> list[WorseQuestion]:
         for id_, value in new.items()
         if value < serving[id_] - _TOLERANCE
     ]
-    return sorted(worse, key=lambda one: (one.new - one.serving, one.question))
+    return sorted(worse, key=lambda question: (question.new - question.serving, question.question))
 
 
 def _describe_verdict(
@@ -130,8 +130,10 @@ def _describe_verdict(
     few: bool,
 ) -> str:
     builds = f"build {comparison.new.generation}", f"build {comparison.serving.generation}"
-    lower = [one for one in guarded if one.is_lower]
-    values = ", ".join(f"{one.measure} {one.new:.3f} against {one.serving:.3f}" for one in guarded)
+    lower = [guard for guard in guarded if guard.is_lower]
+    values = ", ".join(
+        f"{guard.measure} {guard.new:.3f} against {guard.serving:.3f}" for guard in guarded
+    )
     compared = f"{builds[0]} compared with {builds[1]}, which serves: {values}" if values else ""
     if few:
         count = format_count(len(comparison.new.people.ids), "judged question")
@@ -139,7 +141,9 @@ def _describe_verdict(
         return f"{note}; {compared}" if compared else note
     if not lower:
         return compared
-    margins = ", ".join(f"{one.measure} is {one.new:.3f}, below {one.least:.3f}" for one in lower)
+    margins = ", ".join(
+        f"{guard.measure} is {guard.new:.3f}, below {guard.least:.3f}" for guard in lower
+    )
     return (
         f"{builds[0]} answers worse than {builds[1]}, which serves: {margins}"
         f" ({values}; tolerance {limits.tolerance:g})"

@@ -286,12 +286,12 @@ def _parse_additions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry
 
 def _add_judgements(entry: QuestionEntry, given: Any, line: int, lines: FileFaults) -> None:
     """Add judgements and hashes of passages to an entry."""
-    for at, one in enumerate(given):
+    for at, item in enumerate(given):
         its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line
-        if isinstance(one, Mapping):
-            _add_judgement(entry, one, its_line, lines)
-        elif isinstance(one, str) and _HASH.fullmatch(one):
-            entry.pool.add(str(one))
+        if isinstance(item, Mapping):
+            _add_judgement(entry, item, its_line, lines)
+        elif isinstance(item, str) and _HASH.fullmatch(item):
+            entry.pool.add(str(item))
         else:
             entry.is_whole = False
             lines.add(

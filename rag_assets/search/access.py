@@ -153,7 +153,7 @@ class DocumentReader:
                 limit=wanted,
                 after=after,
             )
-            permitted += [one for one in found if self.policy.permits(caller, one)]
+            permitted += [document for document in found if self.policy.permits(caller, document)]
             if len(found) < wanted:
                 break
             after = found[-1].place
@@ -223,7 +223,7 @@ class DocumentReader:
         }
         intact = [entry for entry in found if entry.intact]
         chunks: dict[str, list[StoredEntry]] = {}
-        for entry in sorted(intact, key=lambda one: int(one.fields["ordinal"])):
+        for entry in sorted(intact, key=lambda stored: int(stored.fields["ordinal"])):
             document_id = entry.fields["document_id"]
             if keys.get(document_id) == entry.index_key:
                 chunks.setdefault(document_id, []).append(entry)

@@ -192,7 +192,7 @@ async def compare_meanings(
     The result is empty if the model cannot be used, because that must not make the answer fail.
     """
     asked = [cited_hit for cited_hit in cited if cited_hit.is_undecided]
-    texts = list(dict.fromkeys(text for one in asked for text in one.texts()))
+    texts = list(dict.fromkeys(text for cited_hit in asked for text in cited_hit.texts()))
     if not texts:
         return {}
     try:
@@ -203,9 +203,9 @@ async def compare_meanings(
         return {}
     place = {text: at for at, text in enumerate(texts)}
     found = {}
-    for one in asked:
-        claim, *parts = (vectors[place[text]] for text in one.texts())
-        found[one.hit.number] = [float(claim @ part) for part in parts]
+    for cited_hit in asked:
+        claim, *parts = (vectors[place[text]] for text in cited_hit.texts())
+        found[cited_hit.hit.number] = [float(claim @ part) for part in parts]
     return found
 
 
@@ -404,7 +404,7 @@ async def _cite_by_meaning(
     """Return the citations of an answer, each with the block that its claims are about."""
     cited = await run_sync(list_cited_hits, result.answer, result.hits)
     near = await compare_meanings(cited, model)
-    return tuple(build_citation(one, near.get(one.hit.number)) for one in cited)
+    return tuple(build_citation(cited_hit, near.get(cited_hit.hit.number)) for cited_hit in cited)
 
 
 def _to_milliseconds(seconds: float) -> float:

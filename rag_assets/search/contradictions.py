@@ -162,9 +162,9 @@ def _list_focused(
         return []
     near = [statement for statement in statements if claim.focus & statement.content]
     return near or [
-        one
-        for one, _ in passage.sentence_index.find_similar(claim, _DENIED_APART)
-        if claim.focus & one.content
+        similar
+        for similar, _ in passage.sentence_index.find_similar(claim, _DENIED_APART)
+        if claim.focus & similar.content
     ]
 
 
@@ -244,8 +244,8 @@ def _are_apart(claim: ParsedStatement, statement: ParsedStatement, stems: Contai
         stems: stems of the words that one text denies, or that are opposites.
     """
     mine, theirs = (
-        {word.written for part in one.parts for word in part.list_other_words(stems)}
-        for one in (claim, statement)
+        {word.written for part in text.parts for word in part.list_other_words(stems)}
+        for text in (claim, statement)
     )
     return any(
         mine & one and theirs & other and not (mine & other or theirs & one)
@@ -271,8 +271,8 @@ def _find_exchange(claim: ParsedStatement, statement: ParsedStatement) -> str | 
     if claim.language not in _EXCHANGED:
         return None
     mine, theirs = (
-        [word.written for word in one.words if word.written not in ARTICLES]
-        for one in (claim, statement)
+        [word.written for word in text.words if word.written not in ARTICLES]
+        for text in (claim, statement)
     )
     size, counts = len(mine), Counter(mine)
     for start in range(len(theirs) - size + 1):
@@ -373,7 +373,7 @@ def _find_crossed_word(claim: ParsedStatement, statement: ParsedStatement) -> st
         for _, side, others in listed[stem]:
             if not (statement.stems & side and statement.stems & others) or claim.stems & others:
                 continue
-            with_it, with_opposite = (statement.find_clauses(one) for one in (side, others))
+            with_it, with_opposite = (statement.find_clauses(stems) for stems in (side, others))
             if with_it & with_opposite or statement.negated_clauses or claim.negated_clauses:
                 continue
             of_it, of_opposite = (

@@ -152,7 +152,9 @@ class Figures:
         rest, dates = _extract_dates(folded)
         found = [date for _, readings in dates for date in readings]
         found += [(None, MONTHS[month["name"]], None) for month in _MONTH_ALONE.finditer(rest)]
-        minutes = {one for _, readings in _find_times(rest, whole_hours=True) for one in readings}
+        minutes = {
+            minute for _, readings in _find_times(rest, whole_hours=True) for minute in readings
+        }
         quantities = [
             q
             for quantity in _find_quantities(rest)

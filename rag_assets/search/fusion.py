@@ -115,10 +115,12 @@ def fuse(rankings: Sequence[NormalizedRanking]) -> dict[str, float]:
         for rank, id_ in enumerate(ranking.scores):
             ranks[id_] = min(rank, ranks.get(id_, rank))
     scores = {
-        id_: sum(one.weight * one.scores.get(id_, one.missing_score) for one in rankings)
+        id_: sum(
+            ranking.weight * ranking.scores.get(id_, ranking.missing_score) for ranking in rankings
+        )
         for id_ in ranks
     }
-    return dict(sorted(scores.items(), key=lambda one: (-one[1], ranks[one[0]], one[0])))
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], ranks[item[0]], item[0])))
 
 
 def _measure_peak(scores: Sequence[float]) -> float:

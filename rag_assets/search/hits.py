@@ -413,7 +413,7 @@ def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[
     for hit in hits:
         chain = [by_symbol[name] for name in leading.get(hit.symbol or "", ()) if name in by_symbol]
         wanted = {hit, *chain} - packed
-        needed = sum(counts[one] for one in wanted)
+        needed = sum(counts[member] for member in wanted)
         if needed <= tokens:
             packed |= wanted
             tokens -= needed
@@ -423,7 +423,11 @@ def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[
 def truncate_hit(hit: Hit, text: str) -> Hit:
     """Return a hit that keeps only the start of its text, and the passages within that part."""
     end = hit.start + len(text)
-    ranges = (replace(one, end=min(one.end, end)) for one in hit.ranges if one.start < end)
+    ranges = (
+        replace(passage_range, end=min(passage_range.end, end))
+        for passage_range in hit.ranges
+        if passage_range.start < end
+    )
     last = None
     if hit.line_start is not None and hit.line_end is not None:
         last = min(hit.line_end, hit.line_start + text.count("\n"))
@@ -437,13 +441,17 @@ def remove_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
         hit: a hit of one or several passages.
         ordinals: ordinals of the passages of its document that are shown elsewhere.
     """
-    left = [one for one in hit.ranges if one.ordinal not in ordinals]
+    left = [passage_range for passage_range in hit.ranges if passage_range.ordinal not in ordinals]
     if len(left) == len(hit.ranges):
         return None if hit.ordinal in ordinals else hit
     if not left:
         return None
-    end = max(one.end for one in left)
-    within = [one for one in hit.ranges if left[0].start <= one.start and one.end <= end]
+    end = max(passage_range.end for passage_range in left)
+    within = [
+        passage_range
+        for passage_range in hit.ranges
+        if left[0].start <= passage_range.start and passage_range.end <= end
+    ]
     return limit_to_passages(hit, within)
 
 

@@ -147,7 +147,7 @@ class JournaledSearch:
     def record_result(self, answer: SearchAnswer, progress: SearchProgress) -> None:
         """Record the result: all passages, and the passages that fit into the budget."""
         debug = answer.debug
-        passages = [part for one in progress.answered for part in one.parts or (one,)]
+        passages = [part for passage in progress.answered for part in passage.parts or (passage,)]
         cosines = [progress.cosines.get(passage.id) for passage in passages]
         self.record(
             "rag_search_completed",
@@ -156,7 +156,9 @@ class JournaledSearch:
                 "scores": [None if c is None else round(c, 6) for c in cosines],
                 # The nearest of all candidates: shows whether a threshold excluded everything.
                 "nearest": round(max(progress.cosines.values()), 6) if progress.cosines else None,
-                "chosen": [one.chunk_id for hit in answer.hits for one in hit.ranges],
+                "chosen": [
+                    passage_range.chunk_id for hit in answer.hits for passage_range in hit.ranges
+                ],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
                 **({"altered": len(progress.altered_ids)} if progress.altered_ids else {}),
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),

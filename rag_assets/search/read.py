@@ -140,7 +140,7 @@ class Read:
         return await self._searcher.entries(
             progress.serving.index_name,
             progress.owner,
-            [c.id for one in order for c in (one.candidate, one.block) if c],
+            [c.id for distinct in order for c in (distinct.candidate, distinct.block) if c],
             progress.scopes,
             None if is_scored else progress.vector,
             moved=progress.moved,
@@ -194,8 +194,8 @@ def _choose_first_texts(progress: SearchProgress) -> Sequence[DistinctText]:
     groups = group_items(order, get_document_id, are_neighbours, most=depth)
     scores = [progress.fused.get(group[0].id, 0.0) for group in groups]
     first = spread_documents(groups, lambda group: get_document_id(group[0]), scores)[:depth]
-    wanted = {one.id for group in first for one in group}
-    return [one for one in order if one.id in wanted]
+    wanted = {distinct.id for group in first for distinct in group}
+    return [distinct for distinct in order if distinct.id in wanted]
 
 
 async def find_equal_texts(
@@ -278,7 +278,7 @@ def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[C
 
 def _are_replaced(others: Sequence[Candidate], found: VerifiedCandidates) -> bool:
     """Return whether only outdated versions of a readable document were found."""
-    confirmed = {one.document_id for one in found.by_id.values()}
+    confirmed = {candidate.document_id for candidate in found.by_id.values()}
     return any(
         other.document_id in found.versions and other.document_id not in confirmed
         for other in others
@@ -287,9 +287,9 @@ def _are_replaced(others: Sequence[Candidate], found: VerifiedCandidates) -> boo
 
 def _join_documents(progress: SearchProgress, found: VerifiedCandidates) -> SearchProgress:
     of_text: dict[str, list[str]] = {}
-    for one in found.by_id.values():
-        if one.uri:
-            of_text.setdefault(one.text_key, []).append(one.uri)
+    for candidate in found.by_id.values():
+        if candidate.uri:
+            of_text.setdefault(candidate.text_key, []).append(candidate.uri)
     verified = progress.confirmed
     return replace(
         progress,
@@ -334,12 +334,12 @@ class Gather:
         found, others_may_be_near = await _gather_in_thread(progress)
         tried = {passage.id for passage in progress.passages}
         while len(found) < search.limit:
-            left = [one for one in progress.order if one.id not in tried]
+            left = [distinct for distinct in progress.order if distinct.id not in tried]
             if not left:
                 break
             # Read at least as many as were read so far, since there may be many near copies.
             wanted = left[: max(2 * (search.limit - len(found)), len(tried))]
-            tried |= {one.id for one in wanted}
+            tried |= {distinct.id for distinct in wanted}
             progress = await self._read.read_more(progress, wanted)
             if progress.has_joined_documents:
                 progress = await self._join.run(progress)
@@ -357,7 +357,7 @@ class Gather:
 
     async def _may_have_others(self, progress: SearchProgress) -> bool:
         """Return whether a search may find other documents than its candidates belong to."""
-        if len({one.document_id for one in progress.confirmed.by_id.values()}) > 1:
+        if len({candidate.document_id for candidate in progress.confirmed.by_id.values()}) > 1:
             return True
         documents = progress.search.request.filters.documents
         if documents is not None and len(documents) == 1:
@@ -397,7 +397,7 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     merged = [
         *map(merge_passages, group_items(shown, get_document_id, are_adjoining, most=search.limit))
     ]
-    ordered = [by_id[one.id] for one in merged]
+    ordered = [by_id[passage.id] for passage in merged]
     hits = spread_documents(merged, get_document_id, ordered)
     return hits, is_crowded(hits[: search.limit]) and lowest >= lowest_near_score(ordered)
 
@@ -434,5 +434,5 @@ def _may_have_more_hits(progress: SearchProgress, ranking: Ranking) -> bool:
         return ranking.candidates[-1].score >= threshold
     # The fetched candidates are the nearest, so they include all that are near enough.
     cosines = progress.cosines
-    is_only_kind = all(one.kind != "vector" for one in progress.rankings)
+    is_only_kind = all(other.kind != "vector" for other in progress.rankings)
     return is_only_kind and all(cosines.get(id_, -1.0) >= threshold for id_ in progress.fused)

@@ -155,17 +155,21 @@ class Fuse:
         scores = fuse_rankings(rankings)
         within = group_blocks([by_id[id_] for id_ in scores])
         if within.blocks:
-            scores = fuse_rankings(rankings, {id_: one.id for id_, one in within.shown.items()})
+            scores = fuse_rankings(rankings, {id_: shown.id for id_, shown in within.shown.items()})
         leading = progress.walk.leading if progress.walk is not None else ()
         found = [by_id[id_] for id_ in dict.fromkeys((*leading, *scores)) if id_ in scores]
         repeats = get_profile(progress.search.tenant.profile).repeats_texts
-        order = [DistinctText(one) for one in found] if repeats else merge_equal_texts(found)
+        order = (
+            [DistinctText(candidate) for candidate in found]
+            if repeats
+            else merge_equal_texts(found)
+        )
         if _lacks_candidates(progress, order, len(found)):
             return replace(progress, fetch_all=True, repeat=True)
         return replace(
             progress,
             fused=scores,
-            order=[replace(one, block=within.blocks.get(one.id)) for one in order],
+            order=[replace(distinct, block=within.blocks.get(distinct.id)) for distinct in order],
             cosines=_collect_best_scores("vector", rankings, within),
             word_scores=_collect_best_scores("words", rankings, within),
         )

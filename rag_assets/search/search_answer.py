@@ -262,9 +262,9 @@ async def _find_matched_fields(
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
         progress.owner,
-        [RankingRequest(None, _LOOKED_AT, replace(readable, **one.criteria)) for one in probes],
+        [RankingRequest(None, _LOOKED_AT, replace(readable, **probe.criteria)) for probe in probes],
     )
-    documents = {one.document_id for ranking in rankings for one in ranking}
+    documents = {candidate.document_id for ranking in rankings for candidate in ranking}
     versions = await services.reader.readable(
         progress.ref.id, progress.serving.number, [*documents], progress.principals
     )
@@ -276,7 +276,7 @@ async def _find_matched_fields(
     return {
         probe.place
         for probe, ranking in zip(probes, rankings, strict=True)
-        if any(one.document_id in confirmed for one in ranking)
+        if any(candidate.document_id in confirmed for candidate in ranking)
     }
 
 

@@ -141,9 +141,13 @@ class EntryCache:
         """
         known = self._known((index_name, owner), state)
         wanted = dict.fromkeys(place.document_id for place in places)
-        unknown = [one for one in wanted if one not in known.documents]
+        unknown = [document_id for document_id in wanted if document_id not in known.documents]
         if unknown:
-            fresh = (one for one in prefetch if one not in known.documents and one not in wanted)
+            fresh = (
+                document_id
+                for document_id in prefetch
+                if document_id not in known.documents and document_id not in wanted
+            )
             unknown += islice(fresh, max(0, MOST_PLACES - len(unknown)))
             request = RankingRequest(
                 Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MOST_AT_ONCE, symbols=True
@@ -152,10 +156,14 @@ class EntryCache:
             if len(found) >= _MOST_AT_ONCE:
                 # The entries of the last document may be incomplete, and later documents may be
                 # missing.
-                met = dict.fromkeys(one.document_id for one in found)
+                met = dict.fromkeys(candidate.document_id for candidate in found)
                 met.popitem()
-                self._keep(known, [*met], [one for one in found if one.document_id in met])
-                if any(one not in known.documents for one in wanted):
+                self._keep(
+                    known,
+                    [*met],
+                    [candidate for candidate in found if candidate.document_id in met],
+                )
+                if any(document_id not in known.documents for document_id in wanted):
                     return None
             else:
                 self._keep(known, unknown, found)
@@ -198,7 +206,7 @@ class EntryCache:
         for candidate in found:
             by_document[candidate.document_id].append(candidate)
         for document_id, entries in by_document.items():
-            known.add(document_id, sorted(entries, key=lambda one: one.id))
+            known.add(document_id, sorted(entries, key=lambda entry: entry.id))
         while (
             len(self._builds) > 1
             and sum(build.count for build in self._builds.values()) > self._most

@@ -509,4 +509,4 @@ def iter_stems_of_value(statement: ParsedStatement, value: str) -> Iterator[str]
 @lru_cache(maxsize=64)
 def _split_sentences(passage: str) -> tuple[str, ...]:
     """Return the sentences of a passage without markers; cached like the parsed sentences."""
-    return tuple(blank_markers(passage[one.start : one.end]) for one in split_answer(passage))
+    return tuple(blank_markers(passage[part.start : part.end]) for part in split_answer(passage))

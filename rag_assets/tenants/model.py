@@ -423,7 +423,7 @@ class Tenant(_ConfigModel):
     @cached_property
     def fact_readers(self) -> Mapping[str, int]:
         """Return its chunkers that read facts, by name, each with the version of its reader."""
-        kinds = {one.parameters.kind for one in (self.chunker, *self.chunkers)}
+        kinds = {config.parameters.kind for config in (self.chunker, *self.chunkers)}
         readers = {kind.name: kind.reading_version for kind in kinds if kind.read is not None}
         return dict(sorted(readers.items()))
 
@@ -435,7 +435,7 @@ class Tenant(_ConfigModel):
     @property
     def chunk_types(self) -> frozenset[str]:
         """Return the source types that its chunkers may give to chunks."""
-        kinds = (one.parameters.kind for one in (self.chunker, *self.chunkers))
+        kinds = (config.parameters.kind for config in (self.chunker, *self.chunkers))
         return frozenset(type_ for kind in kinds for type_ in kind.chunk_types)
 
     def get_retention_days(self, source_type: str) -> int | None:

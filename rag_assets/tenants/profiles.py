@@ -81,7 +81,7 @@ def _add_own_sources(profile: Profile, sources: Sequence[Any]) -> list[Any]:
     for reference in profile.sources_beside:
         make: Callable[[Mapping[str, Any]], dict[str, Any]] = load_reference(reference)
         own += [make(source) for source in sources if _holds_files(source)]
-    names = {one["name"] for one in own}
+    names = {source["name"] for source in own}
     kept = [s for s in sources if not (isinstance(s, Mapping) and s.get("name") in names)]
     return [*kept, *own]
 
