@@ -263,7 +263,7 @@ PURPOSES = (*WITH_KEYS, RERANK)
 """Providers and other purposes for which a tenant or an organization may store a key."""
 
 _SHOWN_CHARACTERS = 4
-_LEAST_SHOWN = 16
+_MIN_SHOWN_CHARACTERS = 16
 """A key shorter than this is displayed without any of its characters."""
 _LONGEST = 4096
 
@@ -481,4 +481,4 @@ def require_key(secret: SecretStr) -> None:
 
 def _get_last_four(secret: SecretStr) -> str:
     value = secret.get_secret_value()
-    return value[-_SHOWN_CHARACTERS:] if len(value) >= _LEAST_SHOWN else ""
+    return value[-_SHOWN_CHARACTERS:] if len(value) >= _MIN_SHOWN_CHARACTERS else ""

@@ -110,7 +110,7 @@ _HEAD = """\
 # rag-assets: encrypts the provider keys that the catalog keeps. Keep a copy in a safe place:
 # with it and the database anyone can read the keys; without it nobody can.
 """
-_LARGEST_BYTES = 65_536
+_MAX_BYTES = 65_536
 
 
 def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
@@ -188,7 +188,7 @@ class KeyFile:
         try:
             self._require_place()
             self._require_private(os.fstat(handle))
-            content = os.read(handle, _LARGEST_BYTES)
+            content = os.read(handle, _MAX_BYTES)
         finally:
             os.close(handle)
         lines = content.decode("ascii", "replace").splitlines()

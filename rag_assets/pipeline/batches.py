@@ -59,12 +59,12 @@ from rag_assets.storage.catalog.builds.batches import (
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.model import Document, Failure
 
-_GIVE_UP = BATCH_WINDOW + timedelta(hours=1)
+_GIVE_UP_AFTER = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
-_LONGEST_PAUSE = timedelta(hours=1)
+_MAX_PAUSE = timedelta(hours=1)
 
 
-_SUBMISSION = timedelta(hours=1)
+_MAX_SUBMISSION = timedelta(hours=1)
 """No submission takes longer than this."""
 LISTED_AFTER = timedelta(minutes=2)
 """A provider lists a new batch within this time."""
@@ -150,7 +150,7 @@ def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
         f"{problem}",
         "queued",
         # A batch may be late, or its results unavailable: never retry immediately.
-        max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCH_RETRY_INTERVAL),
+        max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL),
     )
 
 
@@ -191,7 +191,7 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:
         return
-    pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * (1 << min(failures.count - 1, 10)))
+    pause = min(_MAX_PAUSE, _FIRST_PAUSE * (1 << min(failures.count - 1, 10)))
     left = (failures.last_at + pause - datetime.now(UTC)).total_seconds()
     if left > 0:
         raise ProviderUnavailable(
@@ -217,12 +217,12 @@ async def recover_submission(
         locked: whether the caller holds the tenant's lock, so that no other run can be submitting
             the batch at the same time.
     """
-    batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
+    batch_id = await api.find(batch.tag, batch.submitted_at - _MAX_SUBMISSION)
     now = datetime.now(UTC)
     if batch_id is not None:
         catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
         return True
-    if not locked and now - batch.submitted_at <= _SUBMISSION:
+    if not locked and now - batch.submitted_at <= _MAX_SUBMISSION:
         return False
     if batch.error != _NOT_LISTED:
         catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)

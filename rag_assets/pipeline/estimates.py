@@ -18,7 +18,7 @@ from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.lake.model import TableSize
 from rag_assets.storage.lake.tenant_tables import vectors_table
 
-_BYTES_OF_A_NUMBER = 4
+_BYTES_PER_NUMBER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def _find_bytes_per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> f
 
 def _correct_for_dimensions(average: float, ctx: TenantContext, build: Generation) -> float:
     more = ctx.embedder.dimensions - build.dimensions
-    return max(0.0, average + _BYTES_OF_A_NUMBER * more)
+    return max(0.0, average + _BYTES_PER_NUMBER * more)
 
 
 def estimate_double_edits(

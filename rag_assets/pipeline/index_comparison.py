@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _VECTORS_AT_ONCE = 10_000
-_BYTES_OF_A_NUMBER = 4
+_BYTES_PER_NUMBER = 4
 _NORM_TOLERANCE = 1e-3
 _ROUNDING = 1e-6
 """Differences up to this may come from a store that normalizes vectors; deliberate changes are
@@ -245,7 +245,7 @@ def compare_entries(
         live = ctx.store.entries.vectors(generation.index_name, owner, hashes)
         part = compare_vectors(held, stored, live)
         found = VectorDrift(found.altered | part.altered, found.doubtful | part.doubtful)
-        pace.add_bytes(len(stored) * generation.dimensions * _BYTES_OF_A_NUMBER)
+        pace.add_bytes(len(stored) * generation.dimensions * _BYTES_PER_NUMBER)
     return found
 
 

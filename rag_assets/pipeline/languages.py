@@ -31,11 +31,11 @@ from rag_assets.tenants.model import Tenant
 
 _LISTED: Final = 500
 """Number of listed documents of a source from which a new tenant's sample is drawn."""
-_SAMPLED: Final = 8
+_DOCUMENTS_PER_SOURCE: Final = 8
 """Number of documents read per source."""
-_MOST_SAMPLED: Final = 64
+_MAX_SAMPLED: Final = 64
 """Number of documents read from all sources."""
-_MOST_SAMPLED_BYTES: Final = 8_000_000
+_MAX_SAMPLED_BYTES: Final = 8_000_000
 _SAMPLE_SECONDS: Final = 15.0
 """Time limit for the whole sample, listing included; documents read by then are the sample."""
 _DOCUMENT_SECONDS: Final = 5.0
@@ -173,9 +173,11 @@ def _iter_sample(
                     return
                 listed.append(document)
         small = [document for document in listed if (document.size or 0) <= _MAX_BYTES]
-        for document in small[:: max(1, len(small) // _SAMPLED)][:_SAMPLED]:
+        for document in small[:: max(1, len(small) // _DOCUMENTS_PER_SOURCE)][
+            :_DOCUMENTS_PER_SOURCE
+        ]:
             count, size = count + 1, size + (document.size or _MAX_BYTES)
-            is_full = count > _MOST_SAMPLED or size > _MOST_SAMPLED_BYTES
+            is_full = count > _MAX_SAMPLED or size > _MAX_SAMPLED_BYTES
             if is_full or time.monotonic() > deadline:
                 return
             yield ParseTask(

@@ -44,7 +44,7 @@ from rag_assets.storage.catalog.documents.model import CatalogDocument, Document
 from rag_assets.tenants.model import Tenant
 
 _BATCH = 500
-_MOST_URGENT = 100
+_MAX_URGENT = 100
 """At most this many changes of one listing have priority over a bulk import; edits come before new
 documents."""
 _BULK_BATCH = 2_000
@@ -327,7 +327,7 @@ def _write_urgent(
     changes: Sequence[Change],
 ) -> None:
     unlaned = [change for change in changes if change.document.lane is None]
-    urgent = {c.document.document_id for c in nlargest(_MOST_URGENT, unlaned, key=_get_urgency)}
+    urgent = {c.document.document_id for c in nlargest(_MAX_URGENT, unlaned, key=_get_urgency)}
     for batch in batched(changes, _BATCH):
         names.prepare(change.document for change in batch)
         lanes: dict[int, list[DocumentChange]] = {0: [], _BULK_LANE: []}

@@ -46,7 +46,7 @@ from rag_assets.pipeline.source_plans import (
 from rag_assets.privacy.masker import get_masker
 
 _BATCH = 200
-_SAMPLED = 8
+_SAMPLED_TEXTS = 8
 """Number of texts that a plan embeds to measure their CPU time."""
 
 
@@ -124,7 +124,7 @@ class _TextCounter:
         if lacking:
             self.tokens += sum(self._ctx.embedder.count_tokens([*lacking.values()]))
             # Sorting texts by their hash gives a random sample that is the same in every plan.
-            self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED])
+            self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED_TEXTS])
 
     @property
     def sample(self) -> tuple[str, ...]:

@@ -42,9 +42,9 @@ from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 
 _PHRASE_CHARACTERS: Final = (24, 120)
-_PHRASES_OF_A_CHUNK: Final = 3
-_MOST_PHRASES: Final = 500
-_MOST_NAMES: Final = 500
+_PHRASES_PER_CHUNK: Final = 3
+_MAX_PHRASES: Final = 500
+_MAX_NAMES: Final = 500
 _SENTENCE: Final = re.compile(r"[^.!?\n]+")
 _NONCE_BYTES: Final = 12
 _TEXTS_AT_ONCE: Final = 50
@@ -228,11 +228,11 @@ def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
 
 def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> Traces:
     """Collect the traces that a tenant would leave behind, before it is removed."""
-    ids = erasure.document_ids[:_MOST_NAMES]
+    ids = erasure.document_ids[:_MAX_NAMES]
     phrases = (
         phrase for text in _iter_texts_of_tenant(lake, erasure) for phrase in extract_phrases(text)
     )
-    own = list(islice(dict.fromkeys(phrases), _MOST_PHRASES))
+    own = list(islice(dict.fromkeys(phrases), _MAX_PHRASES))
     return Traces(ids, phrases=own, names=catalog.traces.list_names(erasure.ref, ids))
 
 
@@ -290,7 +290,7 @@ def extract_phrases(text: str) -> list[str]:
     shortest, longest = _PHRASE_CHARACTERS
     sentences = (match[0].strip() for match in _SENTENCE.finditer(text))
     phrases = (_cut(sentence, longest) for sentence in sentences)
-    return [phrase for phrase in phrases if len(phrase) >= shortest][:_PHRASES_OF_A_CHUNK]
+    return [phrase for phrase in phrases if len(phrase) >= shortest][:_PHRASES_PER_CHUNK]
 
 
 def _cut(sentence: str, longest: int) -> str:
@@ -311,13 +311,13 @@ def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]
         for text in (chunk.text, chunk.context)
         for phrase in extract_phrases(text)
     )
-    return islice(found, _MOST_PHRASES)
+    return islice(found, _MAX_PHRASES)
 
 
 def _iter_texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
     tables = lake.tenant(erasure.ref.id, erasure.ref.incarnation)
     try:
-        for keys in batched(islice(sorted(tables.parsed_keys()), _MOST_PHRASES), _TEXTS_AT_ONCE):
+        for keys in batched(islice(sorted(tables.parsed_keys()), _MAX_PHRASES), _TEXTS_AT_ONCE):
             for row in tables.parsed(keys).values():
                 yield row.parsed.text
     except ServiceUnavailable:

@@ -25,7 +25,7 @@ _BATCH = 1_000
 _READING_SECONDS = 1.0
 """Searches that read the build's row before a change may read its vectors in this store for so
 long."""
-_FEW = 20
+_MAX_SINGLE_READS = 20
 """Up to this many documents are read one at a time; more are read in one scan."""
 
 
@@ -177,7 +177,7 @@ def _iter_entries(
 ) -> Iterator[StoredEntry]:
     """Yield the entries of the wanted versions, except altered ones; a repair writes these."""
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
-    if len(wanted) <= _FEW:
+    if len(wanted) <= _MAX_SINGLE_READS:
         found = entries.of_documents(name, owner, wanted)
     else:
         found = entries.stored(name, owner)

@@ -37,7 +37,7 @@ from rag_assets.storage.catalog.documents.status import NEVER
 _T = TypeVar("_T")
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
-_LONGEST_WAIT = timedelta(days=1)
+_MAX_WAIT = timedelta(days=1)
 _FOR_A_PERSON = (ProviderRefused, WrongShape)
 _BATCH = 2_000
 _FIRST_SECONDS = 2.0
@@ -337,7 +337,7 @@ def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
     wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
     if isinstance(outage, ProviderUnavailable) and outage.retry_after is not None:
         # Bounded before the conversion, because a timedelta can overflow.
-        seconds = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
+        seconds = min(outage.retry_after, _MAX_WAIT.total_seconds())
         wait = max(wait, timedelta(seconds=seconds))
     return now + wait
 

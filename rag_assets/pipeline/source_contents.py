@@ -25,7 +25,7 @@ from rag_assets.pipeline.source_listing import (
 from rag_assets.pipeline.uploads import compare_blobs
 from rag_assets.storage.catalog.documents.model import CatalogDocument
 
-_UNSWEPT = timedelta(days=8)
+_UNSWEPT_AGE = timedelta(days=8)
 """An unreferenced file of this age should have been deleted by the weekly compaction."""
 
 
@@ -231,7 +231,7 @@ def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
         ctx.blobs,
         ctx.ref,
         is_read=share.__contains__,
-        older_than=ctx.clock.now() - _UNSWEPT,
+        older_than=ctx.clock.now() - _UNSWEPT_AGE,
         bytes_a_second=BYTES_PER_SECOND,
     )
     for difference in differences:

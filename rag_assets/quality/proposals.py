@@ -16,8 +16,8 @@ from rag_assets.storage.catalog.documents.model import Document
 KIND = "heading"
 _READ_AT_ONCE = 50
 _QUOTED_WORDS = 8
-_LEAST_WORDS = 5
-_LEAST_LETTERS = 3
+_MIN_WORDS = 5
+_MIN_LETTERS = 3
 _PROSE = frozenset({"paragraph", "list"})
 _ID_DIGITS = 12
 
@@ -94,7 +94,7 @@ def _iter_passages(parsed: ParsedText) -> Iterator[_Passage]:
         headings = block.heading_path
         if block.kind in _PROSE and headings and headings not in found:
             quote = _find_quote(parsed, block)
-            if quote and sum(map(str.isalpha, headings[-1])) >= _LEAST_LETTERS:
+            if quote and sum(map(str.isalpha, headings[-1])) >= _MIN_LETTERS:
                 found[headings] = quote
     deepest = sorted(found.items(), key=lambda item: -len(item[0]))
     yield from (_Passage(headings, quote) for headings, quote in deepest)
@@ -105,7 +105,7 @@ def _find_quote(parsed: ParsedText, block: Block) -> str | None:
     if any(span.start < block.end and block.start < span.end for span in parsed.masked):
         return None
     words = parsed.text[block.start : block.end].split(maxsplit=_QUOTED_WORDS)[:_QUOTED_WORDS]
-    return " ".join(words) if len(words) >= _LEAST_WORDS else None
+    return " ".join(words) if len(words) >= _MIN_WORDS else None
 
 
 def _format_question(title: str | None, headings: tuple[str, ...]) -> str:

@@ -67,10 +67,10 @@ anybody reads it; so keep to their words. Cite nothing but these numbers: no add
 
 If the passages do not answer the question, write only: {not_answered}
 Write plain sentences or short lists, no headings."""
-_MOST_BLOCKS: Final = 64
+_MAX_BLOCKS: Final = 64
 """Maximum blocks of a passage that are compared by meaning; a passage has about 1,200 tokens at
 most."""
-_MOST_CHARACTERS: Final = 1_000
+_MAX_CHARACTERS: Final = 1_000
 _KEY_BYTES = 32
 
 
@@ -151,12 +151,12 @@ class CitedHit:
     @property
     def is_undecided(self) -> bool:
         """Return whether words leave undecided which block the claim is about."""
-        return 1 < len(self.parts) <= _MOST_BLOCKS and not is_decided_by_words(self.parts)
+        return 1 < len(self.parts) <= _MAX_BLOCKS and not is_decided_by_words(self.parts)
 
     def texts(self) -> list[str]:
         """Return the claim and the blocks, each cut to the length that is compared."""
         parts = (self.hit.text[part.start : part.end] for part in self.parts)
-        return [text[:_MOST_CHARACTERS].strip() or "-" for text in (self.claim, *parts)]
+        return [text[:_MAX_CHARACTERS].strip() or "-" for text in (self.claim, *parts)]
 
 
 def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:

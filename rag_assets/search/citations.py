@@ -43,9 +43,9 @@ CitationVerdict = Literal["supported", "unchecked", "unsupported", "uncited", "u
 _MARK: Final = re.compile(r"[ \t]?\[unsupported\]", re.IGNORECASE)
 _HEADING = re.compile(r"#{1,6}\s")
 _OPEN_LINK = re.compile(r"[\[\]<]")
-_LEAST_SHARED = 0.2
+_MIN_SHARED = 0.2
 """Minimum share of a sentence's words that the cited passages must contain."""
-_LEAST_OF_ONE = 0.5
+_MIN_SHARED_IF_SINGLE = 0.5
 """The same minimum for a sentence that shares only a single word."""
 _SHARED_IN_ONE_LANGUAGE = 0.5
 """Share of common words above which a sentence counts as written in its passage's language."""
@@ -366,7 +366,7 @@ def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
     # A single shared word may be chance in English. A true German claim may share only one, since
     # its other words are parts of compounds.
     is_chance = shared == 1 and found.language == "en"
-    return shared >= (_LEAST_OF_ONE if is_chance else _LEAST_SHARED) * max(1, len(claimed))
+    return shared >= (_MIN_SHARED_IF_SINGLE if is_chance else _MIN_SHARED) * max(1, len(claimed))
 
 
 def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:

@@ -23,7 +23,7 @@ _RULES = frozenset(
 _BOX_DRAWING = range(0x2500, 0x2580)
 # Characters that look blank although Unicode puts them in categories of visible characters.
 _BLANK = frozenset("\u115f\u1160\u2800")
-_MOST_REMEMBERED = 4_096
+_MAX_REMEMBERED = 4_096
 
 # Characters that a model or a hasty reader takes for these ASCII characters. Unicode's data maps
 # them to no ASCII character, or to a different one.
@@ -98,7 +98,7 @@ def escape_places(text: str, places: Iterable[int]) -> str:
     return "\\".join(text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
 
-@lru_cache(_MOST_REMEMBERED)
+@lru_cache(_MAX_REMEMBERED)
 def _fold_character(character: str) -> str:
     if character in _LINE_ENDS:
         return "\n"

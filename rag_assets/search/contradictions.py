@@ -69,9 +69,9 @@ _ALIKE: Final = 0.6
 """Minimum similarity of word order at which a replaced word is looked for."""
 _LACKED_WORDS: Final = 2
 """Number of words after "without" that are searched for what is lacking."""
-_MOST_WORDS: Final = 80
-_MOST_REPLACED: Final = 3
-_LEAST_PREFIXED: Final = 4
+_MAX_WORDS: Final = 80
+_MAX_REPLACED: Final = 3
+_MIN_PREFIXED_LETTERS: Final = 4
 _SURE_PREFIXES: Final = ("un", "dis")
 _PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
 _EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
@@ -103,7 +103,7 @@ def find_contradictions(claim: str, passages: tuple[str, ...], language: str) ->
 @lru_cache(maxsize=256)
 def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
     statement = parse_statement(claim, language)
-    if not statement.content or len(statement.words) > _MOST_WORDS:
+    if not statement.content or len(statement.words) > _MAX_WORDS:
         return ()
     parsed = parse_passages(passages, language)
     bounds = tuple(_list_contrary_bounds(statement, claim, parsed))
@@ -259,7 +259,7 @@ def _find_prefixed(claim: ParsedStatement, statement: ParsedStatement) -> str | 
         for word in first.words:
             for prefix in _PREFIXES.get(claim.language, ()):
                 rest = word.stem.removeprefix(prefix)
-                least = _LEAST_PREFIXED - (prefix in _SURE_PREFIXES)
+                least = _MIN_PREFIXED_LETTERS - (prefix in _SURE_PREFIXES)
                 is_prefixed = rest != word.stem and len(rest) >= least
                 if is_prefixed and rest in second.stems - first.stems:
                     return word.written
@@ -314,7 +314,7 @@ def _find_replaced_word(
     listed = get_opposites_by_stem(claim.language).keys()
     for a1, a2, b1, b2 in replacements:
         ours, others = claim.words[a1:a2], statement.words[b1:b2]
-        if max(len(ours), len(others)) > _MOST_REPLACED:
+        if max(len(ours), len(others)) > _MAX_REPLACED:
             continue
         if (number := _find_other_number(ours, others)) is not None and not (
             {word.stem for word in ours} & statement.stems

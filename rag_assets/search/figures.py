@@ -71,15 +71,15 @@ _UNIT_AFTER: Final = re.compile(
 )
 _BETWEEN: Final = re.compile(r"\s[^\W\d_]{4,20}(?=\s)")
 _SIGN_BEFORE: Final = re.compile(r"(?:us\$|[€$£¥₹₽]|(?<![^\W\d_])[a-z]{3})\s?\Z")
-_LOOK_BACK: Final = 6
-_LONGEST_UNSPACED_UNIT: Final = 3
+_LOOKBACK_CHARACTERS: Final = 6
+_MAX_UNSPACED_UNIT_CHARACTERS: Final = 3
 _ITEM: Final = re.compile(r"\A[\s>*+•-]*(?:\d{1,3}[.)](?=\s))?|(?<!\w)\(\d{1,2}\)(?=\s)")
 _MINUTES_OF_HALF_A_DAY: Final = 720
 _HOURS, _MINUTES = 24, 60
 _MONTHS, _DAYS = 12, 31
 _CENTURY: Final = 2_000
-_LONGEST_NAME: Final = 40
-_MOST_FIGURES: Final = 300
+_MAX_NAME_CHARACTERS: Final = 40
+_MAX_FIGURES: Final = 300
 """Maximum number of different figures that are compared in a sentence."""
 _SUFFIX: Final = re.compile(r"[^\W\d_][^\W_]{0,40}")
 _GROUP: Final = 3
@@ -232,7 +232,7 @@ def find_claimed_figures(text: str) -> Iterator[Figure]:
     for name in dict.fromkeys(named):
         if len(name) > _GROUP and (name not in _MONTH_OR_WORD or name in capital):
             yield Figure(name, dates=frozenset({(None, MONTHS[name], None)}))
-    for figure in islice(dict.fromkeys(_find_figures(rest)), _MOST_FIGURES):
+    for figure in islice(dict.fromkeys(_find_figures(rest)), _MAX_FIGURES):
         digits = re.sub(r"\D", "", figure.written)
         is_dialled = any(digits in number for number in dialled)
         if not (is_dialled and len(digits) > 1):
@@ -429,19 +429,19 @@ def _find_unit_word(word: str) -> str:
     """Return a word; in a script without blanks after units, only the unit at its start."""
     if word in UNITS or unicodedata.category(word[0]) != "Lo":
         return word
-    beginnings = (word[:length] for length in range(_LONGEST_UNSPACED_UNIT, 0, -1))
+    beginnings = (word[:length] for length in range(_MAX_UNSPACED_UNIT_CHARACTERS, 0, -1))
     return next((beginning for beginning in beginnings if beginning in UNITS), word)
 
 
 def _find_currency_before(text: str, start: int) -> frozenset[Unit]:
-    sign = _SIGN_BEFORE.search(text, max(0, start - _LOOK_BACK), start)
+    sign = _SIGN_BEFORE.search(text, max(0, start - _LOOKBACK_CHARACTERS), start)
     return UNITS.get(sign[0].strip(), frozenset()) if sign is not None else frozenset()
 
 
 def _find_name_around(text: str, start: int, end: int) -> str | None:
     """Return the name that digits are part of, such as gpt-4 or h2o; None for a number."""
     begin = start
-    while begin > max(0, start - _LONGEST_NAME) and _continues_name(text[begin - 1]):
+    while begin > max(0, start - _MAX_NAME_CHARACTERS) and _continues_name(text[begin - 1]):
         begin -= 1
     before = text[begin:start].lstrip("-_")
     if before.endswith("-") and end - start == len("2026"):

@@ -25,14 +25,14 @@ from rag_assets.storage.index.model import SYMBOL, Candidate
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile
 
-MOST_PARTS: Final = 3
+MAX_PARTS: Final = 3
 """Maximum passages of a hit, so its text has at most three times the tokens of a passage."""
 _FIRST_PLACES: Final = 5
-_MOST_OF_A_DOCUMENT: Final = 2
+_MAX_PER_DOCUMENT: Final = 2
 """Maximum hits of one document among the first positions."""
-_MOST_BLANKS: Final = 16
+_MAX_BLANKS: Final = 16
 """Maximum blanks between two adjacent chunks. Chunks start and end with words."""
-_MOST_IN_PAIRS: Final = 200
+_MAX_COMPARED_IN_PAIRS: Final = 200
 """Maximum number of passages that are compared in pairs; for more, an index of shingles is
 faster."""
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
@@ -176,14 +176,14 @@ def group_items(
             for at in (near if len(groups) <= most else ())
             if any(are_joined(item, other) for other in groups[at])
         ]
-        home = next((at for at in beside if len(groups[at]) < MOST_PARTS), None)
+        home = next((at for at in beside if len(groups[at]) < MAX_PARTS), None)
         if home is None:
             groups[number] = [item]
             near.append(number)
             continue
         groups[home].append(item)
         for other in beside:
-            if other != home and len(groups[home]) + len(groups[other]) <= MOST_PARTS:
+            if other != home and len(groups[home]) + len(groups[other]) <= MAX_PARTS:
                 groups[home] += groups.pop(other)
                 near.remove(other)
     return [*groups.values()]
@@ -213,7 +213,7 @@ def spread_documents(
         fitting = (
             at
             for at in left
-            if scores[at] >= least and counts[document_of(items[at])] < _MOST_OF_A_DOCUMENT
+            if scores[at] >= least and counts[document_of(items[at])] < _MAX_PER_DOCUMENT
         )
         taken = next(fitting, left[0])
         left.remove(taken)
@@ -234,7 +234,7 @@ def lowest_near_score(scores: Sequence[float]) -> float:
 def is_crowded(items: Sequence[Passage]) -> bool:
     """Return whether one document has more of the first positions than allowed."""
     counts = Counter(map(get_document_id, items[:_FIRST_PLACES]))
-    return max(counts.values(), default=0) > _MOST_OF_A_DOCUMENT
+    return max(counts.values(), default=0) > _MAX_PER_DOCUMENT
 
 
 def get_document_id(item: DistinctText | Passage) -> str:
@@ -324,7 +324,7 @@ def merge_near_copies(passages: Sequence[Passage], scores: Mapping[str, object])
         wording = Wording(passage.fields["text"])
         # Near copies have at least one of these keys in common.
         keys: list[tuple[object, ...]] = [(_list_years(passage), passage.fields.get("context"))]
-        if len(passages) > _MOST_IN_PAIRS:
+        if len(passages) > _MAX_COMPARED_IN_PAIRS:
             figures = frozenset(wording.figures.items())
             keys = [(*keys[0], figures, shingle) for shingle in wording.first_shingles]
         same = next(
@@ -380,7 +380,7 @@ def _count_overlap(one: Passage, other: Passage) -> int | None:
     if _get_span(other) < _get_span(one):
         first, second = second, first
     gap = second["start"] - first["end"]
-    if gap > _MOST_BLANKS or (gap > 0 and second["ordinal"] - first["ordinal"] != 1):
+    if gap > _MAX_BLANKS or (gap > 0 and second["ordinal"] - first["ordinal"] != 1):
         return None
     if any(len(of["text"]) != of["end"] - of["start"] for of in (first, second)):
         return None

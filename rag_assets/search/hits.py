@@ -508,7 +508,7 @@ class Budget:
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Build the hits; without a budget, from all passages."""
         search, walked = progress.search, progress.walk
-        with progress.timings.part("pack"):
+        with progress.timings.measure("pack"):
             hits = build_hits(progress)
             if search.token_budget is not None and walked is not None:
                 hits = fit_whole_chains(hits, search.token_budget, walked.paths)

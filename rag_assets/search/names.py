@@ -28,7 +28,7 @@ _BEGINS: Final = re.compile(r"(?:[.!?|•·…]|\n\s*[-+>#]*(?:\d{1,3}[.)])?)\s*
 _AFTER_SIGN: Final = re.compile(r"[:;(\[{–—/>#+=]\s*\Z")
 _FIRST: Final = re.compile(r"[\s>#+-]*(?:\d{1,3}[.)])?\s*\Z")
 _CAPITAL_WITHIN: Final = re.compile(r"[a-z][A-Z]")
-_LOOK_BACK: Final = 8
+_LOOKBACK_CHARACTERS: Final = 8
 _GERMAN_WORDS: Final = (
     "der die das und ist sind nicht ein eine einen einem einer den dem des mit für auf werden wird"
     " von zu zum zur im bei nach oder auch sich als wenn durch über es er sie wir ihr kann muss"
@@ -44,11 +44,11 @@ _GERMAN_SHARE: Final = 0.12
 _TITLE_SHARE: Final = 0.5
 """Share of capitalized words above which a text is a title, or all in capitals. In such a text,
 capitals do not mark names."""
-_MOST_INFLECTED: Final = 3
-_LEAST_STEM: Final = 3
-_LEAST_JOINED: Final = 4
-_LEAST_WORDS: Final = 3
-_BESIDE: Final = 2
+_MAX_ENDING_LETTERS: Final = 3
+_MIN_STEM_LETTERS: Final = 3
+_MIN_JOINED_LETTERS: Final = 4
+_MIN_WORDS: Final = 3
+_NEIGHBOUR_WORDS: Final = 2
 _SPELT_ALIKE: Final = 0.55
 """Minimum similarity of a name's forms in two languages, such as Nueva York and New York."""
 _Neighbours: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
@@ -160,7 +160,7 @@ class NamedWords:
         """Return the names by their first letters, which inflected forms of a name share."""
         found = defaultdict[str, list[str]](list)
         for name in self.names:
-            found[name[:_LEAST_STEM]].append(name)
+            found[name[:_MIN_STEM_LETTERS]].append(name)
         return found
 
     @cached_property
@@ -221,14 +221,14 @@ class NamedWords:
         is_word = folded in UNITS if word.is_acronym else _is_ordinary_word(folded)
         if is_word or folded in self.vocabulary:
             return True
-        if len(folded) >= _LEAST_JOINED and folded.replace("-", "") in self.joined_letters:
+        if len(folded) >= _MIN_JOINED_LETTERS and folded.replace("-", "") in self.joined_letters:
             return True
         if word.is_acronym and (folded in self.initials or self._begins_a_word(folded)):
             return True
         parts = _split_compound(folded)
         if len(parts) > 1:
             return all(self.has(_Word(part, part)) for part in parts)
-        alike = self.names_by_beginning.get(folded[:_LEAST_STEM], ())
+        alike = self.names_by_beginning.get(folded[:_MIN_STEM_LETTERS], ())
         return any(_is_inflection(folded, other) for other in alike)
 
 
@@ -241,7 +241,7 @@ def find_missing_names(claim: str, cited: NamedWords, everything: NamedWords) ->
         everything: all passages; a word that they have without a capital is an ordinary word.
     """
     words = tuple(_parse_words(claim))
-    is_title = len(words) > _LEAST_WORDS and _compute_capital_share(words) > _TITLE_SHARE
+    is_title = len(words) > _MIN_WORDS and _compute_capital_share(words) > _TITLE_SHARE
     if is_title and not _is_german(words):
         return
     marks_names = _marks_names(words) and cited.do_capitals_mark_names
@@ -333,12 +333,12 @@ def _get_neighbours(words: Sequence[_Word], begin: int, end: int) -> _Neighbours
     """Return up to two words before a run of words and two after it, within its sentence."""
     before: list[str] = []
     at = begin
-    while len(before) < _BESIDE and at and not words[at].begins:
+    while len(before) < _NEIGHBOUR_WORDS and at and not words[at].begins:
         at -= 1
         before.append(words[at].folded)
     after: list[str] = []
     at = end
-    while len(after) < _BESIDE and at < len(words) and not words[at].begins:
+    while len(after) < _NEIGHBOUR_WORDS and at < len(words) and not words[at].begins:
         after.append(words[at].folded)
         at += 1
     return tuple(before), tuple(after)
@@ -362,9 +362,9 @@ def _parse_words(text: str) -> Iterator[_Word]:
         if not any(map(str.isalpha, match[0])):
             continue
         start = match.start()
-        before = plain[max(0, start - _LOOK_BACK) : start]
+        before = plain[max(0, start - _LOOKBACK_CHARACTERS) : start]
         begins = bool(_BEGINS.search(before)) or (
-            start <= _LOOK_BACK and bool(_FIRST.fullmatch(before))
+            start <= _LOOKBACK_CHARACTERS and bool(_FIRST.fullmatch(before))
         )
         is_first = begins or bool(_AFTER_SIGN.search(before))
         yield _Word(match[0], _fold_text(match[0]), begins, is_first)
@@ -391,12 +391,12 @@ def _is_inflection(first: str, second: str) -> bool:
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1
-    if shared < _LEAST_STEM:
+    if shared < _MIN_STEM_LETTERS:
         return False
     if shared == min(len(first), len(second)):
         return True
-    most = 1 if shared == _LEAST_STEM else _MOST_INFLECTED - 1
-    return max(len(first), len(second)) - shared <= most and shared > _LEAST_STEM
+    most = 1 if shared == _MIN_STEM_LETTERS else _MAX_ENDING_LETTERS - 1
+    return max(len(first), len(second)) - shared <= most and shared > _MIN_STEM_LETTERS
 
 
 def _compute_capital_share(words: Sequence[_Word]) -> float:

@@ -229,7 +229,7 @@ class SearchPlan:
         if _is_trusted(type(step)):
             after = await step.run(before)
         else:
-            with before.timings.part(name):
+            with before.timings.measure(name):
                 after = _admit_changes(before, await step.run(before))
         if after is not before and self._needs_verification(step, after):
             return await self._verify.verify_again(after)

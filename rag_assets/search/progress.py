@@ -37,7 +37,7 @@ class Timings:
         self.milliseconds: dict[str, float] = {}
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
+    def measure(self, name: str) -> Iterator[None]:
         """Measure the duration of a `with` block."""
         started = time.perf_counter()
         yield
@@ -62,12 +62,14 @@ NO_LIMITS = Patience()
 
 
 @contextmanager
-def limit_time(seconds: float | None, late: Callable[[float], RagAssetsError]) -> Iterator[None]:
+def limit_time(
+    seconds: float | None, build_error: Callable[[float], RagAssetsError]
+) -> Iterator[None]:
     """Cancel the code in this block of a coroutine if it takes too long.
 
     Args:
         seconds: the limit; None for no limit.
-        late: returns the error to raise when the limit has passed.
+        build_error: returns the error to raise when the limit has passed.
     """
     if seconds is None:
         yield
@@ -75,7 +77,7 @@ def limit_time(seconds: float | None, late: Callable[[float], RagAssetsError]) -
     with anyio.move_on_after(seconds) as scope:
         yield
     if scope.cancelled_caught:
-        raise late(seconds)
+        raise build_error(seconds)
 
 
 @dataclass(frozen=True, slots=True)

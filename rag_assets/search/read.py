@@ -47,16 +47,16 @@ from rag_assets.storage.index.store import EntrySearcher
 _LOG = logging.getLogger(__name__)
 
 _MAX_READS = 5
-_MOST_EQUAL: Final = 1_000
+_MAX_EQUAL_TEXTS: Final = 1_000
 """Maximum number of entries that have the texts of the hits."""
-_MOST_ATTEMPTS: Final = 3
-_MORE: Final = 4
+_MAX_ATTEMPTS: Final = 3
+_FETCH_GROWTH: Final = 4
 """Factor by which the next attempt fetches more candidates."""
-_MOST_FOR_HITS: Final = 16
+_MAX_FACTOR_FOR_HITS: Final = 16
 """Highest fetch factor if there are too few hits."""
-_MOST_FOR_DOCUMENTS: Final = 4
+_MAX_FACTOR_FOR_DOCUMENTS: Final = 4
 """Highest fetch factor if one document has more of the first positions than allowed."""
-_MOST_AT_ONCE: Final = 100
+_MAX_AT_ONCE: Final = 100
 """Maximum passages to compare in the event loop; more are compared in a thread."""
 
 
@@ -104,7 +104,7 @@ class Read:
     async def _read(
         self, progress: SearchProgress, order: Sequence[DistinctText]
     ) -> SearchProgress:
-        with progress.timings.part("read"):
+        with progress.timings.measure("read"):
             entries, equal = await asyncio.gather(
                 self._read_entries(progress, order), self._find_equal(progress, order)
             )
@@ -211,7 +211,7 @@ async def find_equal_texts(
     if not texts:
         return ()
     by = EqualTexts(tuple(dict.fromkeys(texts)))
-    request = RankingRequest(by, _MOST_EQUAL, build_entry_filter(progress), symbols=True)
+    request = RankingRequest(by, _MAX_EQUAL_TEXTS, build_entry_filter(progress), symbols=True)
     [found] = await searcher.rankings(progress.serving.index_name, progress.owner, [request])
     return found
 
@@ -257,12 +257,12 @@ class Join:
         """Add the other documents that the caller may read, without changing any order."""
         progress = replace(progress, has_joined_documents=True)
         others = _list_others(progress, progress.equal_texts)
-        for attempt in range(_MOST_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             if not others:
                 return progress
-            with progress.timings.part("verify"):
+            with progress.timings.measure("verify"):
                 found = await self._verify.confirm(progress, [Ranking("other", others, weight=0)])
-            if attempt + 1 == _MOST_ATTEMPTS or not _are_replaced(others, found):
+            if attempt + 1 == _MAX_ATTEMPTS or not _are_replaced(others, found):
                 break
             # If a document was replaced since the texts were read, its new version may also contain
             # the text.
@@ -348,10 +348,10 @@ class Gather:
             is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
             if is_cut and not progress.fetch_all:
                 return replace(progress, fetch_all=True, repeat=True)
-            further = _with_more_candidates(progress, _MOST_FOR_HITS)
+            further = _with_more_candidates(progress, _MAX_FACTOR_FOR_HITS)
         else:
             is_worth_it = others_may_be_near and await self._may_have_others(progress)
-            most = _MOST_FOR_DOCUMENTS if is_worth_it else 0
+            most = _MAX_FACTOR_FOR_DOCUMENTS if is_worth_it else 0
             further = _with_more_candidates(progress, most)
         return further or replace(progress, passages=found[: search.limit])
 
@@ -362,7 +362,7 @@ class Gather:
         documents = progress.search.request.filters.documents
         if documents is not None and len(documents) == 1:
             return False
-        with progress.timings.part("catalog"):
+        with progress.timings.measure("catalog"):
             return await self._reader.has_several_documents(
                 progress.ref.id, progress.serving.number
             )
@@ -370,7 +370,7 @@ class Gather:
 
 async def _gather_in_thread(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
     """Gather passages, in a thread if there are many, so that other searches are not delayed."""
-    if len(progress.passages) <= _MOST_AT_ONCE:
+    if len(progress.passages) <= _MAX_AT_ONCE:
         return _gather_passages(progress)
     return await run_sync(_gather_passages, progress)
 
@@ -409,7 +409,7 @@ def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress
         progress: the search.
         most: highest factor of the number of candidates in the first attempt.
     """
-    factor = _MORE * progress.fetch_factor
+    factor = _FETCH_GROWTH * progress.fetch_factor
     if factor > most or not any(
         _may_have_more_hits(progress, ranking) for ranking in progress.rankings
     ):

@@ -31,8 +31,8 @@ from rag_assets.storage.index.terms import parse_query_words
 _RUN_SOURCE_TYPES = ("run_summary", "file_change")
 _OVERFETCH = 30
 _FIRST_OVERFETCH = 10
-_UNFILTERED = 4
-_MOST_CANDIDATES = 1_000
+_UNFILTERED_FACTOR = 4
+_MAX_CANDIDATES = 1_000
 """Maximum candidates of a ranking that is fetched again because the first attempt had too few."""
 
 _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
@@ -50,7 +50,7 @@ def compute_candidate_count(limit: int, factor: int = 1) -> int:
         factor: see SearchProgress.fetch_factor.
     """
     count = 2 * limit + _OVERFETCH
-    return max(count, min(factor * count, _MOST_CANDIDATES))
+    return max(count, min(factor * count, _MAX_CANDIDATES))
 
 
 def compute_recall_limit(progress: SearchProgress) -> int:
@@ -60,7 +60,7 @@ def compute_recall_limit(progress: SearchProgress) -> int:
     that the caller may not read.
     """
     wanted = compute_candidate_count(progress.search.depth, progress.fetch_factor)
-    return wanted if progress.scopes is not None else _UNFILTERED * wanted
+    return wanted if progress.scopes is not None else _UNFILTERED_FACTOR * wanted
 
 
 def compute_first_count(progress: SearchProgress) -> int | None:
@@ -119,7 +119,7 @@ class Recall:
             # The weight of a word depends on its rarity among the entries that pass the filter.
             progress = await add_scopes(progress, self._services)
         progress = await self._embed_question(progress)
-        with progress.timings.part("search"):
+        with progress.timings.measure("search"):
             limit, first = compute_recall_limit(progress), compute_first_count(progress)
             symbols = progress.search.tenant.reads_facts
             filters = _list_entry_filters(progress)
@@ -160,7 +160,7 @@ class Recall:
             return progress
         asked = progress.ref, search.tenant, progress.serving, search.question
         with (
-            progress.timings.part("embed"),
+            progress.timings.measure("embed"),
             limit_time(progress.patience.embedding_seconds, _build_timeout_error),
         ):
             progress = replace(progress, reading=await self._vectors.assess_reading(*asked))
@@ -172,7 +172,7 @@ class Recall:
 
 async def add_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:
     """Return a search that filters by all scopes that the caller may read."""
-    with progress.timings.part("catalog"):
+    with progress.timings.measure("catalog"):
         state = await services.reader.search_state(progress.ref.id, progress.principals)
     scopes = services.policy.scopes(progress.caller, state.scopes)
     return replace(progress, scopes=scopes, moved=split_moved_pages(state.moved, scopes))
@@ -262,7 +262,7 @@ class Verify:
         A document can be replaced between the search of the index and the query to the catalog. The
         search then has only an outdated version, and is repeated.
         """
-        with progress.timings.part("search"):
+        with progress.timings.measure("search"):
             verified = await self.confirm(progress, progress.rankings)
         if progress.scopes is None:
             if _lacks_candidates(progress, verified):
@@ -310,7 +310,7 @@ class Verify:
 
     async def verify_again(self, progress: SearchProgress) -> SearchProgress:
         """Return the progress without the candidates that the catalog no longer confirms."""
-        with progress.timings.part("verify"):
+        with progress.timings.measure("verify"):
             verified = await self.confirm(progress, progress.confirmed.rankings)
         verified = replace(verified, recalled_count=progress.confirmed.recalled_count)
         uris = {id_: candidate.uri for id_, candidate in verified.by_id.items()}

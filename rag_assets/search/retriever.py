@@ -125,7 +125,7 @@ class AsyncRetriever:
         """
         timings = Timings()
         principals = self.policy.principals(request.caller)
-        with timings.part("catalog"):
+        with timings.measure("catalog"):
             tenant = await self._builds.read_state(tenant_id, principals, generation)
         config = self._tenant_of(tenant.config)
         require_query_role(config.profile, request.caller)
@@ -156,12 +156,12 @@ class AsyncRetriever:
             journaled.record_failure(error)
             raise
         if answer.hits and opening is not None:
-            with timings.part("origin"):
+            with timings.measure("origin"):
                 origins = await opening
                 hits = await run_sync(origins.add_origins, answer.hits)
                 answer = replace(answer, hits=hits)
         if any(hit.page_uuid is not None for hit in answer.hits):
-            with timings.part("catalog"):
+            with timings.measure("catalog"):
                 titled = partial(self._add_breadcrumbs, tenant.ref.id, principals, answer.hits)
                 answer = replace(answer, hits=await run_sync(titled))
         journaled.record_result(answer, progress)

@@ -60,7 +60,7 @@ MIN_SAMPLES: Final = 4
 FLOOR_SPREADS: Final = 1.0
 """Distance from the median of random passages up to the floor, in spreads (decision 17)."""
 _BELOW_ANY = -2.0
-_MOST_OF_A_DOCUMENT = 200
+_MAX_PER_DOCUMENT = 200
 """Maximum number of passages of one document from which random passages are chosen."""
 _MIN_NONSENSE_WORDS = 3
 """Minimum number of words in an English question that is nonsense because no text has any of
@@ -250,7 +250,7 @@ class Score:
         missing = [
             distinct.id for distinct in progress.order if distinct.id not in progress.cosines
         ]
-        with progress.timings.part("score"):
+        with progress.timings.measure("score"):
             scored = await self._searcher.cosines(
                 progress.serving.index_name, progress.owner, progress.vector, missing
             )
@@ -272,7 +272,7 @@ class Score:
         search, floor = progress.search, progress.floor
         assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018
         if floor is None:
-            with progress.timings.part("calibrate"):
+            with progress.timings.measure("calibrate"):
                 rows = await self._reader.random_versions(
                     progress.ref.id, progress.serving.number, limit=SAMPLES_PER_QUESTION
                 )
@@ -329,7 +329,7 @@ def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]
     places = [
         (document_id, key, ordinal)
         for document_id, key, count in versions
-        for ordinal in range(min(count, _MOST_OF_A_DOCUMENT))
+        for ordinal in range(min(count, _MAX_PER_DOCUMENT))
     ]
     chance = random.Random()  # noqa: S311 - a sample, no secret
     return [
@@ -402,7 +402,7 @@ class Rerank:
         search = progress.search
         if search.rerank is None or not progress.passages:
             return progress
-        with progress.timings.part("rerank"):
+        with progress.timings.measure("rerank"):
             reranking = await self._rerankers.score(
                 progress.ref,
                 search.rerank,

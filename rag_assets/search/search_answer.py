@@ -40,7 +40,7 @@ _WALKED: Mapping[SearchMode, SearchStrategy] = {
     "text": "walk+text",
     "hybrid": "walk+hybrid",
 }
-_MOST_PROBES: Final = 40
+_MAX_PROBES: Final = 40
 """Maximum number of values that are looked up for one request; further values are not reported."""
 _LOOKED_AT: Final = 10
 """Entries that are checked per value: the first may belong to a document that was just revoked or
@@ -240,7 +240,7 @@ async def find_unmatched_filters(
     if progress.search.request.use is not None:
         return ()
     probes = [*_list_probes(progress)]
-    asked = [probe for probe in probes if probe.criteria][:_MOST_PROBES]
+    asked = [probe for probe in probes if probe.criteria][:_MAX_PROBES]
     try:
         matched = await _find_matched_fields(services, progress, asked) if asked else ()
     except RagAssetsError:

@@ -43,7 +43,7 @@ _CARD = range(13, 20)
 _UNMARKED_DIGITS = 9
 """Minimum digits of a grouped number that is a telephone number without a word or sign saying
 so."""
-_LOOK_BACK = 48
+_LOOKBACK_CHARACTERS = 48
 
 # Addresses. All patterns run in linear time: repetitions are bounded, or can start in one place
 # only.
@@ -101,8 +101,8 @@ _BEFORE_NUMBER = re.compile(
 )
 _DAY = re.compile(r"(?<![\w.,])\d{1,2}\.\s+$")
 _NEXT_WORD = re.compile(r"[^\W\d_]+")
-_LONGEST_ABBREVIATION = 16
-_LONGEST_SENTENCE = 2_000
+_MAX_ABBREVIATION_CHARACTERS = 16
+_MAX_SENTENCE_CHARACTERS = 2_000
 
 Role = Literal["prose", "fence", "head", "row"]
 
@@ -222,7 +222,7 @@ def _list_dialled_numbers(normalize_characters: str) -> Iterator[str]:
 def _is_phone(plain: str, start: int, written: str, digits: str) -> bool:
     if written.startswith(("+", "(", "00")):
         return True
-    if _CALLED.search(plain, max(0, start - _LOOK_BACK), start):
+    if _CALLED.search(plain, max(0, start - _LOOKBACK_CHARACTERS), start):
         return True
     # Amounts of money are round, or written in groups of three digits.
     if digits.endswith("000") or re.fullmatch(r"\d{1,3}(?:[ .]\d{3})+", written):
@@ -421,7 +421,7 @@ def _may_continue(answer: str, cut: int) -> bool:
 def _find_cuts(prose: str, start: int, end: int) -> Iterator[int]:
     """Yield Unicode's cuts, in windows: after a full stop it would scan without limit."""
     while start < end:
-        stop = min(start + _LONGEST_SENTENCE, end)
+        stop = min(start + _MAX_SENTENCE_CHARACTERS, end)
         cuts = [cut for cut, _ in unicode_sentence_cuts(prose, start, stop)]
         if stop < end:
             cuts = cuts or [stop]
@@ -433,7 +433,7 @@ def _find_cuts(prose: str, start: int, end: int) -> Iterator[int]:
 
 def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
     """Return whether the full stop before a cut belongs to an abbreviation only."""
-    before = answer[max(start, cut - _LONGEST_ABBREVIATION) : cut]
+    before = answer[max(start, cut - _MAX_ABBREVIATION_CHARACTERS) : cut]
     if answer[cut].isdigit() and _BEFORE_NUMBER.search(before):
         return True
     # In German, a full stop makes an ordinal, as in 15. März.

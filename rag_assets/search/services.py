@@ -40,9 +40,9 @@ _MAX_REMEMBERED = 10_000
 """Maximum number of altered entries that are remembered as reported."""
 
 # Known entries.
-_MOST_ENTRIES: Final = 50_000
+_MAX_ENTRIES: Final = 50_000
 """Maximum number of cached entries of all tenants; about 30 MB."""
-_MOST_AT_ONCE: Final = 2_000
+_MAX_AT_ONCE: Final = 2_000
 """Maximum entries that are read for one search. A document with more entries is not cached."""
 _SECONDS: Final = 60.0
 """Lifetime of cached entries, since entries of the index may have been lost, or repaired."""
@@ -56,7 +56,7 @@ _WAIT_SECONDS: Final = 0.25
 """Maximum time that a search waits for a count that is still running when the search is done."""
 _ATTEMPTS: Final = 3
 """Maximum number of counts of a build whose expected entries change meanwhile."""
-_MOST_BUILDS: Final = 10_000
+_MAX_BUILDS: Final = 10_000
 
 _Build: TypeAlias = tuple[str, Owner]
 ServiceT = TypeVar("ServiceT")
@@ -116,7 +116,7 @@ class EntryCache:
         most: maximum number of entries; the least recently used builds are dropped first.
     """
 
-    def __init__(self, searcher: EntrySearcher, most: int = _MOST_ENTRIES) -> None:
+    def __init__(self, searcher: EntrySearcher, most: int = _MAX_ENTRIES) -> None:
         self._searcher = searcher
         self._most = most
         self._builds: OrderedDict[_Build, _CachedBuild] = OrderedDict()
@@ -150,10 +150,10 @@ class EntryCache:
             )
             unknown += islice(fresh, max(0, MOST_PLACES - len(unknown)))
             request = RankingRequest(
-                Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MOST_AT_ONCE, symbols=True
+                Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MAX_AT_ONCE, symbols=True
             )
             [found] = await self._searcher.rankings(index_name, owner, [request])
-            if len(found) >= _MOST_AT_ONCE:
+            if len(found) >= _MAX_AT_ONCE:
                 # The entries of the last document may be incomplete, and later documents may be
                 # missing.
                 met = dict.fromkeys(candidate.document_id for candidate in found)
@@ -246,7 +246,7 @@ class BuildCompleteness:
 
     def __init__(self, reader: SearchStateReader, searcher: EntrySearcher) -> None:
         self._reader, self._searcher = reader, searcher
-        self._verdicts: LRUCache[_Build, _CountResult] = LRUCache(_MOST_BUILDS)
+        self._verdicts: LRUCache[_Build, _CountResult] = LRUCache(_MAX_BUILDS)
         self._counts: dict[_Build, asyncio.Task[None]] = {}
 
     def begin(self, index_name: str, owner: Owner) -> None:

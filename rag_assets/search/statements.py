@@ -44,13 +44,13 @@ _TOKEN: Final = re.compile(
 _UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]")
 _CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
 _HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
-_LEAST_LETTERS: Final = 4
+_MIN_LETTERS: Final = 4
 """Minimum letters of a content word, in languages without a list of stop words."""
-_MOST_CACHED: Final = 4_096
+_MAX_CACHED: Final = 4_096
 """Maximum number of parsed passage sentences in the cache, at about 200 bytes per word."""
-_LONGEST_CACHED: Final = 400
+_MAX_CACHED_CHARACTERS: Final = 400
 """Maximum characters of a cached sentence, since a fence may be as long as its passage."""
-_BESIDE: Final = 2
+_NEIGHBOUR_WORDS: Final = 2
 _DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
 """Languages in which a negation may come after the word that it negates."""
 _ABLE: Final = frozenset({"can", "could", "might"})
@@ -256,7 +256,7 @@ class ParsedPassage:
         sentences = []
         bounds = defaultdict[str, list[tuple[frozenset[str], ParsedStatement]]](list)
         for text in chain.from_iterable(map(_split_sentences, texts)):
-            is_short = len(text) <= _LONGEST_CACHED
+            is_short = len(text) <= _MAX_CACHED_CHARACTERS
             statement = (_parse_cached if is_short else parse_statement)(text, language)
             if statement.words:
                 sentences.append(statement)
@@ -374,7 +374,7 @@ def _list_neighbours(
     at = next(number for number, word in enumerate(statement.words) if word.stem == stem)
     before = [word.stem for word in statement.words[:at] if word.has_meaning]
     after = [word.stem for word in statement.words[at + 1 :] if word.has_meaning]
-    return frozenset(before[-_BESIDE:]), frozenset(after[:_BESIDE])
+    return frozenset(before[-_NEIGHBOUR_WORDS:]), frozenset(after[:_NEIGHBOUR_WORDS])
 
 
 def align_words(claim: ParsedStatement, statement: ParsedStatement) -> Alignment:
@@ -416,7 +416,7 @@ def parse_statement(sentence: str, language: str) -> ParsedStatement:
     return ParsedStatement(_parse_words(sentence, language), language)
 
 
-@lru_cache(maxsize=_MOST_CACHED)
+@lru_cache(maxsize=_MAX_CACHED)
 def _parse_cached(sentence: str, language: str) -> ParsedStatement:
     """Return a parsed sentence; cached, since many claims cite the same passages."""
     return parse_statement(sentence, language)
@@ -448,7 +448,7 @@ def _iter_spaced_words(text: str, language: str) -> Iterator[Word]:
         if word in necessary:
             yield Word(word, NECESSITY, clause, part, has_meaning=True)
             continue
-        is_common = word in COMMON_WORDS if language == "en" else len(word) < _LEAST_LETTERS
+        is_common = word in COMMON_WORDS if language == "en" else len(word) < _MIN_LETTERS
         has_meaning = not is_common and word not in unmeant
         yield Word(
             word, stemmer.stemWord(IRREGULAR.get(word, word)), clause, part, has_meaning=has_meaning
@@ -475,7 +475,7 @@ def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
     return re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
 
 
-@lru_cache(maxsize=_MOST_CACHED)
+@lru_cache(maxsize=_MAX_CACHED)
 def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
     """Return the sides on which a sentence bounds each of its numbers; negation swaps sides."""
     folded, found = normalize_characters(text), dict[str, set[str]]()

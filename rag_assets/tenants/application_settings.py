@@ -22,7 +22,7 @@ SELF_HOSTED: frozenset[str] = frozenset({"localai", "ollama"})
 
 COMPATIBLE: Final = "openai-compatible"
 """The provider in tenants.yaml of servers that speak OpenAI's API."""
-_OF_A_MODEL = frozenset({"model", "dimensions", "price", "path", "pooling", "max_input_tokens"})
+_MODEL_FIELDS = frozenset({"model", "dimensions", "price", "path", "pooling", "max_input_tokens"})
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -78,7 +78,7 @@ def find_wanted_embedder(
             "dimensions": dimensions,
         }
     if model is not None:
-        kept = {name: value for name, value in operators.items() if name not in _OF_A_MODEL}
+        kept = {name: value for name, value in operators.items() if name not in _MODEL_FIELDS}
         return {**kept, "model": model, "dimensions": dimensions}
     return {**operators, "dimensions": dimensions} if dimensions is not None else None
 

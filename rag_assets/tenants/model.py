@@ -54,7 +54,7 @@ TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
 ]
 _Days = Annotated[int, Field(ge=1, le=36_500)]
-_MOST_ENTRIES: Final = 20
+_MAX_ENTRIES: Final = 20
 """Maximum entries of a list that a system defines."""
 
 
@@ -110,7 +110,7 @@ class _SystemEntries:
 def _load_entries_adapter(key: str) -> TypeAdapter[tuple[BaseModel, ...]]:
     model = installed_systems().load("tenant_settings")[key]
     entries: Any = tuple[model, ...]  # type: ignore[valid-type]
-    return TypeAdapter(Annotated[entries, Field(max_length=_MOST_ENTRIES)])
+    return TypeAdapter(Annotated[entries, Field(max_length=_MAX_ENTRIES)])
 
 
 def _dump_entries(entries: tuple[BaseModel, ...]) -> list[dict[str, Any]]:

@@ -28,9 +28,9 @@ LOCAL = "local"
 """The provider that runs the shipped model; only an operator can select it."""
 
 _PLAIN = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
-_LONGEST_ID = 63
+_MAX_ID_CHARACTERS = 63
 _DIGEST = 16
-_STEM = (_LONGEST_ID - _DIGEST - 2) // 2
+_STEM = (_MAX_ID_CHARACTERS - _DIGEST - 2) // 2
 
 if TYPE_CHECKING:
     AutoProvider: TypeAlias = str
@@ -72,7 +72,7 @@ class Project:
         parts = json.dumps([self.profile, organization, project]).encode()
         digest = hashlib.sha256(parts).hexdigest()[:_DIGEST]
         unique = f"{_build_stem(organization)}.{_build_stem(project)}.{digest}"
-        return (plain, unique) if is_plain and len(plain) <= _LONGEST_ID else (unique,)
+        return (plain, unique) if is_plain and len(plain) <= _MAX_ID_CHARACTERS else (unique,)
 
 
 class ProjectSettings(BaseModel):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag_assets.search import gathering, near_copies
 from rag_assets.search.gathering import (
-    MOST_PARTS,
+    MAX_PARTS,
     are_adjoining,
     are_overlapping,
     get_document_id,
@@ -69,7 +69,7 @@ def test_merge_of_overlapping_passages_is_the_documents_text(
     for group in groups:
         found = merge_passages(group)
         start, end = found.fields["start"], found.fields["end"]
-        assert len(group) <= MOST_PARTS
+        assert len(group) <= MAX_PARTS
         assert found.fields["text"] == TEXT[start:end]
         assert found.id == group[0].id
         assert found.fields["line_end"] == TEXT[:end].count("\n") + 1
@@ -177,7 +177,7 @@ WORDS = [f"word{chr(97 + at % 26)}{chr(97 + at // 26)}" for at in range(400)]
 def test_copies_share_a_place_whatever_their_number_and_edits(
     monkeypatch: pytest.MonkeyPatch, most_in_pairs: int
 ) -> None:
-    monkeypatch.setattr(gathering, "_MOST_IN_PAIRS", most_in_pairs)
+    monkeypatch.setattr(gathering, "_MAX_COMPARED_IN_PAIRS", most_in_pairs)
     chance = Random(4)
     texts = [" ".join(chance.choices(WORDS, k=40)) for _ in range(20)]
     edited = [f"{text} {extra}" for text in texts for extra in ("", "!", "- -", "2", "not so")]

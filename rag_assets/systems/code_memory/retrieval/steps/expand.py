@@ -148,7 +148,7 @@ class Expand(TrustedStep):
         tenant = progress.search.tenant
         if not reads_code(tenant) or progress.walk is not None or not progress.rankings:
             return progress
-        with progress.timings.part("walk"):
+        with progress.timings.measure("walk"):
             by_id = {c.id: c for ranking in progress.rankings for c in ranking.candidates}
             # Use ranks and not scores: a walk passes on shares by rank.
             ranks = [

@@ -51,7 +51,7 @@ class Quote(TrustedStep):
         ids = [*uris][:_MOST_COMPARED]
         if not ids:
             return progress
-        with progress.timings.part("walk"):
+        with progress.timings.measure("walk"):
             entries = await self._services.searcher.entries(
                 progress.serving.index_name,
                 progress.owner,

@@ -222,7 +222,7 @@ class Walk(TrustedStep):
 
     async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
         search = progress.search
-        with progress.timings.part("walk"):
+        with progress.timings.measure("walk"):
             view, surroundings = await run_sync(self._views.with_surroundings, progress)
             exact = (
                 await run_sync(partial(_find_exact_places, view, asked))
