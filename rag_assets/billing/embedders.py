@@ -253,9 +253,6 @@ class Embedders:
     def of_generation(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
         """Return the embedder that built a generation, with present limits, for its queries.
 
-        Args:
-            generation: the generation to be searched.
-
         Raises:
             ConfigurationError: the embedder's model is missing or not usable.
         """

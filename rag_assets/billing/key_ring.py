@@ -141,7 +141,6 @@ class InstallationKeys:
         """Return the master key that encrypts a stored key.
 
         Args:
-            key: the stored key to decrypt.
             keys: the master keys, as read; None if there are none.
 
         Raises:
@@ -212,7 +211,6 @@ def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
     """Return the entry of a stored key.
 
     Args:
-        key: the stored key to display.
         keys: the master keys; None if there are none.
     """
     readable = keys is not None and keys.find(key.sealed.master_key_id) is not None

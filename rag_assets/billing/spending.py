@@ -103,7 +103,6 @@ def build_caps(config: CapsConfig, spent: SpendingTotals, today: date) -> list[C
     Args:
         config: limits; unset limits are left out.
         spent: spending on that day, in its month, and by the running sync.
-        today: the day, in UTC.
     """
     next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
     caps: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (

@@ -211,8 +211,6 @@ async def recover_submission(
     list has lacked it twice.
 
     Args:
-        catalog: records the batch.
-        api: batch API of the batch's provider.
         batch: a batch in state SUBMITTING.
         locked: whether the caller holds the tenant's lock, so that no other run can be submitting
             the batch at the same time.

@@ -111,7 +111,7 @@ def rescan_tenant(ctx: TenantContext, *, by: str, seconds: float | None = None) 
 def settle_scan(
     ctx: TenantContext, unfinished: Erasure, *, seconds: float | None = None
 ) -> Receipt | None:
-    """Continue a scan, and erase the credentials it found from every store; see rescan."""
+    """Continue a scan, and erase the credentials it found from every store; see rescan_tenant."""
     erasure = scan(ctx, unfinished, get_scanner(ctx.settings.local), seconds=seconds)
     if erasure is None:
         return None

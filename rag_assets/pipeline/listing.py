@@ -290,7 +290,7 @@ def _write_changes(
     People wait for the rest of the run. Remaining bulk changes are listed by the next run.
 
     Args:
-        ctx, listing, names, scope: see _record.
+        ctx, listing, names, scope: see _record_listing.
         first: documents that are written in any case, before the time limit applies.
 
     Returns:

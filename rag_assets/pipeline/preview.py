@@ -143,7 +143,6 @@ def iter_due_documents(
     """Yield the documents of a source that the next sync works on.
 
     Args:
-        plan: the plan of the source.
         pending: ids of listed documents whose entries are out of date.
     """
     source = plan.source

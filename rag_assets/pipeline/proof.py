@@ -367,7 +367,7 @@ def prove_masked(
     """Search for texts with credentials by their hashes, after everything was scanned.
 
     Args:
-        deleted_entries, dead_rows: see prove.
+        deleted_entries, dead_rows: see prove_erasure.
     """
     traces = Traces(dead=dead)
     found = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
@@ -438,7 +438,7 @@ def build_proof(
 
     Args:
         searched_for: kinds of traces.
-        deleted_entries, dead_rows: see prove.
+        deleted_entries, dead_rows: see prove_erasure.
         unseen: former locations of the installation that could not be searched.
         remote: whether texts were sent to a provider.
     """
@@ -463,7 +463,6 @@ def name_dagster_instance(
     """Return a removal's proof with the Dagster instances that recorded runs of the tenant.
 
     Args:
-        proof: the proof of the removal.
         others: instances that still hold records of the tenant.
     """
     folder = settings.dagster_home or settings.own_dagster_home

@@ -391,11 +391,7 @@ def repair_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
 
 
 def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
-    """Repair the files that a stage could not read, so that the stage can be run again.
-
-    Args:
-        damage: the damage that the stage found.
-    """
+    """Repair the files that a stage could not read, so that the stage can be run again."""
     ctx.log(f"{damage.message}; it is repaired, and the step is run again")
     found = repair_lake(ctx, DailyShare(1, ctx.clock.now().date()))
     files = [f"{file.table}/{file.path} ({file.fault})" for file in found.files]

@@ -182,7 +182,6 @@ def find_held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune,
     """Return the sources with suspiciously many due documents.
 
     Args:
-        due: the documents past their retention.
         share: the share of a source's documents that may be pruned without confirmation; None: any
             share.
     """

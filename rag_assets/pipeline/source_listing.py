@@ -262,7 +262,7 @@ def has_scope_changes(
     """Return whether a remaining document has other readers in the listing than before.
 
     Args:
-        listing, documents, scope: see successors.
+        listing, documents, scope: see find_successors.
     """
     changed = {
         change.document.document_id: change.document.source_metadata.access_scope or scope

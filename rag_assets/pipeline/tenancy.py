@@ -220,7 +220,6 @@ class Projects:
 
         Args:
             tenant_ids: the tenants that the token covers.
-            profile: profile of the requested system.
 
         Raises:
             UnknownProject: the token covers no such project. Whether another organization has such

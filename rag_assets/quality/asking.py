@@ -58,7 +58,6 @@ class StoredQuestionVectors:
         """Load the vectors of questions for a generation, and embed questions that have none.
 
         Args:
-            ref, tenant: the tenant of the questions.
             generation: the build that is searched; its embedder is used.
             texts: the questions, as they may be sent.
 

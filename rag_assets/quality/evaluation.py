@@ -193,7 +193,6 @@ class _Questions:
         """Measure the hits of a build.
 
         Args:
-            manner: how the build was asked.
             judged: the questions with the judgements that count.
         """
         measured = [question for question in judged if question.answerable]

@@ -35,7 +35,6 @@ def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
 
     Args:
         ctx: the tenant's TenantContext, for reading.
-        count: maximum number of questions.
     """
     documents = sorted(
         (

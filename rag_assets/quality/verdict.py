@@ -66,7 +66,7 @@ class QualityVerdict:
         guarded: the guarded measures with their required and actual values; empty without a
             question.
         worse: questions that the new build answers worse, the worst first.
-        apart: see Comparison.
+        apart: see BuildComparison.
     """
 
     outcome: Outcome
@@ -158,7 +158,6 @@ def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> Qua
 
     Args:
         ctx: the tenant's TenantContext, for reading.
-        new: the build to be judged.
         serving: the baseline.
 
     Raises:

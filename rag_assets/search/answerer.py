@@ -105,7 +105,6 @@ def compute_seal(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
 
     Args:
         key: a random key that only this process knows.
-        tenant: the tenant that owns the passages.
     """
     digest = hmac.new(key, digestmod=hashlib.sha256)
     for part in (tenant, *(_format_passage(hit, "") for hit in hits)):
@@ -213,7 +212,6 @@ def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> C
     """Return the citation of a passage.
 
     Args:
-        cited: the passage.
         cosines: cosines between its claim and each of its blocks, if known.
     """
     hit = cited.hit
@@ -346,7 +344,6 @@ def build_supported_answer(
     """Build an answer from a model's text, and leave out claims that cite no passage.
 
     Args:
-        completion: the model's output.
         hits: the passages that the model was given.
         mark: whether a claim with figures that no cited passage has is marked instead of
             removed.

@@ -200,7 +200,6 @@ def list_block_parts(
     A word counts more the fewer blocks contain it: a word in all blocks distinguishes none.
 
     Args:
-        text: text of the passage.
         question: a question or a claim.
         blocks: blocks in the text, in order.
         offset: position of the text, on the same scale as the starts of the blocks.
@@ -295,9 +294,7 @@ def build_hit(
 
     Args:
         number: the number by which the hit is cited.
-        passage: the passage to show.
         cosine: cosine between question and passage; None if the question was not embedded.
-        version: the version of the passage's document.
         question: the question that the excerpt is about.
         score, score_kind: the score that orders hits, and its kind; by default the cosine.
     """

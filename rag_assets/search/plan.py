@@ -285,7 +285,6 @@ class BuildSearches:
         """Return the catalog's state of a tenant at the start of a search.
 
         Args:
-            principals: principals of the caller.
             generation: the build to search; None for the serving build.
 
         Raises:
@@ -331,10 +330,6 @@ class BuildSearches:
         """Return the initial progress of a search, before its first step.
 
         Args:
-            tenant: the catalog's state of the tenant.
-            serving: the build to search.
-            search: the resolved search.
-            principals: principals of the caller.
             timings: collects the durations of the search's parts.
         """
         ref, caller = tenant.ref, search.request.caller
@@ -358,7 +353,6 @@ class BuildSearches:
         """Search a build; if it was discarded during the search, search the serving build.
 
         Args:
-            progress: initial state of the search.
             named: whether the build was requested by its number.
 
         Raises:

@@ -111,10 +111,8 @@ class ResolvedSearch:
         """Return the request, with the tenant's defaults for missing parameters.
 
         Args:
-            tenant: the tenant to search.
             request: the request as the caller made it.
             masked: the question of the request, with credentials masked.
-            serving: the generation to search.
 
         Raises:
             InvalidRequest: the request wants more hits than allowed.
@@ -338,7 +336,7 @@ class Passage:
 
     Attributes:
         candidate: the candidate that has this text.
-        also: see Distinct.
+        also: see DistinctText.
         fields: fields of the entry, as stored.
         block_fields: stored fields of the block that the question is about, if one was found.
         parts: the passages that it was merged from, in document order; empty if it is a single

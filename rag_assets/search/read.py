@@ -204,7 +204,6 @@ async def find_equal_texts(
     """Return the entries with these texts that pass the request's filters, not verified.
 
     Args:
-        searcher: searches the index.
         progress: the search, which defines the filters.
         texts: see Candidate.text_key.
     """
@@ -406,7 +405,6 @@ def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress
     """Return the search, to be repeated with more candidates; None if there are no more.
 
     Args:
-        progress: the search.
         most: highest factor of the number of candidates in the first attempt.
     """
     factor = _FETCH_GROWTH * progress.fetch_factor

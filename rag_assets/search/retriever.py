@@ -108,7 +108,6 @@ class AsyncRetriever:
         """Search one tenant's knowledge.
 
         Args:
-            request: the question and its caller.
             generation: the build to search, complete or not; by default the serving build.
             patience: time limits.
 
@@ -189,8 +188,6 @@ class AsyncRetriever:
 
         Args:
             ref: the tenant that answered; another tenant may have the same id by now.
-            caller: who made the search.
-            answer: the result of the search.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.

@@ -194,7 +194,6 @@ def _lacks_candidates(progress: SearchProgress, order: Sequence[DistinctText], f
     """Return whether candidates not fetched could change the hits, or be named by them.
 
     Args:
-        progress: the search.
         order: distinct texts, best first.
         found: number of candidates before equal texts were grouped.
     """
@@ -322,7 +321,6 @@ def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]
     """Return the ids of random entries, with equal chances for all passages of these documents.
 
     Args:
-        owner: owner of the entries.
         versions: the id of each document, its indexed key, and its number of passages.
     """
     id_of = entry_ids(owner)
@@ -346,7 +344,6 @@ def order_by_reranker(
     """Return scored passages, best first, with ties in their former order; then the others.
 
     Args:
-        reranking: the scores.
         order: the passages in the order before reranking.
         prefers: returns whether a candidate ranks higher. As in the search itself, preferred
             candidates form a separate ranking, and both rankings are fused.

@@ -308,7 +308,6 @@ def keep_known_markers(text: str, known: Container[int]) -> str:
     """Return the text with its markers in plain form, without numbers that are not known.
 
     Args:
-        text: a text with markers.
         known: the numbers that exist.
     """
     return _MARKER.sub(lambda marker: _rewrite_marker(marker, known), text)

@@ -222,7 +222,6 @@ class RerankerPool:
         """Score the first passages of an order.
 
         Args:
-            config: configuration of the reranker.
             order: best first; only passages that the caller may read, since their text may be
                 sent to a server.
             known: scores for this question from an earlier attempt. Passages with such a score

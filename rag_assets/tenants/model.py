@@ -394,9 +394,7 @@ class Tenant(_ConfigModel):
         """Return the chunk parameters of a document: of the first matching rule, else the tenant's.
 
         Args:
-            source: the name of the document's source.
             source_type: the document type of the source.
-            media_type: the type of the document's content.
             path: the document's path within its source; some chunkers depend on it.
         """
         rules = (

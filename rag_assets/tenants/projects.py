@@ -137,7 +137,6 @@ def build_project_config(
     """Return the configuration of a project's tenant.
 
     Args:
-        settings: the settings to change.
         beginning: the initial configuration of projects, as in tenants.yaml.
         present: the current configuration; None for a new project.
         reset: replace the current configuration with the initial configuration. The caps and the
