@@ -122,8 +122,8 @@ class Backend:
             catalog=self.catalog,
             lake=Lake(settings.lake_url).tenant(record.id, record.incarnation),
             store=self._store,
-            embedder=self.embedders.of_documents(record, tenant.embedder),
-            embedder_of=partial(self.embedders.of_documents, record),
+            embedder=self.embedders.get_document_embedder(record, tenant.embedder),
+            embedder_of=partial(self.embedders.get_document_embedder, record),
             guard=lambda: None,
             log=lambda _line: None,
         )

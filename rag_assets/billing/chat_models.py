@@ -219,7 +219,7 @@ class ChatModels:
         self._network = settings.private_endpoints
         self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
-    async def of(self, record: TenantRecord) -> TenantChat:
+    async def get_chat(self, record: TenantRecord) -> TenantChat:
         """Return a tenant's chat model; its key is read when it is needed.
 
         Raises:

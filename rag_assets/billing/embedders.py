@@ -209,7 +209,7 @@ class Embedders:
         """
         return self._choice(record, Tenant.from_config(record.config))
 
-    def of_documents(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
+    def get_document_embedder(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
         """Return the embedder with that configuration for a tenant's documents.
 
         It refuses every call while the tenant lacks the opt-in of its organization.
@@ -217,10 +217,10 @@ class Embedders:
         Raises:
             ConfigurationError: the embedder's model is missing or not usable.
         """
-        embedder = self.of(record.ref, config)
+        embedder = self.get_embedder(record.ref, config)
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
-    def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
+    def get_embedder(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
         """Return a tenant's embedder with that configuration; its key is read when it is needed.
 
         Raises:
@@ -232,7 +232,7 @@ class Embedders:
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
             network=self.settings.private_endpoints,
-            traffic=_get_traffic(_Route.of(ref, config)),
+            traffic=_get_traffic(_Route.from_config(ref, config)),
         )
         if config.api_key is not None:
             return embedder
@@ -250,7 +250,9 @@ class Embedders:
         if key != "none needed":
             self._keys.credentials(ref, config.provider, config.api_key)()
 
-    def of_generation(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
+    def get_generation_embedder(
+        self, ref: TenantRef, tenant: Tenant, generation: Generation
+    ) -> Embedder:
         """Return the embedder that built a generation, with present limits, for its queries.
 
         Raises:
@@ -261,10 +263,10 @@ class Embedders:
         same = present.provider == built.provider
         remote = isinstance(present.offer, RemoteEmbedding)
         if same and remote and get_embedder_id(present) == generation.embedder_id:
-            return self.of(ref, present)
+            return self.get_embedder(ref, present)
         if isinstance(built.offer, LocalEmbedding):
             return _load_local_embedder_with_id(built, generation.embedder_id)
-        return self.of(ref, built)
+        return self.get_embedder(ref, built)
 
     def _choice(self, record: TenantRecord, tenant: Tenant) -> EmbedderChoice:
         if isinstance(tenant.embedder.offer, LocalEmbedding):
@@ -330,7 +332,7 @@ class _Route:
     tokens_per_minute: int | None
 
     @classmethod
-    def of(cls, ref: TenantRef, config: EmbedderConfig) -> _Route:
+    def from_config(cls, ref: TenantRef, config: EmbedderConfig) -> _Route:
         return cls(
             ref,
             config.provider,

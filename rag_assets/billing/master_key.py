@@ -39,7 +39,7 @@ class MasterKey:
     secret: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, secret: bytes) -> MasterKey:
+    def from_secret(cls, secret: bytes) -> MasterKey:
         """Return the key with these bytes."""
         digest = hmac.new(secret, b"rag-assets: id of a master key", hashlib.sha256)
         return cls(digest.hexdigest()[:16], secret)
@@ -47,7 +47,7 @@ class MasterKey:
     @classmethod
     def random(cls) -> MasterKey:
         """Return a new key."""
-        return cls.of(os.urandom(_KEY_BYTES))
+        return cls.from_secret(os.urandom(_KEY_BYTES))
 
     @classmethod
     def parse(cls, text: str, where: str) -> MasterKey:
@@ -63,7 +63,7 @@ class MasterKey:
             secret = b""
         if len(secret) != _KEY_BYTES:
             raise ConfigurationError(f"{where} holds no master key", hint=_HINT)
-        return cls.of(secret)
+        return cls.from_secret(secret)
 
     def text(self) -> str:
         """Return the key as a file holds it."""

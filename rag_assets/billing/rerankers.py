@@ -25,7 +25,7 @@ class Rerankers:
         self._settings = settings
         self._keys = KeyRing(catalog, settings)
 
-    def of(self, ref: TenantRef, config: RerankConfig) -> Reranker:
+    def get_reranker(self, ref: TenantRef, config: RerankConfig) -> Reranker:
         """Return a tenant's reranker with that configuration, behind a circuit breaker.
 
         Raises:

@@ -183,7 +183,7 @@ def _catch_up(session: Session, tenant_id: str) -> None:
 def _order(ctx: TenantContext, reason: str) -> BuildOrder:
     from rag_assets.pipeline.generation_moves import BuildOrder
 
-    return BuildOrder.of(ctx, _user(), reason)
+    return BuildOrder.create(ctx, _user(), reason)
 
 
 def _user() -> str:

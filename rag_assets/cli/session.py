@@ -264,8 +264,8 @@ class Session:
             catalog=self.catalog,
             lake=self.lake.tenant(record.id, record.incarnation),
             store=self.store,
-            embedder=self.embedders.of_documents(record, tenant.embedder),
-            embedder_of=partial(self.embedders.of_documents, record),
+            embedder=self.embedders.get_document_embedder(record, tenant.embedder),
+            embedder_of=partial(self.embedders.get_document_embedder, record),
             guard=lambda: None,
             log=progress,
         )

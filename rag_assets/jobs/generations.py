@@ -42,7 +42,7 @@ def publish_configured_build(
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )
-        order = BuildOrder.of(ctx, config.by, config.reason)
+        order = BuildOrder.create(ctx, config.by, config.reason)
         build = publish_build(ctx, order, judge, number=config.generation, force=config.force)
         told = generations_report(names, ctx)
     if told is not None:

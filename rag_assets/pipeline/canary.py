@@ -50,7 +50,7 @@ class CanaryTarget:
     price: Price | None
 
     @classmethod
-    def of(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> CanaryTarget:
+    def from_tenant(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> CanaryTarget:
         """Return the canary target of a tenant's embedder."""
         return cls(ref, embedder, tenant.canary_distance, find_price(tenant.embedder))
 
@@ -96,8 +96,8 @@ def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryR
         for record in batch:
             try:
                 tenant = embedders.tenant(record)
-                embedder = embedders.of_documents(record, tenant.embedder)
-                targets.append(CanaryTarget.of(record.ref, tenant, embedder))
+                embedder = embedders.get_document_embedder(record, tenant.embedder)
+                targets.append(CanaryTarget.from_tenant(record.ref, tenant, embedder))
             except RagAssetsError as error:
                 yield CanaryResult(record.ref, "", 0.0, error=error.advice)
         yield from run_canary(catalog, targets)

@@ -79,8 +79,8 @@ class DailyShare:
 class RateLimiter:
     """Limits a reading rate by sleeping."""
 
-    def __init__(self, bytes_a_second: float = BYTES_PER_SECOND) -> None:
-        self._rate = bytes_a_second
+    def __init__(self, bytes_per_second: float = BYTES_PER_SECOND) -> None:
+        self._rate = bytes_per_second
         self._started = monotonic()
         self._taken = 0
 

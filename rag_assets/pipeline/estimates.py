@@ -223,7 +223,7 @@ def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
     theirs = read_recipe(serving)
     if theirs is None:
         return True
-    ours = Recipe.of(ctx.tenant, theirs.vector_index)
+    ours = Recipe.from_tenant(ctx.tenant, theirs.vector_index)
     return (ours.chunker, ours.chunkers) != (theirs.chunker, theirs.chunkers)
 
 

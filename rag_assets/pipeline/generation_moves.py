@@ -43,7 +43,7 @@ class BuildOrder:
     reason: str
 
     @classmethod
-    def of(cls, ctx: TenantContext, by: str, reason: str) -> BuildOrder:
+    def create(cls, ctx: TenantContext, by: str, reason: str) -> BuildOrder:
         """Return an order, with the credentials in its reason masked."""
         return cls(by, get_masker(ctx.settings.local).text(reason))
 

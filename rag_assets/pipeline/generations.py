@@ -327,7 +327,7 @@ def _open_build(ctx: TenantContext) -> Generation:
         embedder_id=ctx.embedder.embedder_id,
         embedder=ctx.tenant.embedder.model_dump(mode="json", exclude_none=True),
         dimensions=ctx.embedder.dimensions,
-        recipe=Recipe.of(ctx.tenant, spec.vector_index).as_row(),
+        recipe=Recipe.from_tenant(ctx.tenant, spec.vector_index).as_row(),
     )
 
 

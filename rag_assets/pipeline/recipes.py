@@ -59,7 +59,7 @@ class Recipe:
     placement: Placement
 
     @classmethod
-    def of(cls, tenant: Tenant, kind: VectorIndex) -> Recipe:
+    def from_tenant(cls, tenant: Tenant, kind: VectorIndex) -> Recipe:
         """Return the recipe of a tenant's configuration, for a build with this kind of index."""
         return cls(
             chunker=_build_settings(tenant.chunker.parameters),
@@ -103,7 +103,7 @@ def find_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
     The embedder is not compared.
     """
     kind = _map_kinds_by_key(tenant, generation.embedder_id).get(generation.key)
-    return None if kind is None else Recipe.of(tenant, kind)
+    return None if kind is None else Recipe.from_tenant(tenant, kind)
 
 
 def configure_tenant_for_build(tenant: Tenant, embedder_id: str, generation: Generation) -> Tenant:

@@ -58,14 +58,14 @@ class ContentsReport:
 
 
 def compare_contents(
-    ctx: TenantContext, share: DailyShare, *, bytes_a_second: float = BYTES_PER_SECOND
+    ctx: TenantContext, share: DailyShare, *, bytes_per_second: float = BYTES_PER_SECOND
 ) -> ContentsReport:
     """Read a share of a tenant's documents again and compare them with the catalog.
 
     Documents whose listing facts differ from the catalog are left out: the next listing finds them.
 
     Args:
-        bytes_a_second: limit of the reading rate.
+        bytes_per_second: limit of the reading rate.
     """
     # Read this before the rows: a listing recorded between both reads would make rows seem left
     # over.
@@ -83,7 +83,7 @@ def compare_contents(
         try:
             chosen = comparison.chosen(digest.list_source(source))
             found = comparison.altered(
-                hash_documents(source, _limit_rate(chosen, RateLimiter(bytes_a_second)))
+                hash_documents(source, _limit_rate(chosen, RateLimiter(bytes_per_second)))
             )
             altered = _drop_changed(source, rows, found)
         except ListingFailed:
@@ -232,7 +232,7 @@ def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
         ctx.ref,
         is_read=share.__contains__,
         older_than=ctx.clock.now() - _UNSWEPT_AGE,
-        bytes_a_second=BYTES_PER_SECOND,
+        bytes_per_second=BYTES_PER_SECOND,
     )
     for difference in differences:
         found[difference.fault].update(difference.document_ids or (difference.sha256,))

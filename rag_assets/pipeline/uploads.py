@@ -76,7 +76,7 @@ def compare_blobs(
     *,
     is_read: Callable[[str], bool],
     older_than: datetime,
-    bytes_a_second: float,
+    bytes_per_second: float,
 ) -> Iterator[BlobDifference]:
     """Compare a tenant's blobs with the uploads that need them; read-only.
 
@@ -86,12 +86,12 @@ def compare_blobs(
     Args:
         is_read: decides by document id whether the blob's content is read and hashed.
         older_than: unreferenced blobs are reported only if they were modified before this time.
-        bytes_a_second: limit of the reading rate.
+        bytes_per_second: limit of the reading rate.
     """
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     # List the store first: every blob that is stored after this is in the catalog as well.
     present = {blob.sha256: blob for blob in of_tenant.all()}
-    pace = RateLimiter(bytes_a_second)
+    pace = RateLimiter(bytes_per_second)
     # Read all rows at once: reading the files takes longer than a transaction may last.
     for needed in list(catalog.blob_needs.all(ref.id)):
         blob = present.pop(needed.sha256, None)

@@ -144,7 +144,7 @@ class StoredQuestionVectors:
     def _embedder(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
         record = self._catalog.tenants.get(ref.id)
         require_opt_in(record.profile, record.organization, has_opted_in=record.has_opted_in)
-        embedder = self._embedders.of_generation(ref, tenant, generation)
+        embedder = self._embedders.get_generation_embedder(ref, tenant, generation)
         if embedder.embedder_id != generation.embedder_id:
             raise IndexInconsistent(
                 f"build {generation.number} was created with {generation.embedder_id}, but the"

@@ -123,7 +123,7 @@ def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOption
             unavailable.
         ServiceUnavailable: a server does not answer.
     """
-    questions = _Questions.of(ctx)
+    questions = _Questions.read(ctx)
     found = _ask(Asker(ctx), generation, questions.asked, manner)
     return questions.evaluation(generation, manner, found, questions.present)
 
@@ -139,7 +139,7 @@ def compare_builds(
             unavailable.
         ServiceUnavailable: a server does not answer.
     """
-    questions, asker = _Questions.of(ctx), Asker(ctx)
+    questions, asker = _Questions.read(ctx), Asker(ctx)
     builds = (new, serving)
     found = [_ask(asker, build, questions.asked, manner) for build in builds]
     same = _find_documents_in_both(ctx, new, serving, questions, found)
@@ -172,7 +172,7 @@ class _Questions:
     present: Sequence[JudgedQuestion]
 
     @classmethod
-    def of(cls, ctx: TenantContext) -> _Questions:
+    def read(cls, ctx: TenantContext) -> _Questions:
         """Read the questions of a tenant."""
         found = read_questions(ctx.catalog, ctx.ref.id)
         documents = find_judged_documents(ctx.catalog, ctx.ref.id, found)

@@ -275,7 +275,7 @@ class Answerer:
         require_query_role(record.profile, request.caller)
         if record.state != "ACTIVE":
             return AnswerResult(disabled=True, notice=SWITCHED_OFF)
-        chat = await self._chat_models.of(record)
+        chat = await self._chat_models.get_chat(record)
         started = time.perf_counter()
         budget = request.token_budget or CONTEXT_TOKENS
         search = request.model_copy(update={"token_budget": budget})

@@ -169,7 +169,7 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     parts = list(split_answer(answer))
     stays = [
         sentence.verdict in kept
-        or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.of(sentence.text)))
+        or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.parse(sentence.text)))
         or (sentence.verdict == "no claim" and everything.concerns(sentence.text, part))
         for sentence, part in zip(report.sentences, parts, strict=True)
     ]
@@ -242,15 +242,15 @@ class _Evidence:
         return _find_language(self.named.text)
 
     @classmethod
-    def merged(cls, parts: Sequence[_Evidence]) -> _Evidence:
+    def merge(cls, parts: Sequence[_Evidence]) -> _Evidence:
         """Return one object with the evidence of all parts."""
         return cls(
             frozenset[str]().union(*(part.words for part in parts)),
             frozenset[str]().union(*(part.analyses for part in parts)),
             frozenset[str]().union(*(part.addresses for part in parts)),
-            Digits.merged([part.digits for part in parts]),
-            Figures.merged([part.figures for part in parts]),
-            NamedWords.merged([part.named for part in parts]),
+            Digits.merge([part.digits for part in parts]),
+            Figures.merge([part.figures for part in parts]),
+            NamedWords.merge([part.named for part in parts]),
         )
 
     def list_claim_words(self, claim: str) -> frozenset[str]:
@@ -272,7 +272,9 @@ class _Evidence:
         if not words:
             # Rejects, for example, the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
-        return (part.role == "head" or bool(words & self.words)) and self.knows(Addresses.of(text))
+        return (part.role == "head" or bool(words & self.words)) and self.knows(
+            Addresses.parse(text)
+        )
 
     def knows(self, named: Addresses) -> bool:
         """Return whether the passages contain every address, port, telephone and card number."""
@@ -293,12 +295,17 @@ def _collect_evidence(hits: Sequence[CitablePassage]) -> dict[int, _Evidence]:
 # An answer is checked several times: as the model wrote it, as it is shown, and for its citations.
 @lru_cache(maxsize=64)
 def _read_evidence(text: str, context: str) -> _Evidence:
-    addresses = Addresses.of(text).known
+    addresses = Addresses.parse(text).known
     named_words = NamedWords(text, context)
     analysis = choose_analysis(text, _find_language(text))
     words = _compute_stems(text, analysis)
     return _Evidence(
-        words, frozenset({analysis}), addresses, Digits.of(text), Figures.of(text), named_words
+        words,
+        frozenset({analysis}),
+        addresses,
+        Digits.parse(text),
+        Figures.parse(text),
+        named_words,
     )
 
 
@@ -306,7 +313,7 @@ def _read_evidence(text: str, context: str) -> _Evidence:
 def _merge_evidence(passages: tuple[_Evidence, ...]) -> _Evidence:
     if len(passages) == 1:
         return passages[0]
-    return _Evidence.merged(passages) if passages else _Evidence()
+    return _Evidence.merge(passages) if passages else _Evidence()
 
 
 def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
@@ -329,7 +336,7 @@ def _judge_sentence(
 ) -> CheckedSentence:
     text = answer[part.start : part.end]
     cites = list_cited_numbers(text)
-    addresses = Addresses.of(text)
+    addresses = Addresses.parse(text)
     claim = blank_markers(text)
     found = _merge_evidence(tuple(evidence[n] for n in cites if n in evidence))
     claimed = found.list_claim_words(claim)

@@ -146,7 +146,7 @@ class Figures:
     text: str = ""
 
     @classmethod
-    def of(cls, text: str) -> Figures:
+    def parse(cls, text: str) -> Figures:
         """Return the figures of a passage, in all their readings."""
         folded = _fold_text(text)
         rest, dates = _extract_dates(folded)
@@ -174,7 +174,7 @@ class Figures:
         )
 
     @classmethod
-    def merged(cls, parts: Sequence[Figures]) -> Figures:
+    def merge(cls, parts: Sequence[Figures]) -> Figures:
         """Return one object with the figures of all parts."""
         return cls(
             frozenset[str]().union(*(part.values for part in parts)),
@@ -223,7 +223,7 @@ def find_claimed_figures(text: str) -> Iterator[Figure]:
     Telephone numbers and similar numbers are compared elsewhere, digit by digit (see Numbers).
     """
     folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_fold_text(text))))
-    dialled = Numbers.of(text).dialled
+    dialled = Numbers.parse(text).dialled
     rest, dates = _extract_dates(folded)
     for written, readings in dates:
         yield Figure(written, dates=readings)

@@ -101,7 +101,7 @@ class NamedWords:
     parts: tuple[NamedWords, ...] = ()
 
     @classmethod
-    def merged(cls, parts: Sequence[NamedWords]) -> NamedWords:
+    def merge(cls, parts: Sequence[NamedWords]) -> NamedWords:
         """Return one object with the words of all parts."""
         return cls("\n".join(part.text for part in parts), parts=tuple(parts))
 

@@ -105,7 +105,7 @@ class ResolvedSearch:
     floors: tuple[float, ...] | None = None
 
     @classmethod
-    def of(
+    def resolve(
         cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
     ) -> ResolvedSearch:
         """Return the request, with the tenant's defaults for missing parameters.

@@ -134,7 +134,7 @@ class AsyncRetriever:
         require_known_source_types(config, request)
         pages = await self._builds.list_pages(tenant.ref, request, principals)
         masked = await self.mask_question(request.query)
-        search = ResolvedSearch.of(config, request, masked, tenant.serving)
+        search = ResolvedSearch.resolve(config, request, masked, tenant.serving)
         if tenant.serving is None:
             return SearchAnswer(mode=search.mode, needs_clarification=True)
         opening = self._start_opening_origins(config)
@@ -236,7 +236,7 @@ class AsyncRetriever:
         if not describes_origins(tenant):
             return None
         opening = asyncio.create_task(
-            run_sync(partial(Origins.of, tenant, self.embedders.settings))
+            run_sync(partial(Origins.open, tenant, self.embedders.settings))
         )
         self._openings.add(opening)
         opening.add_done_callback(self._openings.discard)

@@ -127,7 +127,7 @@ class Origins:
     sources: dict[str, DescribeOrigin]
 
     @classmethod
-    def of(cls, tenant: Tenant, settings: Settings) -> Origins:
+    def open(cls, tenant: Tenant, settings: Settings) -> Origins:
         """Open the sources of a tenant.
 
         Args:

@@ -122,7 +122,7 @@ class Numbers:
     dialled: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, text: str) -> Numbers:
+    def parse(cls, text: str) -> Numbers:
         """Return the numbers of a text."""
         folded = normalize_characters(text)
         if _RUN.search(folded) is None and "::" not in folded:
@@ -147,14 +147,14 @@ class Digits:
     hosts: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, text: str) -> Digits:
+    def parse(cls, text: str) -> Digits:
         """Return the numbers in a text."""
         folded = normalize_characters(text)
         joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", folded)
         return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_find_hosts(folded)))
 
     @classmethod
-    def merged(cls, parts: Sequence[Digits]) -> Digits:
+    def merge(cls, parts: Sequence[Digits]) -> Digits:
         """Return one object with the numbers of all parts."""
         return cls(
             frozenset[str]().union(*(part.runs for part in parts)),
@@ -259,7 +259,7 @@ class Addresses:
     numbers: Numbers = field(default_factory=Numbers)
 
     @classmethod
-    def of(cls, text: str) -> Addresses:
+    def parse(cls, text: str) -> Addresses:
         """Return the addresses of a text, in lower case."""
         seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
         # Restore addresses that are written so that they do not become links, such as `hxxp` or
@@ -271,7 +271,7 @@ class Addresses:
         )
         names = (name[0].rstrip(_TRAILING) for name in _NAME.finditer(seen))
         bare = (_SCHEME.sub("", link).rstrip(_TRAILING) for link in links)
-        return cls(frozenset(bare), frozenset(names), Numbers.of(text))
+        return cls(frozenset(bare), frozenset(names), Numbers.parse(text))
 
     @property
     def known(self) -> frozenset[str]:
@@ -405,7 +405,7 @@ def _find_word_around(answer: str, at: int, bounds: tuple[int, int]) -> tuple[in
 
 
 def _has_address(word: str) -> bool:
-    addresses = Addresses.of(word)
+    addresses = Addresses.parse(word)
     return bool(addresses.links or addresses.names)
 
 

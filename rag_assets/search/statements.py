@@ -251,7 +251,7 @@ class ParsedPassage:
     """By number, the sides on which sentences bound it, and these sentences."""
 
     @classmethod
-    def of(cls, texts: Sequence[str], language: str) -> ParsedPassage:
+    def parse(cls, texts: Sequence[str], language: str) -> ParsedPassage:
         """Parse the sentences of one or more passages."""
         sentences = []
         bounds = defaultdict[str, list[tuple[frozenset[str], ParsedStatement]]](list)
@@ -408,7 +408,7 @@ def get_opposites_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
 @lru_cache(maxsize=32)
 def parse_passages(texts: tuple[str, ...], language: str) -> ParsedPassage:
     """Return the parsed sentences of passages; cached, since every claim needs them."""
-    return ParsedPassage.of(texts, language)
+    return ParsedPassage.parse(texts, language)
 
 
 def parse_statement(sentence: str, language: str) -> ParsedStatement:

@@ -186,7 +186,7 @@ class CachingQuestionEmbedder:
 
     async def _get_embedder(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> Embedder:
         def make() -> Embedder:
-            embedder = self._embedders.of_generation(ref, tenant, serving)
+            embedder = self._embedders.get_generation_embedder(ref, tenant, serving)
             if embedder.embedder_id != serving.embedder_id:
                 raise IndexInconsistent(
                     f"generation {serving.number} was built by {serving.embedder_id}, but the same"
@@ -239,7 +239,7 @@ class RerankerPool:
             return Reranking(scored, blend=config.blend)
         try:
             reranker = await self._models.get(
-                (ref, config), lambda: self._rerankers.of(ref, config)
+                (ref, config), lambda: self._rerankers.get_reranker(ref, config)
             )
             texts = [_build_embedded_text(passage) for passage in new]
             scores = await reranker.scores(question, texts, seconds=config.seconds)

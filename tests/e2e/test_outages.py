@@ -72,7 +72,7 @@ class AllFailing(Embedders):
         super().__init__(catalog, settings)
         self._fault = fault
 
-    def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
+    def get_embedder(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
         return FailingEmbedder(self._fault)
 
 

@@ -190,7 +190,7 @@ def test_going_back_now_answers_before_it_is_up_to_date(
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         generation = choose_rollback_build(ctx, None)
-        assert roll_back(ctx, generation, BuildOrder.of(ctx, "a test", "worse"), now=True)
+        assert roll_back(ctx, generation, BuildOrder.create(ctx, "a test", "worse"), now=True)
     assert found(shared_installation, tenant, "of zebras") == set()
     assert found(shared_installation, tenant, "Sentence 5 of 2") == set()
     assert found(shared_installation, tenant, "Sentence 5 of 3") == {"files/3.md"}
@@ -208,7 +208,7 @@ def test_a_way_back_that_was_interrupted_goes_on_to_the_pinned_build(
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         generation = choose_rollback_build(ctx, 1)
-        roll_back(ctx, generation, BuildOrder.of(ctx, "a test", "worse"), now=False)
+        roll_back(ctx, generation, BuildOrder.create(ctx, "a test", "worse"), now=False)
     assert states(driver, tenant) == {1: "RETIRED", 2: "RETIRED", 3: "SERVING"}
     assert run("rollback", "--reason", "worse", "--json").json["number"] == 1
     assert states(driver, tenant) == {1: "SERVING", 2: "RETIRED", 3: "RETIRED"}

@@ -126,7 +126,7 @@ class UploadTenant:
                 ctx.ref,
                 is_read=lambda _: True,
                 older_than=datetime.now(UTC) + timedelta(minutes=1),
-                bytes_a_second=1e9,
+                bytes_per_second=1e9,
             )
         )
 

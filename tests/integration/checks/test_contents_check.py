@@ -120,7 +120,7 @@ def test_reading_is_paced(make_tenant: MakeTenant, monkeypatch: pytest.MonkeyPat
     settle(tenant)
     slept: list[float] = []
     monkeypatch.setattr(context, "sleep", slept.append)
-    compare_contents(tenant.ctx, EVERYTHING, bytes_a_second=100)
+    compare_contents(tenant.ctx, EVERYTHING, bytes_per_second=100)
     size = sum(path.stat().st_size for path in tenant.folder.iterdir())
     assert max(slept) > 0.9 * size / 100 - 1
     slept.clear()

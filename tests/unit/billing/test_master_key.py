@@ -19,7 +19,7 @@ def test_the_environment_gives_the_present_key_and_the_one_before() -> None:
     assert keys is not None
     assert keys.present.secret == bytes(range(32))
     assert keys.find(keys.present.id) is keys.present
-    assert keys.find(MasterKey.of(bytes(32)).id) == keys.former[0]
+    assert keys.find(MasterKey.from_secret(bytes(32)).id) == keys.former[0]
     assert keys.find("another") is None
 
 

@@ -144,8 +144,8 @@ def test_another_password_lets_failed_documents_be_tried_again(
 def test_a_recipe_leads_to_its_build_from_any_other_configuration(config: dict[str, Any]) -> None:
     made = Tenant.model_validate({"id": "a", **config})
     kind = "bbq_hnsw" if made.index.vector_index == "auto" else made.index.vector_index
-    recipe = Recipe.from_row(json.loads(json.dumps(Recipe.of(made, kind).as_row())))
-    assert recipe == Recipe.of(made, kind)
+    recipe = Recipe.from_row(json.loads(json.dumps(Recipe.from_tenant(made, kind).as_row())))
+    assert recipe == Recipe.from_tenant(made, kind)
     now = Tenant.model_validate({"id": "a", "chunker": {"max_tokens": 64, "overlap": 0}})
     again = recipe.configure_tenant(now)
     assert compute_generation_key(again, "embedder", kind) == compute_generation_key(
@@ -190,5 +190,5 @@ def build(tenant: Tenant, embedder_id: str) -> Generation:
         key=compute_generation_key(tenant, embedder_id, "int8_hnsw"),
         embedder_id=embedder_id,
         embedder=tenant.embedder.model_dump(mode="json", exclude_none=True),
-        recipe=Recipe.of(tenant, "int8_hnsw").as_row(),
+        recipe=Recipe.from_tenant(tenant, "int8_hnsw").as_row(),
     )

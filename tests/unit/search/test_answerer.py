@@ -114,7 +114,7 @@ def test_claims_are_compared_beside_the_event_loop(monkeypatch: pytest.MonkeyPat
         can_still_read=lambda *_: returned(True),
     )
     catalog: Any = SimpleNamespace(tenants=SimpleNamespace(get=lambda _: record))
-    models: Any = SimpleNamespace(of=lambda _: returned(chat))
+    models: Any = SimpleNamespace(get_chat=lambda _: returned(chat))
     request = AnswerRequest(query="When does the valve open?")
     answer = asyncio.run(Answerer(catalog, models, search).answer("team", request))
     assert answer.answer == written.text

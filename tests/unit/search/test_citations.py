@@ -257,7 +257,7 @@ def test_names_are_looked_up_in_time_that_grows_as_the_claim_does() -> None:
 
 def test_passages_are_parsed_once_however_claims_combine_them() -> None:
     parts = [NamedWords(f"The {name} gate is open.") for name in ("North", "South", "East")]
-    whole = NamedWords.merged(parts)
+    whole = NamedWords.merge(parts)
     assert [*whole.words] == [word for part in parts for word in part.words]
     assert all(
         a is b for a, b in zip(whole.words, (w for p in parts for w in p.words), strict=True)

@@ -11,7 +11,7 @@ from rag_assets.search.names import NamedWords, find_missing_names
 
 
 def missing_figures(claim: str, passage: str) -> list[str]:
-    figures = Figures.of(passage)
+    figures = Figures.parse(passage)
     return [
         claimed_figure.written
         for claimed_figure in find_claimed_figures(claim)
