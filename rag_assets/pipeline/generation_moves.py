@@ -82,9 +82,8 @@ def publish_build(
             raise ConfigurationError(
                 f"generation {generation.number} of tenant {ctx.ref.id!r} is not complete:"
                 f" {format_count(left, 'document')} to go",
-                hint=f"complete it with `rag-assets sync {ctx.ref.id}`; `rag-assets documents"
-                f" {ctx.ref.id}`"
-                " shows documents that wait",
+                hint=f"complete it with `rag-assets sync {ctx.ref.id}`;"
+                f" `rag-assets documents {ctx.ref.id}` shows documents that wait",
             )
         require_entries(build.context, generation)
         if generation.state != "COMPLETE":

@@ -149,7 +149,7 @@ class MarkKeeper:
     # -- tenants
 
     def find_refusal(self, ref: TenantRef) -> CatalogSetBack | None:
-        """Return why a tenant's data must not be deleted; None if they may be.
+        """Return why a tenant's data must not be deleted; None if it may be deleted.
 
         Raises:
             ServiceUnavailable: no store answers.
@@ -167,9 +167,8 @@ class MarkKeeper:
         }
         return CatalogSetBack(
             reasons[standing],
-            hint="no data of the tenant is deleted, swept or pruned until the catalog is"
-            " accepted. To"
-            f" go on with this catalog, run: rag-assets sync {ref.id} --accept-catalog",
+            hint="no data of the tenant is deleted, swept or pruned until the catalog is accepted."
+            f" To go on with this catalog, run: rag-assets sync {ref.id} --accept-catalog",
         )
 
     def standing(self, ref: TenantRef) -> Standing:
@@ -456,7 +455,7 @@ def may_delete(ctx: TenantContext) -> bool:
 
 
 def find_refusal(ctx: TenantContext) -> CatalogSetBack | None:
-    """Return why the tenant's data must not be deleted; None if they may be."""
+    """Return why the tenant's data must not be deleted; None if it may be deleted."""
     return ctx.keeper.find_refusal(ctx.ref)
 
 

@@ -76,10 +76,8 @@ class PruningReport:
         """Return warnings for people, each one sentence."""
         found = [
             f"{format_count(prune.due, 'document')} of {prune.documents:,} in source"
-            f" {prune.source!r} exceed"
-            " their"
-            " retention, but so many are pruned only after confirmation. To prune them, run:"
-            f" rag-assets prune {tenant_id} --confirm"
+            f" {prune.source!r} exceed their retention, but so many are pruned only after"
+            f" confirmation. To prune them, run: rag-assets prune {tenant_id} --confirm"
             for prune in self.held
         ]
         if self.refused is not None:
@@ -88,9 +86,9 @@ class PruningReport:
             found.append(self.doubt.line)
         if self.corrected:
             found.append(
-                f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the"
-                " future, recorded"
-                " while the clock was ahead: their ages are now counted from the present time"
+                f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the future,"
+                " recorded while the clock was ahead: their ages are now counted from the present"
+                " time"
             )
         return found
 

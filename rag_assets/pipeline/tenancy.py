@@ -135,8 +135,7 @@ def _require_no_api_tenant(
                 f" {record.project!r} of organization {record.organization!r}, was created over the"
                 " API",
                 hint="remove it from tenants.yaml; to replace the existing tenant, then run"
-                " `rag-assets"
-                f" tenants remove {present} --yes` and add it to tenants.yaml again",
+                f" `rag-assets tenants remove {present} --yes` and add it to tenants.yaml again",
             )
 
 

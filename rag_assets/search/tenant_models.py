@@ -190,8 +190,7 @@ class CachingQuestionEmbedder:
             if embedder.embedder_id != serving.embedder_id:
                 raise IndexInconsistent(
                     f"generation {serving.number} was built by {serving.embedder_id}, but the same"
-                    " settings"
-                    f" now select {embedder.embedder_id}",
+                    f" settings now select {embedder.embedder_id}",
                     hint="sync the tenant: a new generation is built with the present model",
                 )
             return embedder
