@@ -62,7 +62,7 @@ class ParsedTenants:
         if known is None or known[0] != record:
             known = record, Tenant.from_config(record.config)
             self._parsed[record.id] = known
-        return embedders.chosen(record, known[1])
+        return embedders.choose_embedder_of(record, known[1])
 
 
 def tenant_state(

@@ -185,9 +185,9 @@ class Embedders:
         Raises:
             ConfigurationError: the tenant's configuration is not usable.
         """
-        return self.chosen(record, Tenant.from_config(record.config))
+        return self.choose_embedder_of(record, Tenant.from_config(record.config))
 
-    def chosen(self, record: TenantRecord, tenant: Tenant) -> Tenant:
+    def choose_embedder_of(self, record: TenantRecord, tenant: Tenant) -> Tenant:
         """Return a tenant, read from its record, with its chosen embedder.
 
         Raises:
@@ -246,7 +246,7 @@ class Embedders:
         Raises:
             ProviderRefused, ConfigurationError: the key is missing or unreadable.
         """
-        key = choose_embedder(config, stored=self._keys.stored(ref)).key
+        key = choose_embedder(config, stored=self._keys.list_stored_providers(ref)).key
         if key != "none needed":
             self._keys.credentials(ref, config.provider, config.api_key)()
 
@@ -275,7 +275,7 @@ class Embedders:
         return choose_embedder(
             tenant.embedder,
             chat_model=tenant.chat_model.model if tenant.chat_model else None,
-            stored=self._keys.stored(record.ref),
+            stored=self._keys.list_stored_providers(record.ref),
             serving=str(serving.embedder.get("provider", "")) if serving else None,
         )
 

@@ -246,13 +246,16 @@ def _iter_references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be only a name.
         if isinstance(user, Mapping) and user.get("api_key"):
-            yield user.get("provider") or _chat_provider(user.get("model")), user["api_key"]
+            yield (
+                user.get("provider") or _find_chat_provider_name(user.get("model")),
+                user["api_key"],
+            )
     rerank = config.get("retrieval", {}).get("rerank") or {}
     if rerank.get("api_key"):
         yield rerank.get("provider") or RERANK, rerank["api_key"]
 
 
-def _chat_provider(model: str | None) -> str:
+def _find_chat_provider_name(model: str | None) -> str:
     provider = find_chat_provider(model)
     return provider.name if provider else ""
 
@@ -303,7 +306,7 @@ class KeyRing:
         """Delete an owner's key for a provider, and return whether there was a key."""
         return self._table.remove(owner, provider)
 
-    def stored(self, ref: TenantRef) -> frozenset[str]:
+    def list_stored_providers(self, ref: TenantRef) -> frozenset[str]:
         """Return the providers for which the tenant or its organization has a stored key."""
         return frozenset(key.provider for key in self._table.list_usable(ref))
 

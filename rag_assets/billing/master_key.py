@@ -242,7 +242,7 @@ class KeyFile:
         try:
             for abandoned in path.parent.glob(f"{draft_prefix(path)}*"):
                 abandoned.unlink()  # left by a rotation that was killed
-            rewrite_file(path, _content(keys), new_mode=0o600)
+            rewrite_file(path, _format_content(keys), new_mode=0o600)
         except OSError as error:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
 
@@ -251,7 +251,7 @@ class KeyFile:
         path = self.path.resolve()
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
         with os.fdopen(handle, "wb") as stream:
-            stream.write(_content(keys))
+            stream.write(_format_content(keys))
             stream.flush()
             os.fsync(stream.fileno())
         return Path(name)
@@ -278,6 +278,6 @@ class KeyFile:
         )
 
 
-def _content(keys: MasterKeys) -> bytes:
+def _format_content(keys: MasterKeys) -> bytes:
     lines = "".join(f"{key.text()}\n" for key in (keys.present, *keys.former))
     return (_HEAD + lines).encode("ascii")

@@ -37,9 +37,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show what a sync would do and cost; change nothing."""
-    from rag_assets.pipeline.preview import preview
+    from rag_assets.pipeline.preview import preview_sync
 
-    found = preview(session.reader(tenant_id))
+    found = preview_sync(session.reader(tenant_id))
     if as_json:
         print_json({"tenant": tenant_id, **asdict(found)})
         return

@@ -107,7 +107,7 @@ def export_audit(
     try:
         descriptor, name = tempfile.mkstemp(prefix=draft_prefix(path), dir=path.parent)
     except OSError as error:
-        raise _unwritable_error(path, error) from None
+        raise _build_unwritable_error(path, error) from None
     draft = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file, open_audit(database, tenant_id) as records:
@@ -119,9 +119,9 @@ def export_audit(
         # Unlike a rename, a link never replaces a file that has appeared in the meantime.
         os.link(draft, path)
     except FileExistsError:
-        raise _file_exists_error(path) from None
+        raise _build_file_exists_error(path) from None
     except OSError as error:
-        raise _unwritable_error(path, error) from None
+        raise _build_unwritable_error(path, error) from None
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
@@ -328,16 +328,16 @@ def _to_json_value(value: Any) -> Any:
 
 def _require_absent(path: Path) -> None:
     if os.path.lexists(path):
-        raise _file_exists_error(path)
+        raise _build_file_exists_error(path)
 
 
-def _file_exists_error(path: Path) -> ConfigurationError:
+def _build_file_exists_error(path: Path) -> ConfigurationError:
     return ConfigurationError(
         f"the file {path} already exists and is not overwritten", hint="choose a different file"
     )
 
 
-def _unwritable_error(path: Path, error: OSError) -> ConfigurationError:
+def _build_unwritable_error(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(
         f"the archive {path} cannot be written: {error.strerror or type(error).__name__}",
         hint="choose a file in an existing, writable folder whose file system supports hard links",

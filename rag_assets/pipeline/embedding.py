@@ -44,7 +44,7 @@ from rag_assets.pipeline.slices import (
     postpone_documents,
     quarantine_waiting,
 )
-from rag_assets.pipeline.versions import give_up, list_slice_documents
+from rag_assets.pipeline.versions import list_slice_documents, record_given_up
 from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.model import Document, Failure
@@ -230,7 +230,7 @@ def _embed_texts(
                 items,
                 keep=keep,
                 flush_items=_FLUSH_ITEMS,
-                flush_seconds=_max_wait_seconds(ctx),
+                flush_seconds=_compute_max_wait_seconds(ctx),
                 deadline=stage.deadline,
                 is_put_off=lambda text: stage.is_over(is_urgent=text in urgent),
                 is_bulk=lambda text: not work.is_serving or text not in urgent,
@@ -290,7 +290,7 @@ def _report_stop(
     )
 
 
-def _max_wait_seconds(ctx: TenantContext) -> float:
+def _compute_max_wait_seconds(ctx: TenantContext) -> float:
     """Return how many seconds a vector may wait to be written together with others.
 
     A crash loses waiting vectors. Vectors of a local model cost no money, so for them few and large
@@ -334,7 +334,7 @@ def _fail_incomplete(
         refused = _find_refusal(item.texts, rejected)
         former = item.parsed.former
         if refused is not None and former is not None:
-            give_up(ctx, work, item.document.document_id, former.document_key)
+            record_given_up(ctx, work, item.document.document_id, former.document_key)
         elif refused is not None:
             failures.append(_build_failure(item.document, refused, "text-rejected", None))
         elif lacking and outage is not None:

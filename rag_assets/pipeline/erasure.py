@@ -126,7 +126,7 @@ def settle_scan(
     dead = _list_credential_keys(erasure, needed)
     # Vectors stay: the other chunks need their vectors again when the masked texts are chunked.
     ctx.guard()
-    ctx.lake.compact(replace(needed.kept, texts=None), dead)
+    ctx.lake.compact(replace(needed.keys_to_keep, texts=None), dead)
     erase_rows(ctx, dead)
     deleted_entries, dead_rows = _clean_files(ctx, ())
     proof = prove_masked(ctx, dead, deleted_entries, dead_rows)
@@ -267,7 +267,7 @@ def _erase_lake_rows(ctx: TenantContext, erasure: Erasure) -> None:
     needed = find_needed_keys(ctx)
     ctx.guard()
     dead = _find_dead_keys(ctx, erasure, needed)
-    ctx.lake.compact(needed.kept, dead)
+    ctx.lake.compact(needed.keys_to_keep, dead)
     erase_rows(ctx, dead)
 
 

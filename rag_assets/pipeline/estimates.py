@@ -22,7 +22,7 @@ _BYTES_PER_NUMBER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class WorkAhead:
+class PlannedWork:
     """The work that a sync would do.
 
     Attributes:
@@ -82,7 +82,7 @@ class Estimate:
 NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
 
 
-def estimate_sync(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) -> Estimate:
+def estimate_sync(ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork) -> Estimate:
     """Estimate a sync's duration and disk usage; read the sizes of lake and index.
 
     Args:
@@ -105,7 +105,7 @@ def _sum_parts(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[s
 
 
 def _estimate_seconds(
-    ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
+    ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork
 ) -> dict[str, float | None]:
     """Return the seconds that each part of the work takes at its newest known rate."""
     embedder_id = ctx.embedder.embedder_id
@@ -127,7 +127,7 @@ def _find_newest_rate(rates: Sequence[float | None]) -> float | None:
 
 
 def _list_sizes(
-    ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
+    ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork
 ) -> Iterator[tuple[str, int, float | None]]:
     """Yield the label, the count and the average bytes of each kind of data to be added."""
     tables = ctx.lake.size() if work.parsed or work.cut or work.embedded else {}

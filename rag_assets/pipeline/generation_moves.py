@@ -294,14 +294,14 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     live = ctx.catalog.generations.live(ctx.ref.id)
     active = find_builds(ctx, live)
     shown = [g for g in live if not current or g.number in active or g.state == "SERVING"]
-    contexts, reasons = _contexts(ctx, shown)
+    contexts, reasons = _list_contexts(ctx, shown)
     keys = {g.number: c.config_key if (c := contexts.get(g.number)) else None for g in shown}
     progress = ctx.catalog.build_progress.read(ctx.ref.id, keys)
     pin = ctx.catalog.pins.find(ctx.ref.id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     wanted = {number for number, build in active.items() if not build.is_superseded}
     return [
-        _report(
+        _build_report(
             ctx,
             generation,
             progress[generation.number],
@@ -316,7 +316,7 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     ]
 
 
-def _contexts(
+def _list_contexts(
     ctx: TenantContext, live: Sequence[Generation]
 ) -> tuple[dict[int, TenantContext], dict[int, str]]:
     contexts: dict[int, TenantContext] = {}
@@ -329,7 +329,7 @@ def _contexts(
     return contexts, reasons
 
 
-def _report(
+def _build_report(
     ctx: TenantContext,
     generation: Generation,
     progress: BuildProgress,
@@ -344,7 +344,7 @@ def _report(
     building = wanted and generation.state == "BUILDING"
     done = progress.of_documents - (progress.behind or 0)
     share = done / progress.of_documents if building and progress.of_documents else 1.0
-    rate = _rate(progress, now) if building else None
+    rate = _compute_rate(progress, now) if building else None
     left = (progress.behind or 0) - progress.waiting
     grace = timedelta(days=ctx.tenant.grace_days)
     goes = generation.state in {"RETIRED", "BUILDING", "COMPLETE", "HELD"} and not wanted
@@ -376,11 +376,11 @@ def _report(
         retired_at=generation.retired_at,
         removed_after=last + grace if goes else None,
         pinned=pin if pin is not None and pin.generation == generation.number else None,
-        since=_state_start(generation),
+        since=_find_state_start(generation),
     )
 
 
-def _state_start(generation: Generation) -> datetime:
+def _find_state_start(generation: Generation) -> datetime:
     entered = {
         "COMPLETE": generation.completed_at,
         "HELD": generation.completed_at,
@@ -390,7 +390,7 @@ def _state_start(generation: Generation) -> datetime:
     return entered.get(generation.state) or generation.created_at
 
 
-def _rate(progress: BuildProgress, now: datetime) -> float | None:
+def _compute_rate(progress: BuildProgress, now: datetime) -> float | None:
     """Return the documents indexed per second in the last ten minutes; None if there were none."""
     if progress.last_at is None or now - progress.last_at > _FRESH:
         return None

@@ -20,7 +20,7 @@ from rag_assets.ingest.sources.disk import folders_as_json
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import list_all_stores
 from rag_assets.pipeline.mark_keeper import find_refusal
-from rag_assets.pipeline.rescan import MaskedNames, change_from_row, have_settings_changed
+from rag_assets.pipeline.rescan import MaskedNames, build_change_from_row, have_settings_changed
 from rag_assets.pipeline.slices import DocumentNote, StageTime
 from rag_assets.pipeline.source_listing import (
     SourceListing,
@@ -366,7 +366,7 @@ def _update_scopes(
     ]
     for batch in batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
-        changes = [replace(change_from_row(row), access_scope=scope) for row in rows]
+        changes = [replace(build_change_from_row(row), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
 
 

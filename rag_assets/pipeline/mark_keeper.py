@@ -177,7 +177,7 @@ class MarkKeeper:
         Raises:
             ServiceUnavailable: no store answers.
         """
-        name = _mark_name(ref)
+        name = _build_mark_name(ref)
         for _ in range(_ROUNDS):
             # Read the copies first: the catalog's mark can only grow between the two reads.
             kept = {place: KeptMark.parse(text) for place, text in self._read(name).items()}
@@ -204,7 +204,7 @@ class MarkKeeper:
         if not behind:
             return True
         text = KeptMark(own.mark).as_json()
-        written = [place for place in behind if self._write(place, _mark_name(ref), text)]
+        written = [place for place in behind if self._write(place, _build_mark_name(ref), text)]
         if written and not own.was_kept:
             self._catalog.marks.record_kept(ref)
         present = self._catalog.marks.read(ref)
@@ -234,7 +234,7 @@ class MarkKeeper:
         """
         if self.standing(ref) == "current":
             return False
-        name = _mark_name(ref)
+        name = _build_mark_name(ref)
         stores = [self._notes(place) for place in ("lake", "blobs", "index")]
         kept = [KeptMark.parse(notes.read(name)) for notes in stores]
         highest = max((k.mark.number for k in kept if k), default=0)
@@ -250,7 +250,7 @@ class MarkKeeper:
 
         The other copies were in the tenant's folders, which have been deleted.
         """
-        self._notes("index").delete(_mark_name(ref))
+        self._notes("index").delete(_build_mark_name(ref))
 
     # -- tenants that the catalog does not know
 
@@ -267,7 +267,7 @@ class MarkKeeper:
             return False
         if self.was_removed(tenant_id, incarnation):
             return True
-        notes = self._read(_mark_name(TenantRef(tenant_id, incarnation))).values()
+        notes = self._read(_build_mark_name(TenantRef(tenant_id, incarnation))).values()
         return any(kept_mark.forgotten for text in notes if (kept_mark := KeptMark.parse(text)))
 
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
@@ -295,7 +295,7 @@ class MarkKeeper:
         for ref in unknown:
             for place in ("lake", "blobs", "index"):
                 self._notes(place).write(
-                    _mark_name(ref), KeptMark(Mark(0), forgotten=True).as_json()
+                    _build_mark_name(ref), KeptMark(Mark(0), forgotten=True).as_json()
                 )
         return [ref.id for ref in unknown]
 
@@ -433,7 +433,7 @@ def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> b
         ServiceUnavailable: the store does not answer.
     """
     # Read the copies first: the catalog's mark can only grow between the two reads.
-    kept_mark = KeptMark.parse(notes.read(_mark_name(ref)))
+    kept_mark = KeptMark.parse(notes.read(_build_mark_name(ref)))
     journal = parse_changes(notes.read(_JOURNAL) or "")
     own = catalog.marks.read(ref)
     if (
@@ -445,7 +445,7 @@ def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> b
     return bool(catalog.security.find_missing(journal))
 
 
-def _mark_name(ref: TenantRef) -> str:
+def _build_mark_name(ref: TenantRef) -> str:
     return f"{tenant_folder(ref.id, ref.incarnation)}/{_MARK}"
 
 

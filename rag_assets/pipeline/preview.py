@@ -28,7 +28,7 @@ from rag_assets.pipeline.estimates import (
     NOTHING_TO_ESTIMATE,
     DoubleEditCost,
     Estimate,
-    WorkAhead,
+    PlannedWork,
     estimate_double_edits,
     estimate_sync,
 )
@@ -343,7 +343,7 @@ class Preview:
     unread: str = ""
 
 
-def preview(ctx: TenantContext) -> Preview:
+def preview_sync(ctx: TenantContext) -> Preview:
     """Compute the work of a sync; parse and chunk documents in memory if the lake lacks them.
 
     Raises:
@@ -378,7 +378,7 @@ def preview(ctx: TenantContext) -> Preview:
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
     cost = None if price is None else price.of(work.tokens, batch=batch)
-    ahead = WorkAhead(
+    ahead = PlannedWork(
         parsed=work.parse,
         cut=work.cut,
         embedded=work.embeddings,

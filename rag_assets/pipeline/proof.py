@@ -245,7 +245,7 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
     """
     key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
-    notes.write(_key_name(erasure), base64.b64encode(key).decode())
+    notes.write(_build_key_name(erasure), base64.b64encode(key).decode())
     progress = {**erasure.progress, _KEPT: base64.b64encode(sealed).decode()}
     return catalog.erasures.record_progress(erasure, progress)
 
@@ -260,7 +260,7 @@ def read_traces(notes: NoteStore, erasure: Erasure) -> Traces:
     sealed = base64.b64decode(erasure.progress[_KEPT])
     nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:
-        key = base64.b64decode(notes.read(_key_name(erasure)) or "")
+        key = base64.b64decode(notes.read(_build_key_name(erasure)) or "")
         return Traces.parse(AESGCM(key).decrypt(nonce, ciphertext, erasure.id.bytes))
     except (InvalidTag, ValueError):
         return Traces(erasure.document_ids)
@@ -276,7 +276,7 @@ def replace_traces(
     """
     progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
     catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
-    notes.delete(_key_name(erasure))
+    notes.delete(_build_key_name(erasure))
 
 
 def read_proof(erasure: Erasure) -> Mapping[str, Any] | None:
@@ -324,7 +324,7 @@ def _iter_texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
         return  # A table that cannot be read is deleted as well.
 
 
-def _key_name(erasure: Erasure) -> str:
+def _build_key_name(erasure: Erasure) -> str:
     return f"erasure_{erasure.id}.json"
 
 

@@ -122,7 +122,7 @@ def publish_slice(
         else ActiveBuild(work.context, generation)
     )
     serves = publish_when_complete(wanted.context, wanted.generation, judge)
-    pending = count_pending(ctx) if work.is_superseded or not serves else _pending_count(ctx, work)
+    pending = count_pending(ctx) if work.is_superseded or not serves else _count_pending(ctx, work)
     if not pending:
         for source in ctx.tenant.sources:
             ctx.catalog.syncs.record_success(ctx.ref, source.name, wanted.context.config_key)
@@ -143,7 +143,7 @@ def _list_recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[Row
     return build_recorders(ctx, {version.chunk_set_key: version.media_type for version in versions})
 
 
-def _pending_count(ctx: TenantContext, work: SliceWork) -> int:
+def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
     left = ctx.catalog.index.pending_count(ctx.ref.id, work.generation.number, work.config_key)
     return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 

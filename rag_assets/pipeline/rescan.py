@@ -181,7 +181,7 @@ def mask_rows(
     for row in rows:
         change = _build_masked_change(row, masker)
         title = masker.text(row.title) if row.title else row.title
-        if change == change_from_row(row) and title == row.title:
+        if change == build_change_from_row(row) and title == row.title:
             continue
         found.append(MaskedDocument(row, change, title))
         texts = dict.fromkeys(text for text in _iter_texts(row) if masker.holds_credential(text))
@@ -190,7 +190,7 @@ def mask_rows(
     return found, rules
 
 
-def change_from_row(row: Document) -> DocumentChange:
+def build_change_from_row(row: Document) -> DocumentChange:
     """Return the change by which a listing would have written this row."""
     return DocumentChange(
         document_id=row.document_id,
@@ -233,7 +233,7 @@ def _build_masked_change(row: Document, masker: Masker) -> DocumentChange:
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)
     return replace(
-        change_from_row(row),
+        build_change_from_row(row),
         path=masker.text(_decode_path(row)).encode("utf-8", "surrogateescape"),
         uri=masker.text(row.uri),
         source_type=masker.text(row.source_type),
@@ -392,7 +392,7 @@ def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
         return None
     ctx.guard()
     at = ctx.clock.now()
-    return ctx.catalog.rescans.begin(ctx.ref, version, rule=_rule(version), by=by, at=at)
+    return ctx.catalog.rescans.begin(ctx.ref, version, rule=_format_rule(version), by=by, at=at)
 
 
 def scan(
@@ -406,12 +406,12 @@ def scan(
     Returns:
         The finished scan; None if data is left to be scanned.
     """
-    if erasure.rule != _rule(read_rules_version()):
+    if erasure.rule != _format_rule(read_rules_version()):
         return erasure  # A scan with newer rules has started; it covers the rest.
     return _Scan(ctx, erasure, scanner).run(seconds)
 
 
-def _rule(version: str) -> str:
+def _format_rule(version: str) -> str:
     return f"rules {version}"
 
 

@@ -81,7 +81,7 @@ def compare_contents(
         digest = ListingDigest(settings)
         comparison = _Comparison(rows, share)
         try:
-            chosen = comparison.chosen(digest.list_source(source))
+            chosen = comparison.iter_chosen(digest.list_source(source))
             found = comparison.altered(
                 hash_documents(source, _limit_rate(chosen, RateLimiter(bytes_per_second)))
             )
@@ -122,7 +122,7 @@ class _Comparison:
         self.compared = 0
         self.unseen = {id_ for id_, row in rows.items() if row.status != "DELETED"}
 
-    def chosen(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+    def iter_chosen(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Yield the documents of the share that a listing considers unchanged."""
         for document in documents:
             self.unseen.discard(document.document_id)
@@ -175,7 +175,7 @@ class StoredDrift:
     """The difference between one store and the catalog.
 
     Attributes:
-        store, one: name of the store, and the word for a single item in it.
+        store, item_name: name of the store, and the word for a single item in it.
         remedy: how to resolve a difference.
         compared: how many contents were compared.
         missing, altered: ids of documents with missing or altered stored content.
@@ -183,7 +183,7 @@ class StoredDrift:
     """
 
     store: str
-    one: str
+    item_name: str
     remedy: str
     compared: int = 0
     missing: tuple[str, ...] = ()
@@ -213,7 +213,7 @@ def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hashes)
     return StoredDrift(
         store="records",
-        one="record",
+        item_name="record",
         remedy="push missing and altered records again; to delete records that belong to no source,"
         " configure their source again and delete them there",
         compared=found.compared,
@@ -238,7 +238,7 @@ def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
         found[difference.fault].update(difference.document_ids or (difference.sha256,))
     return StoredDrift(
         store="files",
-        one="uploaded file",
+        item_name="uploaded file",
         remedy="upload missing and altered files again; `rag-assets uploads list TENANT` lists"
         " them",
         missing=tuple(sorted(found["missing"])),

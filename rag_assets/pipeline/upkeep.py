@@ -74,7 +74,7 @@ def compact_lake(ctx: TenantContext) -> Mapping[str, Compaction]:
         ctx.catalog.documents.purge_deleted(ctx.ref, before)
         ctx.catalog.batches.delete_closed(ctx.ref, before)
     ctx.catalog.uploads.forget_texts(ctx.ref)
-    live = find_needed_keys(ctx).kept
+    live = find_needed_keys(ctx).keys_to_keep
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:
         ctx.catalog.probes.keep_only(ctx.ref, live.embedders)

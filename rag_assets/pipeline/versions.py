@@ -231,7 +231,9 @@ def list_slice_documents(ctx: TenantContext, work: SliceWork) -> list[ParsedDocu
     return find_parsed_documents(ctx, work.documents) + _list_former_documents(ctx, work)
 
 
-def give_up(ctx: TenantContext, work: SliceWork, document_id: str, document_key: str) -> None:
+def record_given_up(
+    ctx: TenantContext, work: SliceWork, document_id: str, document_key: str
+) -> None:
     """Record that the slice's build cannot hold a former version."""
     ctx.guard()
     ctx.catalog.former_versions.give_up(ctx.ref, work.generation.number, document_id, document_key)
@@ -251,7 +253,7 @@ def _list_former_documents(ctx: TenantContext, work: SliceWork) -> list[ParsedDo
     for version in former:
         head = heads.get(version.parse_key)
         if head is None:
-            give_up(ctx, work, version.document_id, version.document_key)
+            record_given_up(ctx, work, version.document_id, version.document_key)
             continue
         document = by_id[version.document_id]
         key = ctx.chunk_set_key(document, head.digest, head.media_type)
@@ -277,7 +279,7 @@ class NeededKeys:
     complete: bool
 
     @property
-    def kept(self) -> LiveKeys:
+    def keys_to_keep(self) -> LiveKeys:
         """Return the keys to keep.
 
         While the keys of any version are unknown, all rows are kept, except the vectors of unused

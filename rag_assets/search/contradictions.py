@@ -114,7 +114,7 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
         if rule is _find_denial and _is_denied_elsewhere(statement, parsed):
             continue
         denied = _list_focused(statement, meant, parsed) if rule is _find_denial else []
-        contrary = _first_if_in_all(rule(statement, sentence) for sentence in denied or meant)
+        contrary = _find_first_if_in_all(rule(statement, sentence) for sentence in denied or meant)
         if contrary is not None:
             return (*bounds, contrary)
     for contrary_in in (
@@ -122,13 +122,13 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
         _find_counterpart,
         _find_crossed_word,
     ):
-        contrary = _first_if_in_all(contrary_in(statement, sentence) for sentence in meant)
+        contrary = _find_first_if_in_all(contrary_in(statement, sentence) for sentence in meant)
         if contrary is not None:
             return (*bounds, contrary)
     return bounds
 
 
-def _first_if_in_all(words: Iterable[str | None]) -> str | None:
+def _find_first_if_in_all(words: Iterable[str | None]) -> str | None:
     """Return the first of the words, one per statement; None if any statement has no word."""
     first = None
     for word in words:

@@ -92,18 +92,18 @@ def merge_equal_texts(candidates: Sequence[Candidate]) -> list[DistinctText]:
         candidates: best first; only those that the caller may read.
     """
     equal: dict[str, list[Candidate]] = {}
-    for candidate in _outermost_first(candidates):
+    for candidate in _drop_nested(candidates):
         equal.setdefault(candidate.text_key, []).append(candidate)
     distinct: list[DistinctText] = []
     kept: set[tuple[str, str, int]] = set()
     for same in equal.values():
-        first = _first_adjoining(same, kept) if len(same) > 1 else same[0]
+        first = _choose_adjoining(same, kept) if len(same) > 1 else same[0]
         kept.add((first.document_id, first.index_key, first.ordinal))
         distinct.append(DistinctText(first, _list_other_uris(first, same) if len(same) > 1 else ()))
     return distinct
 
 
-def _first_adjoining(
+def _choose_adjoining(
     same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]
 ) -> Candidate:
     """Return the first candidate that adjoins a kept candidate, or else the first of all.
@@ -120,7 +120,7 @@ def _first_adjoining(
     return same[0]
 
 
-def _outermost_first(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+def _drop_nested(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield candidates, except those that contain or lie within a higher-ranked candidate."""
     held: set[tuple[str, str, int]] = set()
     kept: set[tuple[str, str, int]] = set()
@@ -205,7 +205,7 @@ def spread_documents(
     places = min(_FIRST_PLACES, len(items))
     if not places:
         return []
-    least = lowest_near_score(scores)
+    least = find_lowest_near_score(scores)
     left = list(range(len(items)))
     chosen: list[int] = []
     counts: Counter[str] = Counter()
@@ -222,7 +222,7 @@ def spread_documents(
     return [items[at] for at in (*chosen, *left)]
 
 
-def lowest_near_score(scores: Sequence[float]) -> float:
+def find_lowest_near_score(scores: Sequence[float]) -> float:
     """Return the lowest score that is near: as far below the fifth as the fifth is below the first.
 
     Args:
@@ -278,7 +278,7 @@ def merge_passages(parts: Sequence[Passage]) -> Passage:
     for part in ordered[1:]:
         start, end = part.fields["start"], part.fields["end"]
         if end > at:
-            text += _white_space_between(before, part, start - at) if start > at else ""
+            text += _build_white_space(before, part, start - at) if start > at else ""
             text += part.fields["text"][max(at - start, 0) :]
             at, before = end, part
     fields = {
@@ -392,7 +392,7 @@ def _count_overlap(one: Passage, other: Passage) -> int | None:
     return common if is_same else None
 
 
-def _white_space_between(before: Passage, after: Passage, count: int) -> str:
+def _build_white_space(before: Passage, after: Passage, count: int) -> str:
     """Return white space to put between two passages, with as many line ends as in the document."""
     last, first = before.fields.get("line_end"), after.fields.get("line_start")
     lines = count if last is None or first is None else max(first - last, 0)

@@ -244,7 +244,7 @@ def find_missing_names(claim: str, cited: NamedWords, everything: NamedWords) ->
     is_title = len(words) > _MIN_WORDS and _compute_capital_share(words) > _TITLE_SHARE
     if is_title and not _is_german(words):
         return
-    marks_names = _marks_names(words) and cited.do_capitals_mark_names
+    marks_names = _do_capitals_mark_names(words) and cited.do_capitals_mark_names
     places = _NamePositions(words, cited, everything)
     for at, word in enumerate(words):
         if not word.is_capitalized and not word.is_acronym:
@@ -407,7 +407,7 @@ def _is_german(words: Sequence[_Word]) -> bool:
     return sum(word.folded in _GERMAN for word in words) >= _GERMAN_SHARE * max(1, len(words))
 
 
-def _marks_names(words: Sequence[_Word]) -> bool:
+def _do_capitals_mark_names(words: Sequence[_Word]) -> bool:
     return not _is_german(words) and _compute_capital_share(words) <= _TITLE_SHARE
 
 

@@ -15,11 +15,11 @@ from rag_assets.search.gathering import (
     are_adjoining,
     are_neighbours,
     are_overlapping,
+    find_lowest_near_score,
     gathers_passages,
     get_document_id,
     group_items,
     is_crowded,
-    lowest_near_score,
     merge_near_copies,
     merge_passages,
     merges_copies,
@@ -398,7 +398,7 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     ]
     ordered = [by_id[passage.id] for passage in merged]
     hits = spread_documents(merged, get_document_id, ordered)
-    return hits, is_crowded(hits[: search.limit]) and lowest >= lowest_near_score(ordered)
+    return hits, is_crowded(hits[: search.limit]) and lowest >= find_lowest_near_score(ordered)
 
 
 def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:

@@ -33,11 +33,11 @@ def extract_content_words(text: str, analysis: str = "en") -> frozenset[str]:
         text: a text, or a single word.
         analysis: the analysis of the text that the terms are compared with; see `choose_analysis`.
     """
-    return frozenset(lexical_terms(text, analysis).split()) - _stop_terms(analysis)
+    return frozenset(lexical_terms(text, analysis).split()) - _get_stop_terms(analysis)
 
 
 @cache
-def _stop_terms(analysis: str) -> frozenset[str]:
+def _get_stop_terms(analysis: str) -> frozenset[str]:
     words = STOP_WORDS.get(analysis, COMMON_WORDS)
     return frozenset(lexical_terms(" ".join(words), analysis).split())
 

@@ -99,7 +99,7 @@ def test_an_impossible_key_is_refused(
     assert_refused(set_key(KEY, "acme", KEY), "no provider with this name", "openai, gemini")
     assert_refused(set_key(KEY, "nobody", "openai"), "no tenant 'nobody'")
     assert_refused(installation.command("keys", "list", "nobody"), "no tenant 'nobody'")
-    assert ring(installation).stored(acme) == frozenset()
+    assert ring(installation).list_stored_providers(acme) == frozenset()
 
 
 def test_a_prompt_hides_what_is_typed(installation: Installation, acme: TenantRef) -> None:
