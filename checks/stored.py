@@ -56,9 +56,9 @@ def _list_comparisons(drift: StoredDrift) -> Iterator[Compared]:
 
 def _iter_offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
-        (f"{drift.one} is missing", drift.missing),
-        (f"{drift.one} was altered", drift.altered),
-        (f"{drift.one} belongs to no source", drift.nobodys),
+        (f"{drift.item_name} is missing", drift.missing),
+        (f"{drift.item_name} was altered", drift.altered),
+        (f"{drift.item_name} belongs to no source", drift.nobodys),
     ):
         for id_ in ids:
             yield fault, uris.get(id_, id_)
