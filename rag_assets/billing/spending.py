@@ -1,4 +1,4 @@
-"""Spending of tenants: caps, the budget of a run, and usage as it occurs."""
+"""Spending of tenants: caps, the budget of a run, and recorded usage."""
 
 from __future__ import annotations
 
@@ -358,8 +358,8 @@ _Account: TypeAlias = tuple[TenantRef, str]
 class Meter:
     """Adds to the usage of tenants in a background thread.
 
-    Usage that arrives during a statement is summed up for the next statement. So statements never
-    queue, whatever the number of searches.
+    Usage that arrives during a statement is summed up for the next statement, so that statements
+    never queue.
 
     Args:
         catalog: records usage.

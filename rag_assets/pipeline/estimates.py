@@ -1,8 +1,7 @@
 """Estimates of a plan: the duration and disk usage of its sync, and the cost of later edits.
 
-Each is computed from measurements of the tenant's own builds, lake and index. A figure that was
-never measured is reported as unknown, with the reason. It is never replaced by a figure of another
-tenant or machine.
+Each is computed from measurements of the tenant's own builds, lake and index, never from another
+tenant or machine. A figure that was never measured is reported as unknown, with the reason.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class FactStore(Protocol):
         ...
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
-        """Return the kinds of definitions, by document; indexed keys hash them."""
+        """Return the kinds of definitions, by document; they are part of the indexed keys."""
         ...
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
@@ -133,7 +133,7 @@ def list_fact_stores(tenant: Tenant) -> list[FactStore]:
 
 
 def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return the recorders for the facts of texts, given the media types by chunk_set_key."""
+    """Return the recorders for the facts of texts; the media types are keyed by chunk_set_key."""
     return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 

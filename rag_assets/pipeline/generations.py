@@ -1,7 +1,7 @@
-"""Generations: which builds a tenant's runs bring up to date, and which build answers.
+"""Generations: choose the builds that a tenant's runs bring up to date, and the build that answers.
 
 A build answers once it is complete and judged. Checks depend on Dagster and the pipeline does not,
-so it receives a function that evaluates them.
+so callers pass a function that evaluates them.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class KeptMark:
 
 @dataclass(frozen=True, slots=True)
 class SecurityStanding:
-    """Whether the catalog lacks security changes.
+    """The comparison of the catalog's security changes with the stores' journals.
 
     Attributes:
         lost: the missing changes, oldest first; only those that the stores' copies of the journal

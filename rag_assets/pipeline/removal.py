@@ -123,8 +123,7 @@ def purge_tenant(
 
     The state REMOVING is written first. It stops every writer that still has the tenant's context.
     Interrupting the removal is safe: the next call continues. Data of a later tenant with the same
-    id is not deleted: a restored catalog lacks that tenant, and an operator first has to release
-    the data.
+    id is kept until an operator releases it, because a restored catalog may lack that tenant.
 
     Args:
         delete_history: deletes Dagster's records of the tenant.
@@ -247,9 +246,8 @@ def delete_late_writes(
 ) -> None:
     """Delete entries that this writer may have written after its tenant was removed.
 
-    Called by a writer that has lost the tenant's lock. Entries of a present tenant with the same id
-    belong to another writer and stay. Entries of a tenant that a restored catalog lacks stay as
-    well.
+    Called by a writer that has lost the tenant's lock. Entries of a present tenant with the same
+    id, and entries of a tenant that a restored catalog lacks, stay.
     """
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
     _delete_strays(keeper, lake, store, tenant_id)

@@ -47,7 +47,7 @@ def drop_old_generations(ctx: TenantContext) -> int:
 
 
 def _is_over(generation: Generation, before: datetime | None) -> bool:
-    """Return whether to delete a build that is not wanted; without a time, its age is ignored."""
+    """Return whether to delete an unwanted build; if `before` is None, its age is ignored."""
     if generation.state == "REMOVING":
         return True
     if generation.state == "SERVING" or before is None:

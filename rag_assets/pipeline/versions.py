@@ -1,8 +1,8 @@
 """The versions of documents that a slice can publish, and the entries they consist of.
 
 If the new content of a document fails, its former version keeps answering in the serving build. A
-new build takes over that version, made again from the text in the lake. Otherwise a change of model
-would remove from the answers a document whose replacement had failed.
+new build takes over that version, made again from the text in the lake. Otherwise a change of the
+model would remove such a document from the answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Judged questions, and the grades of the passages that a search finds for them.
 
 A judgement names a document and quotes a passage. Any passage of that document that contains the
-quote has the grade, however the document is chunked. Other passages that a person read while
+quote has the grade, for any chunking of the document. Other passages that a person read while
 judging are irrelevant. The hashes of all passages that were read are kept, so that unjudged
 passages can be recognized.
 """

@@ -55,7 +55,7 @@ class AccessPolicy(Protocol):
 
 
 class FlatScopes:
-    """An access policy that applies granted scopes as they are, without a hierarchy."""
+    """The default access policy: the granted scopes apply unchanged."""
 
     def principals(self, caller: Caller) -> tuple[str, ...]:  # noqa: D102
         return caller.principals

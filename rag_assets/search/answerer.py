@@ -149,7 +149,7 @@ class CitedHit:
 
     @property
     def is_undecided(self) -> bool:
-        """Return whether words leave undecided which block the claim is about."""
+        """Return whether words alone cannot decide which block the claim is about."""
         return 1 < len(self.parts) <= _MAX_BLOCKS and not is_decided_by_words(self.parts)
 
     def texts(self) -> list[str]:

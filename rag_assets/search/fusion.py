@@ -133,7 +133,7 @@ def _measure_peak(scores: Sequence[float]) -> float:
 
 
 def _normalize(found: Mapping[str, float], least: float, weight: float) -> NormalizedRanking:
-    """Map the best score to 1 and the thirtieth to 0; lower scores approach _LEAST.
+    """Map the best score to 1 and the thirtieth to 0; lower scores approach _FLOOR.
 
     Args:
         found: scores by id, best first.
@@ -149,5 +149,5 @@ def _normalize(found: Mapping[str, float], least: float, weight: float) -> Norma
 
 
 def _compress_score(share: float) -> float:
-    """Compress scores below 0 towards _LEAST; this keeps their order and limits outliers."""
+    """Compress scores below 0 towards _FLOOR; this keeps their order and limits outliers."""
     return share if share >= 0 else _FLOOR * share / (share - 1)

@@ -432,10 +432,9 @@ def truncate_hit(hit: Hit, text: str) -> Hit:
 
 
 def remove_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
-    """Return a hit cut to the span from its first to its last passage that is not shown elsewhere.
+    """Cut a hit to the span of the passages that are not shown elsewhere; None if all are shown.
 
     Args:
-        hit: a hit of one or several passages.
         ordinals: ordinals of the passages of its document that are shown elsewhere.
     """
     left = [passage_range for passage_range in hit.ranges if passage_range.ordinal not in ordinals]

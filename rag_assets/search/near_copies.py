@@ -88,7 +88,7 @@ class Wording:
 
     @cached_property
     def shingles(self) -> frozenset[tuple[str, ...]]:
-        """Return all sequences of _SHINGLE words."""
+        """Return all sequences of _SHINGLE_WORDS words."""
         words = [folded for folded, _ in self.words]
         return frozenset(
             tuple(words[at : at + _SHINGLE_WORDS])

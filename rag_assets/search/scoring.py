@@ -74,8 +74,8 @@ def fuse_rankings(
 
     Args:
         rankings: rankings, verified or not; only their candidates are scored.
-        shown: maps a candidate's id to the id under which it is shown. The best candidate of
-            those shown under one id counts.
+        shown: maps a candidate's id to the id under which it is shown; that id has the score of
+            its best candidate.
     """
     scores = [_collect_scores(ranking, shown) for ranking in rankings]
     weights = weigh_rankings(rankings, scores)

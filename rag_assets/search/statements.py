@@ -214,7 +214,7 @@ class ParsedStatement:
 
 @dataclass(frozen=True, eq=False)
 class StatementIndex:
-    """Unique statements by their words; few of them share enough words with a claim to compare."""
+    """Unique statements, indexed by their words to find those worth comparing with a claim."""
 
     statements: tuple[ParsedStatement, ...]
 
