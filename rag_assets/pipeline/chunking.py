@@ -16,7 +16,7 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.workers.pool import ChunkTask
 from rag_assets.ingest.workers.process import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import ParsedDocument, Progress, SliceWork, prefetch_items
+from rag_assets.pipeline.slices import ParsedDocument, SliceWork, StageProgress, prefetch_items
 from rag_assets.pipeline.versions import list_slice_documents
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
@@ -95,7 +95,7 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
         by_key.setdefault(item.chunk_set_key, []).append(item)
     missing = ctx.lake.missing_chunk_sets(set(by_key))
     todo = [by_key[key][0] for key in by_key if key in missing]
-    progress = Progress("chunks", len(todo), ctx.log)
+    progress = StageProgress("chunks", len(todo), ctx.log)
     dropped: dict[str, tuple[DroppedRow, ...]] = {}
     masked: dict[str, dict[str, list[int]]] = {}
     token_counts: list[int] = []

@@ -36,8 +36,8 @@ from rag_assets.pipeline.batches import (
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import (
     ParsedDocument,
-    Progress,
     SliceWork,
+    StageProgress,
     StageTime,
     compute_retry_time,
     is_permanent,
@@ -199,7 +199,7 @@ def _embed_texts(
     missing: set[str],
     ledger: Ledger,
 ) -> EmbeddingReport:
-    progress = Progress("embeddings", len(missing), ctx.log)
+    progress = StageProgress("embeddings", len(missing), ctx.log)
     embedder_id = ctx.embedder.embedder_id
     waiting = sorted(waiting, key=partial(_get_sort_key, missing))
     items = _build_items(ctx, waiting, missing)

@@ -21,7 +21,7 @@ from rag_assets.tenants.model import Tenant
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """The result of one check on a build.
 
     Attributes:
@@ -40,7 +40,7 @@ class Finding:
         return {"check": self.check, "passed": self.passed, "description": self.description}
 
 
-Judge: TypeAlias = Callable[[TenantContext, Generation], Sequence[Finding]]
+Judge: TypeAlias = Callable[[TenantContext, Generation], Sequence[CheckFinding]]
 """Evaluates the checks that a build must pass; takes the context of stages that work on the
 build."""
 
@@ -49,7 +49,7 @@ def publish(
     ctx: TenantContext,
     generation: Generation,
     *,
-    findings: Sequence[Finding] | None = None,
+    findings: Sequence[CheckFinding] | None = None,
     pin: Pin | None = None,
     notes: Mapping[str, object] | None = None,
 ) -> None:

@@ -16,8 +16,8 @@ from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import (
     DocumentNote,
-    Progress,
     SliceWork,
+    StageProgress,
     StageTime,
     compute_retry_time,
     postpone_documents,
@@ -130,7 +130,7 @@ class _ParsingStage:
 
     def run(self) -> None:
         ctx = self._ctx
-        progress = Progress("parsed_text", len(self._missing), ctx.log)
+        progress = StageProgress("parsed_text", len(self._missing), ctx.log)
         workers = _choose_worker_count(
             [documents[0].facts.size for documents in self._missing.values()]
         )

@@ -84,7 +84,7 @@ class MeasuredWork:
 
 
 @dataclass(frozen=True, slots=True)
-class DueDocument:
+class PendingDocument:
     """A document that the next sync would work on."""
 
     source: DocumentSource
@@ -139,7 +139,7 @@ class _TextCounter:
 
 def iter_due_documents(
     ctx: TenantContext, plan: SourcePlan, pending: set[str]
-) -> Iterator[DueDocument]:
+) -> Iterator[PendingDocument]:
     """Yield the documents of a source that the next sync works on.
 
     Args:
@@ -150,7 +150,7 @@ def iter_due_documents(
     for change in changes:
         if change.kind in {"added", "changed"} and change.content_sha256 is not None:
             document = change.document
-            yield DueDocument(
+            yield PendingDocument(
                 source,
                 document.source_type,
                 document.path,
@@ -166,7 +166,7 @@ def iter_due_documents(
     waiting = sorted(pending - seen - vanished)
     for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
         if row.source == source.name and row.content_sha256 is not None:
-            yield DueDocument(
+            yield PendingDocument(
                 source,
                 row.source_type,
                 paths.of(row.document_id, row.path),
@@ -178,10 +178,10 @@ def iter_due_documents(
             )
 
 
-def measure_work(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
+def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> MeasuredWork:
     """Measure the work; parse and chunk documents in memory if the lake lacks them."""
     started = time.monotonic()
-    by_key: dict[str, list[DueDocument]] = {}
+    by_key: dict[str, list[PendingDocument]] = {}
     for item in due:
         by_key.setdefault(item.parse_key, []).append(item)
     texts = _TextCounter(ctx)
@@ -219,7 +219,7 @@ def measure_work(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork
 
 
 def _measure_stored(
-    ctx: TenantContext, due: Mapping[str, list[DueDocument]], texts: _TextCounter
+    ctx: TenantContext, due: Mapping[str, list[PendingDocument]], texts: _TextCounter
 ) -> MeasuredWork:
     """Measure documents whose text is in the lake; their chunks are read, or made in memory.
 
@@ -261,7 +261,7 @@ def _measure_parsed(
 
 
 def _list_chunk_parameters(
-    ctx: TenantContext, due: Iterable[DueDocument], media_type: str
+    ctx: TenantContext, due: Iterable[PendingDocument], media_type: str
 ) -> set[ChunkParameters]:
     """Return the chunk parameters for one content; documents that share it may use others."""
     return {
@@ -275,7 +275,7 @@ def _list_chunk_parameters(
     }
 
 
-def _build_task(key: str, item: DueDocument) -> ParseTask:
+def _build_task(key: str, item: PendingDocument) -> ParseTask:
     def read() -> bytes:
         return item.source.read(item.path, max_bytes=item.source.max_bytes)
 
@@ -360,7 +360,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
     failures: list[ListingFailed] = []
     deletions: dict[str, Deletions] = {}
     masker = get_masker(ctx.settings.local)
-    due: list[DueDocument] = []
+    due: list[PendingDocument] = []
     for plan in plan_sources(ctx):
         if plan.error is not None:
             failures.append(mask_failure(plan, masker))

@@ -32,7 +32,7 @@ from rag_assets.pipeline.generations import (
 )
 from rag_assets.pipeline.listing import forget_former_contents
 from rag_assets.pipeline.mark_keeper import may_delete
-from rag_assets.pipeline.slices import Progress, SliceWork, count_pending, prefetch_items
+from rag_assets.pipeline.slices import SliceWork, StageProgress, count_pending, prefetch_items
 from rag_assets.pipeline.versions import Version, build_entries, list_complete_versions
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.versions import RowRecorder
@@ -194,7 +194,7 @@ def _delete_other_versions(
 def _publish_versions(
     ctx: TenantContext, work: SliceWork, due: Sequence[Version]
 ) -> tuple[int, int]:
-    progress = Progress("search_index", len(due), ctx.log)
+    progress = StageProgress("search_index", len(due), ctx.log)
     started = time.monotonic()
     upserted = deleted = 0
     batches = (

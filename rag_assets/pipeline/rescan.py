@@ -32,7 +32,7 @@ from rag_assets.ingest.sources.model import (
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import find_builds
-from rag_assets.pipeline.slices import Progress, find_parsed_documents
+from rag_assets.pipeline.slices import StageProgress, find_parsed_documents
 from rag_assets.pipeline.versions import record_missing_keys
 from rag_assets.privacy.masker import MASKING_VERSION, Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
@@ -442,7 +442,7 @@ class _Scan:
     def _iter_texts(self, after: str) -> Iterator[None]:
         ctx = self._ctx
         keys = sorted(key for key in ctx.lake.parsed_keys() if key > after)
-        progress = Progress("credentials in texts", len(keys), ctx.log)
+        progress = StageProgress("credentials in texts", len(keys), ctx.log)
         texts = MaskedTexts(ctx, self._scanner)
         for start in range(0, len(keys), _TEXTS):
             batch = keys[start : start + _TEXTS]

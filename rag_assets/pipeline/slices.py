@@ -384,7 +384,7 @@ def _find_complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str
     }
 
 
-class Progress:
+class StageProgress:
     """Counts items of one stage and reports the count, total, rate and time left."""
 
     def __init__(self, what: str, total: int, log: Callable[[str], None]) -> None:

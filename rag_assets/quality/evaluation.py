@@ -17,7 +17,7 @@ from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.measures import (
     DEPTH,
     MEASURES,
-    Difference,
+    MeanDifference,
     MeanEstimate,
     Values,
     compute_judged_share,
@@ -106,7 +106,7 @@ class BuildComparison:
     serving: Evaluation
     apart: tuple[str, ...]
 
-    def difference(self, measure: str) -> Difference | None:
+    def difference(self, measure: str) -> MeanDifference | None:
         """Return by how much the new build is better; None if there is no question."""
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:

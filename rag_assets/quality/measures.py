@@ -104,7 +104,7 @@ class MeanEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(MeanEstimate):
+class MeanDifference(MeanEstimate):
     """The mean difference of two rankings of the same questions.
 
     Attributes:
@@ -126,7 +126,7 @@ def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = Non
     return MeanEstimate(_round_value(sample.mean()), _round_value(low), _round_value(high))
 
 
-def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) -> Difference:
+def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) -> MeanDifference:
     """Return by how much the first values are better, compared question by question.
 
     The p-value is from a paired randomisation test, which flips signs at random.
@@ -138,7 +138,7 @@ def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) ->
     by_chance = np.abs(_flip_signs(differences))
     p = (by_chance >= abs(differences.mean()) - _TOLERANCE).mean()
     low, high = np.percentile(_resample(differences), (2.5, 97.5))
-    return Difference(
+    return MeanDifference(
         _round_value(differences.mean()), _round_value(low), _round_value(high), _round_value(p)
     )
 

@@ -15,7 +15,7 @@ from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.profiles import get_profile
 
 MANY_SCOPES = 1_000
-"""Maximum number of scopes by which the first search of the index filters; see Verify."""
+"""Maximum number of scopes by which the first search of the index filters; see VerifyStep."""
 _WITHHELD = "\n[...]\n"
 _BLANKS = 16
 """Maximum blanks between two adjacent chunks. Chunks start and end with words."""

@@ -496,7 +496,7 @@ def _fits_into(hit: Hit, tokens: int) -> Callable[[str], bool]:
     return lambda text: count_text(replace(hit, text=text).text_in_context) <= tokens
 
 
-class Budget:
+class BudgetStep:
     """The step `budget`: builds the hits, and keeps them within the request's token budget."""
 
     def __init__(self, _: SearchServices) -> None: ...

@@ -19,12 +19,12 @@ from types import MappingProxyType
 from rag_assets.common.errors import ConfigurationError, IndexInconsistent, InvalidRequest
 from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.search.access import MANY_SCOPES, FlatScopes, split_moved_pages
-from rag_assets.search.hits import Budget
+from rag_assets.search.hits import BudgetStep
 from rag_assets.search.model import MAX_PAGES, IndexFault, SearchRequest
 from rag_assets.search.progress import ResolvedSearch, SearchProgress, Timings
-from rag_assets.search.read import Gather, Join, Read
-from rag_assets.search.recall import Recall, Verify
-from rag_assets.search.scoring import Fuse, Rerank, Score
+from rag_assets.search.read import GatherStep, JoinStep, ReadStep
+from rag_assets.search.recall import RecallStep, VerifyStep
+from rag_assets.search.scoring import FuseStep, RerankStep, ScoreStep
 from rag_assets.search.services import SearchServices, Step, StepFactory, TrustedStep
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.search_state import SearchState
@@ -33,15 +33,15 @@ from rag_assets.storage.index.model import NONE_MOVED, Owner
 
 BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
     {
-        "recall": Recall,
-        "verify": Verify,
-        "fuse": Fuse,
-        "score": Score,
-        "read": Read,
-        "join": Join,
-        "rerank": Rerank,
-        "gather": Gather,
-        "budget": Budget,
+        "recall": RecallStep,
+        "verify": VerifyStep,
+        "fuse": FuseStep,
+        "score": ScoreStep,
+        "read": ReadStep,
+        "join": JoinStep,
+        "rerank": RerankStep,
+        "gather": GatherStep,
+        "budget": BudgetStep,
     }
 )
 """The built-in steps by name, in their usual order."""
@@ -52,11 +52,11 @@ _REQUIRED = ("verify", "fuse", "read")
 _BUILT_IN_TYPES = frozenset(BUILT_IN.values())
 _OWN_MODULES = "rag_assets."
 """Modules of this project. A step in any other package is not trusted, whatever it declares."""
-_BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
+_BRIEF = frozenset({VerifyStep, FuseStep, ScoreStep, JoinStep, BudgetStep})
 _VERIFIED_SECONDS = 1.0
 """Age in seconds after which a verification is repeated, since reading texts takes time."""
 _MAX_REPEATS = 25
-"""Maximum number of repeats of a search: the product of the limits in Verify and Read."""
+"""Maximum number of repeats of a search: the product of the limits in VerifyStep and ReadStep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +187,14 @@ class SearchPlan:
 
     def __init__(self, steps: Sequence[tuple[str, Step]], services: SearchServices) -> None:
         kinds = [type(step) for _, step in steps]
-        if Verify not in kinds or Read not in kinds[kinds.index(Verify) :]:
+        if VerifyStep not in kinds or ReadStep not in kinds[kinds.index(VerifyStep) :]:
             raise ConfigurationError(
                 "a search needs the step 'verify', and the step 'read' after it",
                 hint="add both to the profile's retrieval steps",
             )
         self._steps = tuple(steps)
-        self._verify = Verify(services)
-        self._budget = Budget(services)
+        self._verify = VerifyStep(services)
+        self._budget = BudgetStep(services)
 
     @property
     def is_trusted(self) -> bool:
@@ -224,7 +224,7 @@ class SearchPlan:
         return progress if progress.hits is not None else await self._budget.run(progress)
 
     async def _run_step(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
-        if before.concurrent_walk is not None and type(step) is not Recall:
+        if before.concurrent_walk is not None and type(step) is not RecallStep:
             before = await before.concurrent_walk(replace(before, concurrent_walk=None))
         if _is_trusted(type(step)):
             after = await step.run(before)
@@ -242,7 +242,7 @@ class SearchPlan:
         """
         if after.verified is None or after.repeat or type(step) in _BRIEF:
             return False
-        if type(step) in {Read, Gather}:
+        if type(step) in {ReadStep, GatherStep}:
             return time.monotonic() - after.verified.at > _VERIFIED_SECONDS
         return True
 

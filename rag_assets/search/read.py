@@ -32,7 +32,7 @@ from rag_assets.search.progress import (
     SearchProgress,
     VerifiedCandidates,
 )
-from rag_assets.search.recall import Verify, build_entry_filter, compute_recall_limit
+from rag_assets.search.recall import VerifyStep, build_entry_filter, compute_recall_limit
 from rag_assets.search.scoring import compute_hit_scores
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import (
@@ -61,7 +61,7 @@ _MAX_AT_ONCE: Final = 100
 
 
 @final
-class Read:
+class ReadStep:
     """Reads entries and checks their digests; every list of steps includes it (see SearchPlan).
 
     Args:
@@ -235,7 +235,7 @@ def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
     return entry.intact and entry.index_key == found.index_key
 
 
-class Join:
+class JoinStep:
     """Adds to each passage the other documents that contain its text, in tenants of source code.
 
     A ranking alone does not suffice, because it is limited: if a hundred documents contain a text,
@@ -250,7 +250,7 @@ class Join:
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
-        self._verify = Verify(services)
+        self._verify = VerifyStep(services)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add the other documents that the caller may read, without changing any order."""
@@ -309,7 +309,7 @@ def _add_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Pa
     return replace(passage, also=tuple(uris))
 
 
-class Gather:
+class GatherStep:
     """Merges passages of one document, and shows near copies of a passage as one hit.
 
     Args:
@@ -317,8 +317,8 @@ class Gather:
     """
 
     def __init__(self, services: SearchServices) -> None:
-        self._read = Read(services)
-        self._join = Join(services)
+        self._read = ReadStep(services)
+        self._join = JoinStep(services)
         self._reader = services.reader
 
     async def run(self, progress: SearchProgress) -> SearchProgress:

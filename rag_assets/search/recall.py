@@ -79,7 +79,7 @@ def compute_first_count(progress: SearchProgress) -> int | None:
     return search.depth + _FIRST_OVERFETCH
 
 
-class Recall:
+class RecallStep:
     """Embeds the question if needed, and fetches the rankings of the request.
 
     Args:
@@ -243,7 +243,7 @@ def build_entry_filter(progress: SearchProgress) -> EntryFilter:
 
 
 @final
-class Verify:
+class VerifyStep:
     """Keeps the catalog's current versions; every list of steps includes it (see SearchPlan).
 
     Args:

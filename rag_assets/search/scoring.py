@@ -143,7 +143,7 @@ def compute_term_coverage(ranking: Ranking) -> float:
     return best / ranking.terms if best and ranking.terms else 1.0
 
 
-class Fuse:
+class FuseStep:
     """Fuses rankings by their scores, and groups equal texts."""
 
     def __init__(self, _: SearchServices) -> None: ...
@@ -226,7 +226,7 @@ def compute_threshold(floors: Sequence[float]) -> float:
     return median(floors)
 
 
-class Score:
+class ScoreStep:
     """Scores every text by its cosine if there is a threshold.
 
     Args:
@@ -380,7 +380,7 @@ def _scale_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {id_: (score - least) / ((most - least) or 1.0) for id_, score in scores.items()}
 
 
-class Rerank:
+class RerankStep:
     """Reranks the top passages if the request or the tenant wants it.
 
     Args:

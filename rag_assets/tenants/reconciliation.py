@@ -17,7 +17,7 @@ FILE = "file"
 """The origin of tenants in tenants.yaml itself."""
 
 
-class _Record(Protocol):
+class _TenantRecord(Protocol):
     @property
     def id(self) -> str: ...
     @property
@@ -49,7 +49,7 @@ class TenantChanges:
 
 def plan_tenants(
     listed: Mapping[str, Mapping[str, Any]],
-    known: Mapping[str, _Record],
+    known: Mapping[str, _TenantRecord],
     home: UUID,
     *,
     origin: str = FILE,
@@ -101,7 +101,7 @@ def split_conflicts(
     key: str,
     listed_tenants: ListedTenants,
     of_file: Collection[str],
-    known: Mapping[str, _Record],
+    known: Mapping[str, _TenantRecord],
 ) -> tuple[dict[str, Mapping[str, Any]], list[RagAssetsError]]:
     """Return a list's tenants with ids that are not used elsewhere, and the problems of the others.
 

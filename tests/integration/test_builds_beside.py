@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.pipeline.generations import Finding
+from rag_assets.pipeline.generations import CheckFinding
 from rag_assets.pipeline.repair import repair_index
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -211,7 +211,7 @@ def test_the_build_that_answers_is_repaired_by_its_own_recipe(
 def test_a_build_is_published_although_the_run_that_completed_it_died(
     shared_installation: Installation, driver: Driver, tenant: str, files: Path
 ) -> None:
-    def dies(ctx: TenantContext, build: Generation) -> list[Finding]:
+    def dies(ctx: TenantContext, build: Generation) -> list[CheckFinding]:
         raise RuntimeError("killed")
 
     shared_installation.configure(tenant, **CHUNKED)

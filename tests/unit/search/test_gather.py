@@ -10,7 +10,7 @@ import pytest
 
 from rag_assets.search import read
 from rag_assets.search.progress import SearchProgress
-from rag_assets.search.read import Gather
+from rag_assets.search.read import GatherStep
 from rag_assets.search.services import SearchServices
 
 HITS = [Mock(id=str(number)) for number in range(5)]
@@ -45,6 +45,6 @@ def test_a_search_is_repeated_for_other_documents_only_if_there_are_some(
         Mock(return_value=None)
     )
     reader = Mock(has_several_documents=AsyncMock(return_value=are_several))
-    step = Gather(cast("SearchServices", Mock(reader=reader)))
+    step = GatherStep(cast("SearchServices", Mock(reader=reader)))
     repeated = asyncio.run(step.run(cast("SearchProgress", progress)))
     assert cast("object", repeated) == f"{factor} times"

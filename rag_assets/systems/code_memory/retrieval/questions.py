@@ -18,7 +18,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest, UnmatchedFilter
 from rag_assets.search.progress import Ranking, SearchProgress
-from rag_assets.search.recall import Verify, add_scopes
+from rag_assets.search.recall import VerifyStep, add_scopes
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.storage.index.terms import parse_query_words
@@ -202,7 +202,7 @@ async def _occurs_in_texts(
         [RankingRequest(part, _ENTRIES_LOOKED_AT, readable) for part in parts],
     )
     wanted = [Ranking("words", found) for found in rankings]
-    confirmed = await Verify(services).confirm(progress, wanted)
+    confirmed = await VerifyStep(services).confirm(progress, wanted)
     return all(
         any(
             candidate.matched >= len(parse_query_words(part).terms)

@@ -10,7 +10,7 @@ import pytest
 
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 from rag_assets.search.progress import SearchProgress, VerifiedCandidates
-from rag_assets.search.recall import Verify
+from rag_assets.search.recall import VerifyStep
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval import questions
@@ -41,7 +41,7 @@ def answer_to(
         found = [int(one.by.lower() in text.lower().split()) for one in wanted]
         return [[Candidate("1", "1", "1", 1.0, "a", "1", matched=count)] for count in found]
 
-    monkeypatch.setattr(Verify, "confirm", confirmed)
+    monkeypatch.setattr(VerifyStep, "confirm", confirmed)
     progress = Mock(scopes=frozenset(), moved=Mock(), walk=Mock(leading=leading))
     progress.search.request = SearchRequest.of(query=query, **given)
     services = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
