@@ -41,9 +41,9 @@ def test_a_search_is_repeated_for_other_documents_only_if_there_are_some(
     progress.search.limit = len(HITS)
     progress.search.request.filters.documents = named
     progress.confirmed.by_id = {str(at): Mock(document_id=name) for at, name in enumerate(found)}
-    progress.timings.measure.return_value.__enter__ = progress.timings.measure.return_value.__exit__ = (
-        Mock(return_value=None)
-    )
+    progress.timings.measure.return_value.__enter__ = (
+        progress.timings.measure.return_value.__exit__
+    ) = Mock(return_value=None)
     reader = Mock(has_several_documents=AsyncMock(return_value=are_several))
     step = GatherStep(cast("SearchServices", Mock(reader=reader)))
     repeated = asyncio.run(step.run(cast("SearchProgress", progress)))
