@@ -1,11 +1,10 @@
 """Marks in the stores: they detect a catalog that was restored from an earlier dump.
 
-The catalog counts the changes of each tenant; this count is the tenant's mark. It also counts the
-security changes of the installation; this count is the epoch, and the changes are listed in a
-journal. After each commit that raises a mark or the epoch, lake, blobs and index store a copy. A
-copy that is newer than the catalog proves that the catalog has lost changes. A copy may also be
-older, for example after a crash between the commit and the copying; whoever reads it then updates
-it.
+The catalog counts the changes of each tenant (the tenant's mark) and the security changes of the
+installation (the epoch), which it also lists in a journal. After each commit that raises a mark or
+the epoch, lake, blobs and index store a copy. A copy that is newer than the catalog proves that the
+catalog has lost changes. An older copy, for example after a crash between the commit and the
+copying, is updated when it is read.
 
 While the catalog lacks changes, nothing is deleted: data that seem unreferenced may be the last
 copy of the newest documents.

@@ -157,8 +157,7 @@ class ParsedDocument:
         title: the title found in its content.
         media_type: the type of its content.
         parse_key, chunk_set_key: the keys of its text and its chunks in the lake.
-        former: the former version that the text belongs to; None: the text is the document's
-            present one.
+        former: the former version that the text belongs to; None for the document's present text.
     """
 
     document: Document

@@ -132,8 +132,8 @@ class JudgedQuestion:
 def contains_quote(text: str, quote: str) -> bool:
     """Return whether a passage contains a quote, or at least half of a quote that was cut.
 
-    A chunker may cut a document within the quote. Then the passage must end or start with at least
-    half of the quote's words, or consist of them.
+    A chunker may cut the document within the quote. Then the passage must start or end with at
+    least half of the quote's words, or lie within the quote.
     """
     words, plain = quote.split(), collapse_whitespace(text)
     if " ".join(words) in plain:

@@ -197,7 +197,7 @@ def list_block_parts(
 ) -> tuple[BlockPart, ...]:
     """Return the blocks of a passage, each with the share of the question's words that it contains.
 
-    A word counts more the fewer blocks contain it: a word in all blocks distinguishes none.
+    A word counts more if fewer blocks contain it.
 
     Args:
         question: a question or a claim.

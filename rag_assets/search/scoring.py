@@ -301,10 +301,9 @@ def lacks_query_words(progress: SearchProgress) -> bool:
 def _is_nonsense(progress: SearchProgress) -> bool:
     """Return whether a question is unrelated to all texts of a tenant that reads facts.
 
-    Vectors rank texts for any question. Without a known cosine threshold, only words can show that
-    no text is about it. They can do so for an identifier, or for several English words. Vectors
-    alone decide about questions that are misspelt, or in other words or another language than the
-    texts.
+    Vectors rank texts for any question. Without a cosine threshold, only missing words can show
+    that no text is about it, if the question is an identifier or has several English words. Other
+    questions, such as misspelt questions or questions in another language, are left to the vectors.
     """
     query = progress.search.request.query
     if not lacks_query_words(progress) or not query.isascii():

@@ -254,7 +254,7 @@ class BuildCompleteness:
         self._begin((index_name, owner), _COUNT_SECONDS)
 
     async def lacks_entries(self, index_name: str, owner: Owner, *, is_doubtful: bool) -> bool:
-        """Return whether a build is known to lack entries by now.
+        """Return whether the last count of a build found fewer entries than expected.
 
         Args:
             index_name, owner: the build; its count has been started.
