@@ -66,7 +66,7 @@ class MasterKey:
         return cls.from_secret(secret)
 
     def text(self) -> str:
-        """Return the key as a file holds it."""
+        """Return the key in base64, as written to a file."""
         return base64.b64encode(self.secret).decode()
 
 
@@ -114,7 +114,7 @@ _MAX_BYTES = 65_536
 
 
 def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """Return the path of the file, which may not exist.
+    """Return the path of the key file, even if it does not exist yet.
 
     By default it lies below the user's configuration folder and is named after the installation's
     id, so that the home folder can be moved. A file that an earlier version named after the path of
@@ -148,7 +148,7 @@ def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
 
 
 def find_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the file if it exists; no source may contain it."""
+    """Return the path of the key file if it exists; no source may contain it."""
     try:
         path = get_key_file_path(settings, environ)
     except ConfigurationError:
@@ -161,7 +161,7 @@ def _exists(path: Path) -> bool:
 
 
 class KeyFile:
-    """Reads, creates and replaces the file; its first line after comments is the current key.
+    """The file of master keys; its first line after comments is the current key.
 
     Args:
         forbidden: folders that must not contain it: the data that it protects, and sources.

@@ -424,7 +424,7 @@ class _Scan:
     def run(self, seconds: float | None) -> Erasure | None:
         deadline = None if seconds is None else time.monotonic() + seconds
         place = ScanPosition.from_scan(self._erasure)
-        phases = {"texts": self._iter_texts, "names": self._names, "columns": self._iter_columns}
+        phases = {"texts": self._iter_texts, "names": self._iter_names, "columns": self._iter_columns}
         names = [*phases]
         for name in names[names.index(place.phase) :] if place.phase in phases else ():
             after = place.after if name == place.phase else ""
@@ -458,7 +458,7 @@ class _Scan:
             yield
         progress.finish()
 
-    def _names(self, after: str) -> Iterator[None]:
+    def _iter_names(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
         while rows := ctx.catalog.rescans.documents_after(ctx.ref.id, after, _NAMES):
             after = rows[-1].document_id
