@@ -424,7 +424,11 @@ class _Scan:
     def run(self, seconds: float | None) -> Erasure | None:
         deadline = None if seconds is None else time.monotonic() + seconds
         place = ScanPosition.from_scan(self._erasure)
-        phases = {"texts": self._iter_texts, "names": self._iter_names, "columns": self._iter_columns}
+        phases = {
+            "texts": self._iter_texts,
+            "names": self._iter_names,
+            "columns": self._iter_columns,
+        }
         names = [*phases]
         for name in names[names.index(place.phase) :] if place.phase in phases else ():
             after = place.after if name == place.phase else ""
