@@ -181,7 +181,9 @@ class GuidelineUsage:
         # If less than the price of one passage remains below a cap, the cap stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         return tuple(
-            _build_cap(cap, reached=cap.share >= 1 or cap.would_stop(passage) or cap.name in stopped)
+            _build_cap(
+                cap, reached=cap.share >= 1 or cap.would_stop(passage) or cap.name in stopped
+            )
             for cap in present
         )
 
