@@ -69,7 +69,7 @@ def build_caller(principals: list[str] | None, role: Role | None) -> Caller:
     """Return the caller that `--as` and `--role` name."""
     from rag_assets.search.model import Caller
 
-    return Caller.from_principals(principals or (), role)
+    return Caller.acting(principals or (), role)
 
 
 def _question(

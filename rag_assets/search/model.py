@@ -151,7 +151,7 @@ class Caller(_FrozenModel):
     organization: str | None = None
 
     @classmethod
-    def from_principals(cls, principals: Iterable[str], role: Role | None = None) -> Self:
+    def acting(cls, principals: Iterable[str], role: Role | None = None) -> Self:
         """Return the caller that a token with these principals would represent.
 
         Args:
