@@ -36,7 +36,7 @@ from rag_assets.common.errors import IndexInconsistent
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
-from rag_assets.search.recall import candidate_count
+from rag_assets.search.recall import compute_candidate_count
 from rag_assets.storage.index.elasticsearch.entries import bulk
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.elasticsearch.queries import upsert_action
@@ -300,7 +300,7 @@ class Bench:
         found, times = [], []
         searcher = ElasticsearchSearcher(self._url)
         for question in questions:
-            request = RankingRequest(question, candidate_count(5))
+            request = RankingRequest(question, compute_candidate_count(5))
             started = time.perf_counter()
             [candidates] = await searcher.rankings(_INDEX, owner, [request])
             times.append(time.perf_counter() - started)

@@ -33,14 +33,14 @@ from examples.judged.judgements import ANNEX, halves, judged_questions, save_poo
 from rag_assets.cli.demo import INCLUDE, SETTINGS
 from rag_assets.cli.session import Session
 from rag_assets.common.formatting import format_count
-from rag_assets.quality.judgements import JudgedQuestion, passage_hash
+from rag_assets.quality.judgements import JudgedQuestion, hash_passage
 from rag_assets.quality.measures import (
     DEPTH,
     MEASURES,
+    compute_judged_share,
     compute_measures,
     estimate_difference,
     estimate_mean,
-    judged_share,
 )
 from rag_assets.search import Retriever
 from rag_assets.search.model import Hit, SearchRequest
@@ -221,7 +221,9 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
             }
             for mode, of in values.items()
         },
-        "judged": {mode: judged_share(questions, ranking) for mode, ranking in rankings.items()},
+        "judged": {
+            mode: compute_judged_share(questions, ranking) for mode, ranking in rankings.items()
+        },
         "differences": [
             {
                 "of": one,
@@ -276,7 +278,7 @@ def note_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answer
     pool: dict[str, frozenset[str]] = {}
     for question in questions:
         hits = [hit for ranking in rankings.values() for hit in ranking[question.id]]
-        pool[question.id] = question.pool | {passage_hash(hit.text) for hit in hits}
+        pool[question.id] = question.pool | {hash_passage(hit.text) for hit in hits}
         unknown = {hit.text: hit for hit in hits if not question.knows(hit)}
         if unknown:
             print(f"\n{question.id}: {question.question}")

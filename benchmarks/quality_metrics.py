@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rag_assets.quality.judgements import JudgedQuestion, Passage
+from rag_assets.quality.judgements import JudgeablePassage, JudgedQuestion
 
 _MOST_LOST = 0.02
 """The share of answers that a threshold may lose without being one that rejects answers."""
@@ -43,7 +43,7 @@ class Kept:
 def kept_by(
     min_score: float,
     questions: Sequence[JudgedQuestion],
-    found: Mapping[str, Sequence[Passage]],
+    found: Mapping[str, Sequence[JudgeablePassage]],
 ) -> Kept:
     """What a threshold leaves.
 

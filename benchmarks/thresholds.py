@@ -27,7 +27,12 @@ from benchmarks.measure import machine, save
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.search.scoring import QUESTIONS, SAMPLES, compute_floor, floor_of_question
+from rag_assets.search.scoring import (
+    CALIBRATION_QUESTIONS,
+    SAMPLES_PER_QUESTION,
+    compute_question_floor,
+    compute_threshold,
+)
 
 HERE = Path(__file__).resolve().parent
 EXPERIENCE = HERE.parent / "examples" / "experience"
@@ -56,8 +61,8 @@ def main() -> None:
     result: dict[str, Any] = {
         "benchmark": "thresholds",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "questions": QUESTIONS,
-        "samples": SAMPLES,
+        "questions": CALIBRATION_QUESTIONS,
+        "samples": SAMPLES_PER_QUESTION,
         "corpora": {corpus.name: measured(embedder, corpus) for corpus in corpora()},
         "machine": machine(),
     }
@@ -168,12 +173,14 @@ def share(rejected: Sequence[npt.NDArray[np.bool_]]) -> float | None:
 def floor(cosines: Matrix, width: float, seed: int) -> float:
     """The floor that the first questions of a random order calibrate."""
     chance = random.Random(seed)
-    first = chance.sample(range(len(cosines)), min(QUESTIONS, len(cosines)))
+    first = chance.sample(range(len(cosines)), min(CALIBRATION_QUESTIONS, len(cosines)))
     floors = []
     for at in first:
-        passages = chance.sample(range(cosines.shape[1]), min(SAMPLES, cosines.shape[1]))
-        floors.append(floor_of_question([cosines[at, i] for i in passages], width))
-    return compute_floor(floors)
+        passages = chance.sample(
+            range(cosines.shape[1]), min(SAMPLES_PER_QUESTION, cosines.shape[1])
+        )
+        floors.append(compute_question_floor([cosines[at, i] for i in passages], width))
+    return compute_threshold(floors)
 
 
 def embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Matrix:

@@ -168,7 +168,7 @@ def night() -> None:
 def purge(name: str) -> None:
     """Purge the document of a file; ends the benchmark if the proof is not complete."""
     from rag_assets.cli.session import Session, operator
-    from rag_assets.pipeline.erasure import purge as purge_documents
+    from rag_assets.pipeline.erasure import purge_documents
 
     (Path(os.environ["RAG_ASSETS_HOME"]) / "documents" / name).unlink()
     with Session() as session:

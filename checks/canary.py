@@ -41,7 +41,7 @@ def build_verdict(result: CanaryResult) -> Verdict:
 def canary_check(context: CheckContext) -> Verdict:
     """Compare the last answer, calling the embedder first if the answer is older than a day."""
     ctx = context.tenant
-    target = CanaryTarget.of(ctx.ref, ctx.tenant, ctx.embedder)
+    target = CanaryTarget.from_tenant(ctx.ref, ctx.tenant, ctx.embedder)
     [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)
     return build_verdict(seen)
 

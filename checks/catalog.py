@@ -53,4 +53,4 @@ def build_verdict(
 def catalog_check(context: CheckContext) -> Verdict:
     """Compare the catalog with the marks and the journal in the stores."""
     keeper, ref = context.tenant.keeper, context.tenant.ref
-    return build_verdict(ref.id, keeper.standing(ref), keeper.security(), keeper.refusal(ref))
+    return build_verdict(ref.id, keeper.standing(ref), keeper.security(), keeper.find_refusal(ref))

@@ -3,7 +3,7 @@
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import format_count
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 
 
 def build_verdict(doubt: ClockDoubt | None, later_times: int) -> Verdict:
@@ -48,7 +48,7 @@ def build_verdict(doubt: ClockDoubt | None, later_times: int) -> Verdict:
 def clock_check(context: CheckContext) -> Verdict:
     """Compare the clock with the trusted time, and the tenant's times with the current time."""
     ctx = context.tenant
-    now = time_for_deletion(ctx.catalog, ctx.clock)
+    now = get_deletion_time(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return build_verdict(now, 0)
     return build_verdict(None, ctx.catalog.clock.future_count(ctx.ref.id, now))

@@ -51,7 +51,7 @@ def drift_check(context: CheckContext) -> Verdict:
     """Compare every live generation with its index; after a difference, again without writers."""
     by_counts, share = context.nightly, context.share
     states = inspect_index(context.tenant, context.build, share=share, by_counts=by_counts)
-    if not all(state.healthy for state in states):
+    if not all(state.is_healthy for state in states):
         with context.unwritten("drift detection") as tenant:
             if tenant is not None:
                 states = inspect_index(tenant, share=share, by_counts=by_counts)
@@ -70,7 +70,7 @@ def build_verdict(
         writer_at_work: returns whether a writer may have been observed between two steps; called
             only if there is a difference.
     """
-    if all(state.healthy for state in states):
+    if all(state.is_healthy for state in states):
         return build_states_verdict(states, {})
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     uris = {document.document_id: document.uri for document in documents}

@@ -58,7 +58,7 @@ def build_verdict(
 def lake_check(context: CheckContext) -> Verdict:
     """Compare the lake with the builds; if rows are missing, compare again without writers."""
     drift, other_writer = compare_lake(context.tenant, context.share), False
-    if not drift.none:
+    if not drift.is_empty:
         with context.unwritten("comparing the lake") as tenant:
             if tenant is not None:
                 drift = compare_lake(tenant, context.share)

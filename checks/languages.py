@@ -9,7 +9,7 @@ from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.languages import LANGUAGE_NAMES
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.languages import UnreadDocuments, unread_notice
+from rag_assets.pipeline.languages import UnreadDocuments, describe_unread
 from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.storage.lake.model import ChunkSetRow
 
@@ -28,7 +28,7 @@ def build_verdict(embedder_id: str, by_language: Mapping[str, int], documents: i
         documents: number of documents in the sample.
     """
     unread = sum(by_language.values())
-    notice = unread_notice(embedder_id, by_language, documents)
+    notice = describe_unread(embedder_id, by_language, documents)
     return Verdict(
         passed=unread <= TOLERATED_SHARE * documents,
         description=notice or f"the embedder reads all of {documents:,} documents",

@@ -9,7 +9,7 @@ import dagster as dg
 
 from rag_assets.checks.tenant_check import CheckContext, TenantCheck, refuse_write
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import Finding, Judge
+from rag_assets.pipeline.generations import CheckFinding, Judge
 from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.builds.generations import Generation
 
@@ -23,7 +23,7 @@ class ChecksOfBuilds:
     def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
         """Return the function that judges a build; see PublishJudge."""
 
-        def judge(ctx: TenantContext, build: Generation) -> list[Finding]:
+        def judge(ctx: TenantContext, build: Generation) -> list[CheckFinding]:
             tenant = replace(ctx, guard=refuse_write)
             context = CheckContext(tenant, run_id, workbench, log, build=build)
             return [_finding(check, context) for check in self.checks if check.judges_builds]
@@ -31,10 +31,10 @@ class ChecksOfBuilds:
         return judge
 
 
-def _finding(check: TenantCheck, context: CheckContext) -> Finding:
+def _finding(check: TenantCheck, context: CheckContext) -> CheckFinding:
     # An error is not a verdict: it fails the run, and the next run judges the build again.
     verdict = check.verdict(context)
-    return Finding(
+    return CheckFinding(
         check.full_name,
         passed=verdict.passed,
         description=verdict.description,

@@ -7,10 +7,10 @@ from rag_assets.checks.verdict import Cell, Compared, Severity, Verdict
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.quality.asking import Manner
-from rag_assets.quality.evaluation import Evaluation, evaluate
+from rag_assets.quality.asking import AskOptions
+from rag_assets.quality.evaluation import Evaluation, evaluate_build
 from rag_assets.quality.measures import MEASURES
-from rag_assets.quality.verdict import QualityVerdict, judge_build, no_questions
+from rag_assets.quality.verdict import QualityVerdict, describe_missing_questions, judge_build
 from rag_assets.storage.catalog.builds.generations import Generation
 
 _COMPLETE = frozenset({"COMPLETE", "HELD"})
@@ -79,7 +79,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(tenant_id).get(False):
-        return _verdict_without_questions(no_questions(tenant_id), least, passed=True)
+        return _verdict_without_questions(describe_missing_questions(tenant_id), least, passed=True)
     serving = ctx.catalog.generations.serving(tenant_id)
     if serving is None:
         return _verdict_without_questions("no build serves yet", least, passed=True)
@@ -87,7 +87,9 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         new = context.build or _find_candidate(ctx, serving)
         if new is not None:
             return build_verdict(judge_build(ctx, new, serving), tenant_id)
-        return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
+        return verdict_alone(
+            evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode)), least
+        )
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:
             raise  # Its quality is unknown: it is judged again later.

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from rag_assets.billing.spending import EVENTS_READ, Cap, CapName, build_caps, caps_that_hold
+from rag_assets.billing.spending import EVENTS_READ, Cap, CapName, build_caps, find_holding_caps
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import dollars, format_count
@@ -74,7 +74,7 @@ def _spending_verdict(ctx: TenantContext) -> Verdict:
     events: Sequence[Event] = ()
     if waiting:
         events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=EVENTS_READ)
-    return build_verdict(spent, caps, caps_that_hold(caps, events, day), waiting)
+    return build_verdict(spent, caps, find_holding_caps(caps, events, day), waiting)
 
 
 def _remedy(cap: Cap) -> str:

@@ -12,7 +12,7 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, build_uri
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.source_listing import ListingDigest, open_sources, settings_key
+from rag_assets.pipeline.source_listing import ListingDigest, compute_settings_key, open_sources
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.builds.syncs import Sync
@@ -203,7 +203,7 @@ def _behind_at_sources(
             )
             yield Behind(what, "held", last, certain=False)
         try:
-            digest = ListingDigest(settings_key(ctx.tenant, config))
+            digest = ListingDigest(compute_settings_key(ctx.tenant, config))
             if _digest_of_listing(source, digest) != (sync.listing_digest if sync else None):
                 yield from behind_at_source(
                     source.list(),
@@ -231,7 +231,7 @@ def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
 
 
 def _digest_of_listing(source: DocumentSource, digest: ListingDigest) -> str:
-    for _ in digest.of(source):
+    for _ in digest.list_source(source):
         pass
     return digest.hexdigest()
 

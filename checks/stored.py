@@ -56,9 +56,9 @@ def _list_comparisons(drift: StoredDrift) -> Iterator[Compared]:
 
 def _iter_offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
-        (f"{drift.one} is missing", drift.missing),
-        (f"{drift.one} was altered", drift.altered),
-        (f"{drift.one} belongs to no source", drift.nobodys),
+        (f"{drift.item_name} is missing", drift.missing),
+        (f"{drift.item_name} was altered", drift.altered),
+        (f"{drift.item_name} belongs to no source", drift.nobodys),
     ):
         for id_ in ids:
             yield fault, uris.get(id_, id_)
@@ -70,5 +70,5 @@ def _description(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, 
         return f"{format_count(records, 'stored content')} equal to the pushed or uploaded original"
     fault, which = offenders[0]
     more = f" and {len(offenders) - 1:,} more" if len(offenders) > 1 else ""
-    remedy = next(drift.remedy for drift in drifts if not drift.none)
+    remedy = next(drift.remedy for drift in drifts if not drift.is_empty)
     return f"{fault}: {which}{more}; {remedy}"

@@ -18,7 +18,7 @@ from rag_assets.checks.results import to_check_result
 from rag_assets.checks.verdict import Verdict
 from rag_assets.common.errors import BuildNotWritable, TenantLocked
 from rag_assets.declarations import Naming
-from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.pipeline.context import DailyShare, TenantContext
 from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.workbench import (
@@ -74,10 +74,10 @@ class CheckContext:
             return self.tenant
 
     @property
-    def share(self) -> Share:
+    def share(self) -> DailyShare:
         """Return the share that is compared today."""
         tenant = self.tenant
-        return Share(1 if self.deep else tenant.tenant.drift.days, tenant.clock.now().date())
+        return DailyShare(1 if self.deep else tenant.tenant.drift.days, tenant.clock.now().date())
 
     @contextmanager
     def unwritten(self, what: str) -> Iterator[TenantContext | None]:

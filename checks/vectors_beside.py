@@ -8,10 +8,12 @@ from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.common.formatting import format_count
-from rag_assets.pipeline.separate_vectors import BesideState, compare_separate_vectors
+from rag_assets.pipeline.separate_vectors import SeparateVectorState, compare_separate_vectors
 
 
-def build_verdict(states: Sequence[BesideState], *, writer_at_work: bool = False) -> Verdict:
+def build_verdict(
+    states: Sequence[SeparateVectorState], *, writer_at_work: bool = False
+) -> Verdict:
     """Pass if every separate vector store has exactly the vectors of its build.
 
     Args:
@@ -41,7 +43,7 @@ def build_verdict(states: Sequence[BesideState], *, writer_at_work: bool = False
             else f"the separate vector stores of {builds} are equal to the catalog"
         ),
         compared=(
-            Compared("builds that differ", 0, sum(not state.healthy for state in states)),
+            Compared("builds that differ", 0, sum(not state.is_healthy for state in states)),
             *(
                 Compared(
                     f"documents that differ in generation {state.generation.number}",
@@ -73,7 +75,7 @@ def vectors_beside_check(context: CheckContext) -> Verdict:
     """Compare every separate vector store; if one differs, compare again without writers."""
     try:
         states = compare_separate_vectors(context.tenant)
-        if all(state.healthy for state in states):
+        if all(state.is_healthy for state in states):
             return build_verdict(states)
         with context.unwritten("comparing vectors") as tenant:
             if tenant is not None:

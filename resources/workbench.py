@@ -133,7 +133,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
             catalog=catalog,
             lake=self.lake.lake().tenant(record.id, record.incarnation, guard=guard),
             store=self.elasticsearch.store(),
-            embedder=embedders.of_documents(record, tenant.embedder),
+            embedder=embedders.get_document_embedder(record, tenant.embedder),
             guard=guard,
             log=log,
             limits=SliceLimits(
@@ -145,7 +145,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
                 self.slice_hurried_seconds,
             ),
             batch_api=partial(embedders.batch_api, record.ref),
-            embedder_of=partial(embedders.of_documents, record),
+            embedder_of=partial(embedders.get_document_embedder, record),
             kept_pool=self._workers,
             has_changed=_change_finder(settings, record.id),
         )

@@ -7,7 +7,7 @@ import dagster as dg
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import sensor
-from rag_assets.pipeline.batches import due, poll
+from rag_assets.pipeline.batches import choose_due_batches, poll_batches
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 
@@ -30,9 +30,9 @@ def embedding_batches_sensor(
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         batches = catalog.batches.list_open()
-        polled = due(batches, datetime.now(UTC), _MOST)
+        polled = choose_due_batches(batches, datetime.now(UTC), _MOST)
         embedders = Embedders(catalog, postgres.installation.settings)
-        for trouble in poll(catalog, embedders, polled) if polled else ():
+        for trouble in poll_batches(catalog, embedders, polled) if polled else ():
             context.log.error(trouble)
     under_way = format_count(len(batches), "batch", "batches")
     return dg.SkipReason(f"{under_way} batches under way, {len(polled)} of them polled")

@@ -9,7 +9,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.drift import compare_with_catalog, repair_live_index
-from rag_assets.pipeline.drift import IndexDifference, index_differences
+from rag_assets.pipeline.drift import IndexDifference, find_index_differences
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
@@ -92,7 +92,7 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
         records = [record for record in catalog.tenants.all() if record.state == "ACTIVE"]
 
         def compare(tenants: Sequence[TenantRef]) -> dict[str, list[IndexDifference]]:
-            return index_differences(catalog, store, keeper, tenants)
+            return find_index_differences(catalog, store, keeper, tenants)
 
         found: dict[str, list[IndexDifference]] = {}
         for batch in batched([record.ref for record in records], _COUNTED_AT_ONCE):

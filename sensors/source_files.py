@@ -14,7 +14,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import compute_key
 from rag_assets.common.settings import Settings
 from rag_assets.declarations import Naming, sensor
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.privacy.masker import get_masker
 from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.resources.stores import PostgresResource
@@ -118,7 +118,7 @@ class _Tick:
         self.ids = list(self.catalog.tenants.active_versions())
         self.busy = self.own_runs.partitions_under_way(self.instance)
         # This is done at every tick, so that the trusted time advances as long as the daemon runs.
-        trusted = time_for_deletion(self.catalog, Clock())
+        trusted = get_deletion_time(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
         reasons = set() if self.report is NO_WATCHER else self._list_reasons()
         planned = plan(self.ids, self.cursor, self.report, reasons, self.now)

@@ -13,14 +13,18 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import get_embedder_id
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-from rag_assets.pipeline.fact_stores import unfinished_derivation, unfinished_follow_up
-from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
+from rag_assets.pipeline.fact_stores import find_unfinished_derivation, find_unfinished_follow_up
+from rag_assets.pipeline.recipes import (
+    compute_config_key,
+    configure_tenant_for_build,
+    find_wanted_build,
+)
 from rag_assets.pipeline.source_listing import (
     ListingDigest,
-    digest_without_listing,
+    compute_settings_key,
+    compute_state_digest,
     open_sources,
-    settings_key,
 )
 from rag_assets.sensors.due import TenantState
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -58,7 +62,7 @@ class ParsedTenants:
         if known is None or known[0] != record:
             known = record, Tenant.from_config(record.config)
             self._parsed[record.id] = known
-        return embedders.chosen(record, known[1])
+        return embedders.choose_embedder_of(record, known[1])
 
 
 def tenant_state(
@@ -125,7 +129,7 @@ def _state_or_error(
 def _keys(tenant: Tenant) -> _Keys:
     require_price(tenant)
     embedder_id = get_embedder_id(tenant.embedder)
-    return _Keys(tenant, config_key(tenant, embedder_id), embedder_id)
+    return _Keys(tenant, compute_config_key(tenant, embedder_id), embedder_id)
 
 
 class _Facts:
@@ -142,7 +146,7 @@ class _Facts:
         self._left = catalog.work.read(wanted) if ids else {}
         # A run that is requested because of a wrong time would prune no document, and be requested
         # again and again.
-        trusted = time_for_deletion(catalog, Clock())
+        trusted = get_deletion_time(catalog, Clock())
         self._is_clock_trusted = not isinstance(trusted, ClockDoubt)
         self._serving = {
             id_: one.number for id_ in ids for one in live.get(id_, ()) if one.state == "SERVING"
@@ -194,7 +198,7 @@ def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBui
     """Return the wanted build, and the serving build if that is another one that can be written."""
     # This is not always the newest build, because the configuration may have returned to an earlier
     # one.
-    build = wanted_build(live, of.tenant, of.embedder_id)
+    build = find_wanted_build(live, of.tenant, of.embedder_id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if build is None:
         found = [WantedBuild(of.tenant.id, 0, of.config)]
@@ -211,7 +215,7 @@ def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBui
 
 
 def _is_unpublished(of: _Keys, live: Sequence[Generation]) -> bool:
-    build = wanted_build(live, of.tenant, of.embedder_id)
+    build = find_wanted_build(live, of.tenant, of.embedder_id)
     return build is not None and build.state == "COMPLETE" and of.tenant.publish == "auto"
 
 
@@ -220,13 +224,15 @@ def _why_derive_again(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | Non
     serving = facts.serving(keys.tenant.id)
     if serving is None or facts.left(keys.tenant.id).pending:
         return None
-    return unfinished_derivation(catalog, keys.tenant, serving)
+    return find_unfinished_derivation(catalog, keys.tenant, serving)
 
 
 def _find_config_key(of: _Keys, build: Generation) -> str | None:
     """Return the key of the configuration of a build; None if the build cannot be written."""
     try:
-        return config_key(tenant_of_build(of.tenant, of.embedder_id, build), build.embedder_id)
+        return compute_config_key(
+            configure_tenant_for_build(of.tenant, of.embedder_id, build), build.embedder_id
+        )
     except BuildNotWritable:
         return None
 
@@ -238,14 +244,14 @@ def _list_sources(
     digests: dict[str, str] = {}
     unlisted: dict[str, str] = {}
     for config, source in zip(tenant.sources, open_sources(tenant, settings, catalog), strict=True):
-        settings_of_source = settings_key(tenant, config)
-        known = digest_without_listing(source, settings_of_source)
+        settings_of_source = compute_settings_key(tenant, config)
+        known = compute_state_digest(source, settings_of_source)
         if known is not None:
             digests[source.name] = known
             continue
         digest = ListingDigest(settings_of_source)
         try:
-            for _ in digest.of(source):
+            for _ in digest.list_source(source):
                 pass
         except ListingFailed as error:
             unlisted[source.name] = error.message
@@ -275,6 +281,6 @@ def _state(
         recently_changed=sum(left.read_again.get(source, 0) for source in digests),
         next_expiry=facts.next_expiry(tenant),
         unpublished=facts.unpublished(record.id),
-        unfinished=unfinished_follow_up(tenant.profile, catalog, record.id)
+        unfinished=find_unfinished_follow_up(tenant.profile, catalog, record.id)
         or _why_derive_again(catalog, facts, keys),
     )

@@ -90,12 +90,12 @@ class Driver:
                 catalog=catalog,
                 lake=self.session.lake.tenant(record.id, record.incarnation, guard=held.check),
                 store=self.session.store,
-                embedder=self.session.embedders.of_documents(record, tenant.embedder),
+                embedder=self.session.embedders.get_document_embedder(record, tenant.embedder),
                 guard=held.check,
                 log=lambda line: None,
                 limits=self._limits,
                 batch_api=partial(self.session.embedders.batch_api, record.ref),
-                embedder_of=partial(self.session.embedders.of_documents, record),
+                embedder_of=partial(self.session.embedders.get_document_embedder, record),
                 has_changed=self._has_changed,
             )
 

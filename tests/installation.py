@@ -188,8 +188,8 @@ class Installation:
             catalog=session.catalog,
             lake=session.lake.tenant(record.id, record.incarnation),
             store=session.store,
-            embedder=session.embedders.of(record.ref, tenant.embedder),
-            embedder_of=partial(session.embedders.of, record.ref),
+            embedder=session.embedders.get_embedder(record.ref, tenant.embedder),
+            embedder_of=partial(session.embedders.get_embedder, record.ref),
             guard=lambda: None,
             log=lambda line: None,
         )

@@ -21,7 +21,7 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 
 from benchmarks.measure import save
-from rag_assets.search.citations import Verdict, verify_citations
+from rag_assets.search.citations import CitationVerdict, verify_citations
 
 CLAIMS: Final = Path(__file__).with_name("claims.yaml")
 TRUE: Final = ("supported", "paraphrased")
@@ -32,7 +32,7 @@ _STEP: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that can be cited; see citations.Cited."""
+    """A passage that can be cited; see citations.CitablePassage."""
 
     text: str
     number: int = 1
@@ -58,7 +58,7 @@ class Claim:
         """Whether its passage supports it."""
         return self.kind in TRUE
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CitationVerdict:
         """Return the verdict of the check of citations."""
         end = self.text[-1]
         answer = f"{self.text.removesuffix(end)} [1]{end}"
@@ -103,7 +103,7 @@ def _random(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
 
 def score(claims: Sequence[Claim]) -> dict[str, Any]:
     """Return recall, precision and the share of caught sentences, by languages and by kind."""
-    by_group: dict[str, Counter[tuple[str, Verdict]]] = defaultdict(Counter)
+    by_group: dict[str, Counter[tuple[str, CitationVerdict]]] = defaultdict(Counter)
     for claim in claims:
         verdict = claim.verdict()
         languages = claim.languages
@@ -112,7 +112,7 @@ def score(claims: Sequence[Claim]) -> dict[str, Any]:
     return {group: _figures(counts) for group, counts in by_group.items()}
 
 
-def _figures(counts: Counter[tuple[str, Verdict]]) -> dict[str, Any]:
+def _figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, Any]:
     def share(verdicts: set[str], kinds: set[str]) -> float | None:
         total = sum(n for (kind, _), n in counts.items() if kind in kinds)
         hits = sum(n for (kind, v), n in counts.items() if kind in kinds and v in verdicts)

@@ -56,7 +56,7 @@ from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.servers import benchmark_servers
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.search.progress import Ranking, RankingKind
-from rag_assets.search.rankings import fuse_rankings
+from rag_assets.search.scoring import fuse_rankings
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import IndexSpec, Owner, RankingRequest
 from rag_assets.storage.index.store import StoreConfig, open_store

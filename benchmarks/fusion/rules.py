@@ -17,7 +17,7 @@ import numpy.typing as npt
 from benchmarks.fusion.lists import ListedSet
 from rag_assets.models.embedding.coverage import UNREAD
 from rag_assets.search.progress import Ranking, RankingKind
-from rag_assets.search.rankings import fuse_rankings
+from rag_assets.search.scoring import fuse_rankings
 from rag_assets.storage.index.model import Candidate
 
 Array: TypeAlias = npt.NDArray[Any]

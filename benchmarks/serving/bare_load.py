@@ -22,7 +22,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from benchmarks.serving.load import LoadOptions, Timed, parser
 from benchmarks.serving.questions import Drawn, read
-from rag_assets.search.recall import candidate_count
+from rag_assets.search.recall import compute_candidate_count
 from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 
@@ -42,7 +42,7 @@ class BareLoadOptions(LoadOptions):
 
 def lines_of(options: BareLoadOptions, drawn: Drawn, number: int) -> _Lines:
     """The searches of the service for a question, as lines of a multi-search."""
-    limit = options.top_k if options.lean else candidate_count(options.top_k)
+    limit = options.top_k if options.lean else compute_candidate_count(options.top_k)
     narrowing = EntryFilter(scopes=frozenset({"public"}))
     by: dict[str, np.ndarray | str] = {
         "knn": drawn.vectors[number],

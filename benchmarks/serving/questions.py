@@ -114,7 +114,7 @@ def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
         )
         if not _known(path, place.embedder_id, queries):
             tenant = session.embedders.tenant(record)
-            embedder = session.embedders.of_generation(record.ref, tenant, serving)
+            embedder = session.embedders.get_generation_embedder(record.ref, tenant, serving)
             answer = asyncio.run(embedder.embed(queries, purpose="query"))
             np.save(_vectors(path), answer.vectors)
     path.write_text(json.dumps({"place": asdict(place), "queries": queries}))

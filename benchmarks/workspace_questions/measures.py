@@ -7,8 +7,8 @@ from functools import cache
 from typing import Final, Protocol
 
 from examples.workspace.data import Question, rows
-from rag_assets.quality.judgements import JudgedQuestion, Judgement, Passage
-from rag_assets.quality.measures import NDCG, Estimate, compute_measures, estimate_mean
+from rag_assets.quality.judgements import JudgeablePassage, JudgedQuestion, Judgement
+from rag_assets.quality.measures import NDCG, MeanEstimate, compute_measures, estimate_mean
 
 HALVES: Final = {
     "all": ("tuned", "untouched"),
@@ -33,7 +33,9 @@ class Chip(Protocol):
         """What it shows."""
 
 
-def ndcg(asked: Sequence[Question], found: Mapping[str, Sequence[Passage]]) -> dict[str, float]:
+def ndcg(
+    asked: Sequence[Question], found: Mapping[str, Sequence[JudgeablePassage]]
+) -> dict[str, float]:
     """nDCG@10 of each question: a passage counts that holds the answer, of the right record.
 
     Args:
@@ -51,7 +53,7 @@ def ndcg(asked: Sequence[Question], found: Mapping[str, Sequence[Passage]]) -> d
     return compute_measures(judged, found)[NDCG]
 
 
-def by_half(asked: Sequence[Question], values: Mapping[str, float]) -> dict[str, Estimate]:
+def by_half(asked: Sequence[Question], values: Mapping[str, float]) -> dict[str, MeanEstimate]:
     """The mean over each half, and over all."""
     halves = {
         name: [question.id for question in asked if question.half in of]
@@ -72,7 +74,7 @@ def holds_answer(question: Question, chip: Chip) -> bool:
     return chip.block_id == question.block_id
 
 
-def is_found(question: Question, passages: Sequence[Passage]) -> bool:
+def is_found(question: Question, passages: Sequence[JudgeablePassage]) -> bool:
     """Whether a passage of the right record holds the answer."""
     judged = Judgement(_url(question), question.answer)
     return any(judged.is_about(passage) for passage in passages)

@@ -377,13 +377,13 @@ class AdmittedRetriever:
         async with self._admission.turn(tenant_id, request.caller.name or ""):
             return await self._retriever.search(tenant_id, request, patience=patience)
 
-    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
+    async def can_still_read(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """See AsyncRetriever; does not wait for a turn: the search has already waited for one."""
-        return await self._retriever.still_readable(ref, caller, answer)
+        return await self._retriever.can_still_read(ref, caller, answer)
 
-    async def masked(self, question: str) -> str:
+    async def mask_question(self, question: str) -> str:
         """See AsyncRetriever; does not wait for a turn, because it takes almost no time."""
-        return await self._retriever.masked(question)
+        return await self._retriever.mask_question(question)
 
     @property
     def masker(self) -> Masker:

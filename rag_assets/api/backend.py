@@ -26,7 +26,7 @@ from rag_assets.common.errors import ServiceUnavailable, TenantBusy
 from rag_assets.models.providers.local import shipped_model
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import MarkKeeper
-from rag_assets.pipeline.uploads import Uploads
+from rag_assets.pipeline.uploads import UploadService
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.answerer import Answerer
@@ -92,7 +92,7 @@ class Backend:
         )
         self.rates, self.written = limits.rates, limits.written
         self.blobs, self.embedders = blobs, retriever.embedders
-        self.uploads = Uploads(catalog, blobs, lambda: retriever.masker)
+        self.uploads = UploadService(catalog, blobs, lambda: retriever.masker)
         self.file_receiver = FileReceiver(Admission(share.uploads, settings.wait))
         self._store, self.vectors = store, store.vectors
         self._reads = Admission(share.reads, settings.wait)
@@ -125,8 +125,8 @@ class Backend:
             catalog=self.catalog,
             lake=Lake(settings.lake_url).tenant(record.id, record.incarnation),
             store=self._store,
-            embedder=self.embedders.of_documents(record, tenant.embedder),
-            embedder_of=partial(self.embedders.of_documents, record),
+            embedder=self.embedders.get_document_embedder(record, tenant.embedder),
+            embedder_of=partial(self.embedders.get_document_embedder, record),
             guard=lambda: None,
             log=lambda _line: None,
         )

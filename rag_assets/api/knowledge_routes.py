@@ -29,12 +29,12 @@ from rag_assets.storage.catalog.journal.events import Event as StoredEvent
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.application_settings import (
     SECTION,
+    find_wanted_embedder,
     is_pending,
-    overlaid,
-    wanted_embedder,
+    overlay_settings,
 )
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import configured_embedder, configured_sources, get_profile
+from rag_assets.tenants.profiles import get_configured_embedder, get_configured_sources, get_profile
 
 
 def read_status(
@@ -72,12 +72,12 @@ def read_status_of_records(
 
 def pending_model(record: TenantRecord) -> EmbeddingModel | None:
     """Return the model that takes effect when the whole tenant is indexed again, if any."""
-    operators = configured_embedder(record.configured)
+    operators = get_configured_embedder(record.configured)
     if not get_profile(record.profile).keeps_model or not is_pending(record.settings, operators):
         return None
     settings = record.settings
-    wanted = replace(settings, embedder=wanted_embedder(settings, operators))
-    embedder = Tenant.from_config(overlaid(record.configured, wanted)).embedder
+    wanted = replace(settings, embedder=find_wanted_embedder(settings, operators))
+    embedder = Tenant.from_config(overlay_settings(record.configured, wanted)).embedder
     return EmbeddingModel(
         settings.provider or embedder.provider, model_name(embedder), embedder.dimensions
     )
@@ -89,7 +89,7 @@ def model_name(embedder: EmbedderConfig) -> str:
 
 
 def _list_sources(record: TenantRecord) -> list[str]:
-    return [source["name"] for source in configured_sources(record.config)]
+    return [source["name"] for source in get_configured_sources(record.config)]
 
 
 _REFUSED = document_problems(401, 403, 404, 422, 429, 500, 503)

@@ -24,7 +24,7 @@ from rag_assets.common.errors import UnknownTenant
 from rag_assets.mcp.messages import find_rejection
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext, Prompt, Tool
-from rag_assets.search.access import require_asker
+from rag_assets.search.access import require_query_role
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.search.progress import NO_LIMITS, Patience
 from rag_assets.storage.catalog.catalog import Catalog
@@ -144,6 +144,6 @@ def _find_profile(catalog: Catalog, tenant_id: str, caller: Caller) -> str:
     """
     with suppress(UnknownTenant):
         profile = catalog.tenants.get(tenant_id).profile
-        require_asker(profile, caller)
+        require_query_role(profile, caller)
         return profile
     return ""

@@ -45,7 +45,7 @@ class RestoreWatch:
             state = self._keeper.security_state()
             if state == self._trusted:
                 return
-            self._refusal = self._keeper.pending_restore()
+            self._refusal = self._keeper.find_pending_restore()
         except ServiceUnavailable as error:
             # Without Postgres, no token can be accepted anyway.
             if self._trusted is None and self._refusal is None:

@@ -22,7 +22,7 @@ from rag_assets.common.errors import UploadRefused
 from rag_assets.common.failure_kinds import WORDS
 from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.sources.uploads import UploadsConfig
-from rag_assets.pipeline.uploads import uploads_source
+from rag_assets.pipeline.uploads import get_uploads_source
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.uploads import model as stored_uploads
 from rag_assets.tenants.model import Tenant
@@ -317,7 +317,7 @@ def _find_target(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[TenantRef, UploadsConfig]:
     record = backend.catalog.tenants.get(tenant_id)
-    return record.ref, uploads_source(Tenant.from_config(record.config), source)
+    return record.ref, get_uploads_source(Tenant.from_config(record.config), source)
 
 
 def _to_response(stored: stored_uploads.Upload) -> Upload:

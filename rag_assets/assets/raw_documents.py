@@ -8,9 +8,9 @@ from rag_assets.assets.descriptions import DOCUMENT_COLUMNS, RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
-from rag_assets.pipeline.erasure import rescan
+from rag_assets.pipeline.erasure import rescan_tenant
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.pipeline.mark_keeper import held_warning, refusal
+from rag_assets.pipeline.mark_keeper import build_held_warning, find_refusal
 from rag_assets.pipeline.retention import prune_due
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.resources.tenant_lock import TenantLockResource
@@ -45,7 +45,7 @@ def raw_documents(
 ) -> dg.MaterializeResult[None]:
     """List the sources and choose the run's slice."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
-        rescan(ctx, by="a sync", seconds=ctx.limits.parse_seconds)
+        rescan_tenant(ctx, by="a sync", seconds=ctx.limits.parse_seconds)
         report = list_documents(
             ctx,
             workbench.scanner(),
@@ -64,7 +64,7 @@ def raw_documents(
         context.log.warning(warning)
     if report.held:
         held = ctx.catalog.syncs.list_held(ctx.ref.id)
-        context.log.warning(held_warning(ctx.ref.id, held, refusal(ctx)))
+        context.log.warning(build_held_warning(ctx.ref.id, held, find_refusal(ctx)))
     return dg.MaterializeResult(
         metadata={
             "documents": report.documents,

@@ -12,7 +12,7 @@ import dagster as dg
 from rag_assets.assets.descriptions import RETRIEVAL_QUALITY
 from rag_assets.assets.metadata_values import table
 from rag_assets.declarations import Naming, Report
-from rag_assets.quality.evaluation import Evaluation, Part
+from rag_assets.quality.evaluation import Evaluation, MeasuredPart
 from rag_assets.quality.measures import MEASURES, NDCG
 
 _SHOWN = 50
@@ -67,19 +67,19 @@ def _headline(found: Evaluation) -> str:
     return f"{NDCG} {estimate.mean:.3f} ({estimate.low:.2f} to {estimate.high:.2f})"
 
 
-def _means(part: Part, suffix: str) -> Iterator[tuple[str, float]]:
+def _means(part: MeasuredPart, suffix: str) -> Iterator[tuple[str, float]]:
     for measure in MEASURES:
         if (estimate := part.estimate(measure)) is not None:
             yield f"{measure}{suffix}", estimate.mean
 
 
-def _iter_intervals(part: Part) -> Iterator[tuple[str, float, float, float]]:
+def _iter_intervals(part: MeasuredPart) -> Iterator[tuple[str, float, float, float]]:
     for measure in MEASURES:
         if (estimate := part.estimate(measure)) is not None:
             yield measure, estimate.mean, estimate.low, estimate.high
 
 
-def _lowest(part: Part) -> list[tuple[str, float]]:
+def _lowest(part: MeasuredPart) -> list[tuple[str, float]]:
     values = part.values.get(NDCG, {})
     rows = sorted(values.items(), key=lambda item: (item[1], item[0]))
     return [(id_, round(value, 4)) for id_, value in rows[:_SHOWN]]

@@ -15,7 +15,7 @@ from rag_assets.ingest.parsing.media_types import format_name
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import derive_documents, run_follow_up
 from rag_assets.pipeline.publishing import publish_slice
-from rag_assets.pipeline.slices import DocumentNote, find_remedy, load_work, waiting_for_embedder
+from rag_assets.pipeline.slices import DocumentNote, find_remedy, find_wait_reason, load_work
 from rag_assets.pipeline.upkeep import compact_due, describe_compactions
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.resources.tenant_lock import TenantLockResource
@@ -112,7 +112,7 @@ def search_index(
         report = publish_slice(ctx, work, judge)
         followed = run_follow_up(ctx)
         derived = derive_documents(ctx)
-        outage = waiting_for_embedder(work.context, work)
+        outage = find_wait_reason(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
             "tenant summary": summarize_tenant(ctx),

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from rag_assets.billing.key_health import KeyReportingChat
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.billing.spending import Cap, cap_that_stops, present_caps
+from rag_assets.billing.spending import Cap, find_present_caps, find_stopping_cap
 from rag_assets.common.errors import (
     CapReached,
     ChatError,
@@ -64,9 +64,11 @@ class ChatSpending:
         with self._lock:
             in_progress = self._in_progress.get(ref, 0.0)
             if tenant.caps.per_day is not None or tenant.caps.per_month is not None:
-                present = present_caps(self._catalog, ref, tenant, run=0.0)
-                periodic = [cap.after(in_progress) for cap in present if cap.until is not None]
-                if (cap := cap_that_stops(periodic, cost)) is not None:
+                present = find_present_caps(self._catalog, ref, tenant, run=0.0)
+                periodic = [
+                    cap.add_spending(in_progress) for cap in present if cap.until is not None
+                ]
+                if (cap := find_stopping_cap(periodic, cost)) is not None:
                     raise _build_cap_error(cap, cost)
             self._in_progress[ref] = in_progress + cost
 
@@ -95,7 +97,7 @@ class BilledChat:
         spending: the reservations of the process.
         tenant: has the caps.
         provider, name: the names under which usage is recorded.
-        price: the model's price; None if it is unknown, which requires that the tenant has no caps.
+        price: the model's price; None if it is unknown, which is allowed only without caps.
     """
 
     def __init__(
@@ -152,7 +154,7 @@ class BilledChat:
         await self._model.close()
 
     async def _reserve(self, amount: float) -> None:
-        """Reserve dollars, and release them again if the caller is cancelled meanwhile."""
+        """Reserve dollars; release them if the caller is cancelled while they are reserved."""
         reserving = asyncio.ensure_future(
             asyncio.to_thread(self._spending.reserve, self._ref, self._tenant, amount)
         )
@@ -217,7 +219,7 @@ class ChatModels:
         self._network = settings.private_endpoints
         self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
-    async def of(self, record: TenantRecord) -> TenantChat:
+    async def get_chat(self, record: TenantRecord) -> TenantChat:
         """Return a tenant's chat model; its key is read when it is needed.
 
         Raises:
@@ -278,7 +280,7 @@ class ChatModels:
         same_provider = not provider.own_server and embedder.provider == provider.name
         if config.api_key is None and same_provider and embedder.base_url != config.base_url:
             # All servers of such a provider share one stored key, and that key is the embedder's.
-            return _no_key
+            return _raise_no_key
         return self._keys.credentials(
             ref, provider.name, config.api_key, setting="chat_model.api_key"
         )
@@ -329,5 +331,5 @@ def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:
         )
 
 
-def _no_key() -> NoReturn:
+def _raise_no_key() -> NoReturn:
     raise NoProviderKey("the stored key is for a different server")

@@ -40,7 +40,7 @@ KeySource: TypeAlias = Literal["none needed", "variable", "stored", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class EmbedderChoice:
     """The embedder of a tenant.
 
     Attributes:
@@ -52,13 +52,13 @@ class Choice:
     key: KeySource
 
 
-def choose(
+def choose_embedder(
     embedder: EmbedderConfig,
     *,
     chat_model: str | None = None,
     stored: Set[str] = frozenset(),
     serving: str | None = None,
-) -> Choice:
+) -> EmbedderChoice:
     """Choose a tenant's embedder.
 
     A configured provider is used. "auto" follows the chat model's provider, since the tenant has
@@ -78,8 +78,8 @@ def choose(
             serving, preferred = None, (embedder.only,)
         kept = (serving,) if serving in list_auto_embeddings() else ()
         usable = (provider for provider in (*kept, *preferred) if provider in stored)
-        embedder = _auto(embedder, next(usable, preferred[0]))
-    return Choice(embedder, _key_source(embedder, stored))
+        embedder = _build_auto_config(embedder, next(usable, preferred[0]))
+    return EmbedderChoice(embedder, _find_key_source(embedder, stored))
 
 
 def _order_providers(chat_provider: Provider | None) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def _order_providers(chat_provider: Provider | None) -> tuple[str, ...]:
     return (*own, *chat_provider.embeddings_of)
 
 
-def _auto(embedder: EmbedderConfig, provider: str) -> EmbedderConfig:
+def _build_auto_config(embedder: EmbedderConfig, provider: str) -> EmbedderConfig:
     offer = list_auto_embeddings()[provider]
     chosen: dict[str, Any] = {
         "provider": provider,
@@ -105,7 +105,7 @@ def _auto(embedder: EmbedderConfig, provider: str) -> EmbedderConfig:
     return EmbedderConfig.model_validate({**configured, **chosen})
 
 
-def _key_source(embedder: EmbedderConfig, stored: Set[str]) -> KeySource:
+def _find_key_source(embedder: EmbedderConfig, stored: Set[str]) -> KeySource:
     key = get_provider(embedder.provider).key
     is_identity = embedder.connection is not None and embedder.connection.uses_identity
     if key == "none" or is_identity:
@@ -131,10 +131,10 @@ def require_opt_in(profile: str, organization: str | None, *, has_opted_in: bool
     """
     problem = get_profile(profile).opt_in_problem
     if problem is not None and not has_opted_in:
-        raise _build_error(problem, organization)
+        raise _build_opt_in_error(problem, organization)
 
 
-def _build_error(problem: str, organization: str | None) -> NotOptedIn:
+def _build_opt_in_error(problem: str, organization: str | None) -> NotOptedIn:
     error: type[NotOptedIn] = installed_systems().parts("problems")[problem].load()
     return error.from_organization(organization)
 
@@ -164,7 +164,7 @@ class NotOptedInEmbedder(WrappedEmbedder):
         Raises:
             NotOptedIn: always.
         """
-        raise _build_error(self._problem, self._organization)
+        raise _build_opt_in_error(self._problem, self._organization)
 
 
 class Embedders:
@@ -185,9 +185,9 @@ class Embedders:
         Raises:
             ConfigurationError: the tenant's configuration is not usable.
         """
-        return self.chosen(record, Tenant.from_config(record.config))
+        return self.choose_embedder_of(record, Tenant.from_config(record.config))
 
-    def chosen(self, record: TenantRecord, tenant: Tenant) -> Tenant:
+    def choose_embedder_of(self, record: TenantRecord, tenant: Tenant) -> Tenant:
         """Return a tenant, read from its record, with its chosen embedder.
 
         Raises:
@@ -201,7 +201,7 @@ class Embedders:
             embedder = embedder.model_copy(update={"batch_above": None})
         return tenant.model_copy(update={"embedder": embedder})
 
-    def choice(self, record: TenantRecord) -> Choice:
+    def choice(self, record: TenantRecord) -> EmbedderChoice:
         """Return a tenant's embedder, and the source of its key.
 
         Raises:
@@ -209,7 +209,7 @@ class Embedders:
         """
         return self._choice(record, Tenant.from_config(record.config))
 
-    def of_documents(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
+    def get_document_embedder(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
         """Return the embedder with that configuration for a tenant's documents.
 
         It refuses every call while the tenant lacks the opt-in of its organization.
@@ -217,10 +217,10 @@ class Embedders:
         Raises:
             ConfigurationError: the embedder's model is missing or not usable.
         """
-        embedder = self.of(record.ref, config)
+        embedder = self.get_embedder(record.ref, config)
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
-    def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
+    def get_embedder(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
         """Return a tenant's embedder with that configuration; its key is read when it is needed.
 
         Raises:
@@ -232,7 +232,7 @@ class Embedders:
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
             network=self.settings.private_endpoints,
-            traffic=_traffic(_Route.of(ref, config)),
+            traffic=_get_traffic(_Route.from_config(ref, config)),
         )
         if config.api_key is not None:
             return embedder
@@ -246,15 +246,14 @@ class Embedders:
         Raises:
             ProviderRefused, ConfigurationError: the key is missing or unreadable.
         """
-        key = choose(config, stored=self._keys.stored(ref)).key
+        key = choose_embedder(config, stored=self._keys.list_stored_providers(ref)).key
         if key != "none needed":
             self._keys.credentials(ref, config.provider, config.api_key)()
 
-    def of_generation(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
+    def get_generation_embedder(
+        self, ref: TenantRef, tenant: Tenant, generation: Generation
+    ) -> Embedder:
         """Return the embedder that built a generation, with present limits, for its queries.
-
-        Args:
-            generation: the generation to be searched.
 
         Raises:
             ConfigurationError: the embedder's model is missing or not usable.
@@ -264,19 +263,19 @@ class Embedders:
         same = present.provider == built.provider
         remote = isinstance(present.offer, RemoteEmbedding)
         if same and remote and get_embedder_id(present) == generation.embedder_id:
-            return self.of(ref, present)
+            return self.get_embedder(ref, present)
         if isinstance(built.offer, LocalEmbedding):
             return _load_local_embedder_with_id(built, generation.embedder_id)
-        return self.of(ref, built)
+        return self.get_embedder(ref, built)
 
-    def _choice(self, record: TenantRecord, tenant: Tenant) -> Choice:
+    def _choice(self, record: TenantRecord, tenant: Tenant) -> EmbedderChoice:
         if isinstance(tenant.embedder.offer, LocalEmbedding):
-            return choose(tenant.embedder)
+            return choose_embedder(tenant.embedder)
         serving = self._catalog.generations.serving(record.id)
-        return choose(
+        return choose_embedder(
             tenant.embedder,
             chat_model=tenant.chat_model.model if tenant.chat_model else None,
-            stored=self._keys.stored(record.ref),
+            stored=self._keys.list_stored_providers(record.ref),
             serving=str(serving.embedder.get("provider", "")) if serving else None,
         )
 
@@ -323,7 +322,7 @@ def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Em
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """The settings that all of a tenant's requests to a provider share, whatever the model."""
+    """The settings that all requests of a tenant to a provider share, for any model."""
 
     ref: TenantRef
     provider: str
@@ -333,7 +332,7 @@ class _Route:
     tokens_per_minute: int | None
 
     @classmethod
-    def of(cls, ref: TenantRef, config: EmbedderConfig) -> _Route:
+    def from_config(cls, ref: TenantRef, config: EmbedderConfig) -> _Route:
         return cls(
             ref,
             config.provider,
@@ -345,7 +344,7 @@ class _Route:
 
 
 @lru_cache(maxsize=4096)
-def _traffic(route: _Route) -> Traffic:
+def _get_traffic(route: _Route) -> Traffic:
     """Return a route's limits, shared by a process's embedders, since providers limit accounts."""
     return Traffic(
         concurrency=route.concurrency,

@@ -1,4 +1,4 @@
-"""Whether tenants' stored keys still work; recorded without a statement for every call."""
+"""Record whether providers still accept tenants' stored keys, at most every ten minutes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REPORT_SECONDS = 600.0
 
 
 class _KeyHealth:
-    """Whether calls with a key succeed, until the outcome is recorded."""
+    """The outcome of the last call with a key, until it is recorded."""
 
     def __init__(self, record: Callable[[bool], None]) -> None:
         self._record = record

@@ -22,8 +22,8 @@ from rag_assets.billing.master_key import (
     KeyFile,
     MasterKey,
     MasterKeys,
-    key_file_path,
-    keys_of_environment,
+    get_key_file_path,
+    read_environment_keys,
 )
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
@@ -44,17 +44,17 @@ def describe_owner(owner: KeyOwner) -> str:
     return f"{kind} {owner.id!r}"
 
 
-def set_command(owner: KeyOwner, provider: str) -> str:
+def build_set_command(owner: KeyOwner, provider: str) -> str:
     """Return the command that stores an owner's key for a provider."""
-    return f"rag-assets keys set {_arguments(owner, provider)}"
+    return f"rag-assets keys set {_format_arguments(owner, provider)}"
 
 
-def remove_command(owner: KeyOwner, provider: str) -> str:
+def build_remove_command(owner: KeyOwner, provider: str) -> str:
     """Return the command that deletes an owner's key for a provider."""
-    return f"rag-assets keys remove {_arguments(owner, provider)}"
+    return f"rag-assets keys remove {_format_arguments(owner, provider)}"
 
 
-def _arguments(owner: KeyOwner, provider: str) -> str:
+def _format_arguments(owner: KeyOwner, provider: str) -> str:
     option = " --organization" if isinstance(owner, OrganizationRef) else ""
     return f"{shlex.quote(owner.id)} {provider}{option}"
 
@@ -68,7 +68,7 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
     Args:
         master: the master key that encrypts the provider key.
         owner: the key's owner; a row that is moved to a different owner cannot be decrypted.
-        provider: the key's provider; a row that is moved to a different one cannot be decrypted.
+        provider: the key's provider; a row that is moved to another provider cannot be decrypted.
     """
     nonce = os.urandom(_NONCE_BYTES)
     plain = secret.get_secret_value().encode()
@@ -89,7 +89,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
     except (InvalidTag, ValueError):
         raise KeyUnreadable(
             f"the stored key of {describe_owner(owner)} for {provider} is damaged",
-            hint=f"set the key again: {set_command(owner, provider)}",
+            hint=f"set the key again: {build_set_command(owner, provider)}",
         ) from None
     return SecretStr(plain.decode())
 
@@ -131,7 +131,7 @@ class InstallationKeys:
         Raises:
             ConfigurationError: a variable does not hold a key.
         """
-        return keys_of_environment(self._environ)
+        return read_environment_keys(self._environ)
 
     def writable_file(self) -> KeyFile:
         """Return the file; it must not lie in a source, the lake or the installation's state."""
@@ -141,7 +141,6 @@ class InstallationKeys:
         """Return the master key that encrypts a stored key.
 
         Args:
-            key: the stored key to decrypt.
             keys: the master keys, as read; None if there are none.
 
         Raises:
@@ -153,7 +152,7 @@ class InstallationKeys:
                 f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
                 f" with the master key {key.sealed.master_key_id}, which is unavailable",
                 hint=f"restore {self._key_location()}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
-                f" file; if it is lost, run `{remove_command(key.owner, key.provider)}` and"
+                f" file; if it is lost, run `{build_remove_command(key.owner, key.provider)}` and"
                 " set the key again",
             )
         return found
@@ -161,7 +160,7 @@ class InstallationKeys:
     def _file(self, folders: Iterable[Path] = ()) -> KeyFile:
         lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
         data = [Path(lake)] if lake.startswith("/") else []
-        path = key_file_path(self._settings, self._environ)
+        path = get_key_file_path(self._settings, self._environ)
         return KeyFile(path, (self._settings.local, *data, *folders))
 
     def _iter_source_folders(self) -> Iterator[Path]:
@@ -175,7 +174,7 @@ class InstallationKeys:
     def _key_location(self) -> str:
         if self._environ.get(VARIABLE):
             return f"the master key in {PREVIOUS}"
-        return str(key_file_path(self._settings, self._environ))
+        return str(get_key_file_path(self._settings, self._environ))
 
 
 RERANK = "rerank"
@@ -212,7 +211,6 @@ def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
     """Return the entry of a stored key.
 
     Args:
-        key: the stored key to display.
         keys: the master keys; None if there are none.
     """
     readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
@@ -229,7 +227,7 @@ def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
     )
 
 
-def referenced_entries(
+def iter_referenced_entries(
     tenant_id: str, config: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Iterator[KeyEntry]:
     """Yield the entries of the keys that a tenant's configuration refers to.
@@ -248,13 +246,16 @@ def _iter_references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be only a name.
         if isinstance(user, Mapping) and user.get("api_key"):
-            yield user.get("provider") or _chat_provider(user.get("model")), user["api_key"]
+            yield (
+                user.get("provider") or _find_chat_provider_name(user.get("model")),
+                user["api_key"],
+            )
     rerank = config.get("retrieval", {}).get("rerank") or {}
     if rerank.get("api_key"):
         yield rerank.get("provider") or RERANK, rerank["api_key"]
 
 
-def _chat_provider(model: str | None) -> str:
+def _find_chat_provider_name(model: str | None) -> str:
     provider = find_chat_provider(model)
     return provider.name if provider else ""
 
@@ -263,7 +264,7 @@ PURPOSES = (*WITH_KEYS, RERANK)
 """Providers and other purposes for which a tenant or an organization may store a key."""
 
 _SHOWN_CHARACTERS = 4
-_LEAST_SHOWN = 16
+_MIN_SHOWN_CHARACTERS = 16
 """A key shorter than this is displayed without any of its characters."""
 _LONGEST = 4096
 
@@ -298,14 +299,14 @@ class KeyRing:
             owner,
             provider,
             lambda: seal(self._sealing_key(owner, provider), owner, provider, secret),
-            last_four=_last_four(secret),
+            last_four=_get_last_four(secret),
         )
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
         """Delete an owner's key for a provider, and return whether there was a key."""
         return self._table.remove(owner, provider)
 
-    def stored(self, ref: TenantRef) -> frozenset[str]:
+    def list_stored_providers(self, ref: TenantRef) -> frozenset[str]:
         """Return the providers for which the tenant or its organization has a stored key."""
         return frozenset(key.provider for key in self._table.list_usable(ref))
 
@@ -322,7 +323,7 @@ class KeyRing:
         entries = self._build_entries(stored)
         for record in records:
             if record.state != "REMOVING":
-                entries += referenced_entries(record.id, record.config, self._environ)
+                entries += iter_referenced_entries(record.id, record.config, self._environ)
         return sorted(entries, key=lambda e: (e.organization or "", e.tenant, e.provider, e.shown))
 
     def entries_of_organization(self, organization_id: str) -> list[KeyEntry]:
@@ -413,7 +414,7 @@ class KeyRing:
             file = self._master_keys.writable_file()
             keys = file.read()
             if keys is None:
-                # Creating a new master key in place of a lost one would hide the loss.
+                # A new master key in place of a lost master key would hide the loss.
                 for key in self._table.all():
                     if (key.owner, key.provider) != (owner, provider):
                         self._master_keys.find(key, None)
@@ -447,7 +448,7 @@ class KeyRing:
         if key is None:
             raise NoProviderKey(
                 f"{describe_owner(owner)} has no key for {provider}",
-                hint=f"set a key: {set_command(owner, provider)}; or set {setting}: $NAME in"
+                hint=f"set a key: {build_set_command(owner, provider)}; or set {setting}: $NAME in"
                 " tenants.yaml, where NAME is the environment variable with the key",
             )
         master = self._master_keys.find(key, self._master_keys.read())
@@ -479,6 +480,6 @@ def require_key(secret: SecretStr) -> None:
         )
 
 
-def _last_four(secret: SecretStr) -> str:
+def _get_last_four(secret: SecretStr) -> str:
     value = secret.get_secret_value()
-    return value[-_SHOWN_CHARACTERS:] if len(value) >= _LEAST_SHOWN else ""
+    return value[-_SHOWN_CHARACTERS:] if len(value) >= _MIN_SHOWN_CHARACTERS else ""

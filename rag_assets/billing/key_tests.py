@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from rag_assets.billing.embedders import choose
+from rag_assets.billing.embedders import choose_embedder
 from rag_assets.billing.key_health import KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.billing.spending import build_usage
@@ -100,7 +100,7 @@ class KeyTests:
             return embedder
         if provider in list_auto_embeddings():
             auto = embedder if embedder.provider == AUTO else EmbedderConfig(provider=AUTO)
-            return choose(auto.model_copy(update={"only": provider})).embedder
+            return choose_embedder(auto.model_copy(update={"only": provider})).embedder
         raise ConfigurationError(
             f"a key for {provider} cannot be tested: this provider does not embed texts here",
             hint="only the key of the provider that embeds the texts can be tested",

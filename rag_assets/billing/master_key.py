@@ -39,7 +39,7 @@ class MasterKey:
     secret: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, secret: bytes) -> MasterKey:
+    def from_secret(cls, secret: bytes) -> MasterKey:
         """Return the key with these bytes."""
         digest = hmac.new(secret, b"rag-assets: id of a master key", hashlib.sha256)
         return cls(digest.hexdigest()[:16], secret)
@@ -47,7 +47,7 @@ class MasterKey:
     @classmethod
     def random(cls) -> MasterKey:
         """Return a new key."""
-        return cls.of(os.urandom(_KEY_BYTES))
+        return cls.from_secret(os.urandom(_KEY_BYTES))
 
     @classmethod
     def parse(cls, text: str, where: str) -> MasterKey:
@@ -63,10 +63,10 @@ class MasterKey:
             secret = b""
         if len(secret) != _KEY_BYTES:
             raise ConfigurationError(f"{where} holds no master key", hint=_HINT)
-        return cls.of(secret)
+        return cls.from_secret(secret)
 
     def text(self) -> str:
-        """Return the key as a file holds it."""
+        """Return the key in base64, as written to a file."""
         return base64.b64encode(self.secret).decode()
 
 
@@ -87,7 +87,7 @@ class MasterKeys:
         return next((key for key in (self.present, *self.former) if key.id == key_id), None)
 
 
-def keys_of_environment(environ: Mapping[str, str]) -> MasterKeys | None:
+def read_environment_keys(environ: Mapping[str, str]) -> MasterKeys | None:
     """Return the keys in the environment; None if there are none, so that the file is used.
 
     Raises:
@@ -110,11 +110,11 @@ _HEAD = """\
 # rag-assets: encrypts the provider keys that the catalog keeps. Keep a copy in a safe place:
 # with it and the database anyone can read the keys; without it nobody can.
 """
-_LARGEST_BYTES = 65_536
+_MAX_BYTES = 65_536
 
 
-def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """Return the path of the file, which may not exist.
+def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
+    """Return the path of the key file, even if it does not exist yet.
 
     By default it lies below the user's configuration folder and is named after the installation's
     id, so that the home folder can be moved. A file that an earlier version named after the path of
@@ -147,10 +147,10 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     return path if _exists(path) else by_path
 
 
-def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the file if it exists; no source may contain it."""
+def find_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+    """Return the path of the key file if it exists; no source may contain it."""
     try:
-        path = key_file_path(settings, environ)
+        path = get_key_file_path(settings, environ)
     except ConfigurationError:
         return None
     return path if _exists(path) else None
@@ -161,7 +161,7 @@ def _exists(path: Path) -> bool:
 
 
 class KeyFile:
-    """Reads, creates and replaces the file; its first line after comments is the current key.
+    """The file of master keys; its first line after comments is the current key.
 
     Args:
         forbidden: folders that must not contain it: the data that it protects, and sources.
@@ -188,7 +188,7 @@ class KeyFile:
         try:
             self._require_place()
             self._require_private(os.fstat(handle))
-            content = os.read(handle, _LARGEST_BYTES)
+            content = os.read(handle, _MAX_BYTES)
         finally:
             os.close(handle)
         lines = content.decode("ascii", "replace").splitlines()
@@ -242,7 +242,7 @@ class KeyFile:
         try:
             for abandoned in path.parent.glob(f"{draft_prefix(path)}*"):
                 abandoned.unlink()  # left by a rotation that was killed
-            rewrite_file(path, _content(keys), new_mode=0o600)
+            rewrite_file(path, _format_content(keys), new_mode=0o600)
         except OSError as error:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
 
@@ -251,7 +251,7 @@ class KeyFile:
         path = self.path.resolve()
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
         with os.fdopen(handle, "wb") as stream:
-            stream.write(_content(keys))
+            stream.write(_format_content(keys))
             stream.flush()
             os.fsync(stream.fileno())
         return Path(name)
@@ -278,6 +278,6 @@ class KeyFile:
         )
 
 
-def _content(keys: MasterKeys) -> bytes:
+def _format_content(keys: MasterKeys) -> bytes:
     lines = "".join(f"{key.text()}\n" for key in (keys.present, *keys.former))
     return (_HEAD + lines).encode("ascii")

@@ -25,7 +25,7 @@ class Rerankers:
         self._settings = settings
         self._keys = KeyRing(catalog, settings)
 
-    def of(self, ref: TenantRef, config: RerankConfig) -> Reranker:
+    def get_reranker(self, ref: TenantRef, config: RerankConfig) -> Reranker:
         """Return a tenant's reranker with that configuration, behind a circuit breaker.
 
         Raises:
@@ -33,7 +33,7 @@ class Rerankers:
                 SDK is not installed.
         """
         if config.local_folder is not None:
-            return _local_reranker(config.local_folder, config.threads)
+            return _load_local_reranker(config.local_folder, config.threads)
         purpose = config.provider or RERANK
         credentials = self._keys.credentials(
             ref, purpose, config.api_key, setting="retrieval.rerank.api_key"
@@ -45,7 +45,7 @@ class Rerankers:
 
 
 @lru_cache(maxsize=16)
-def _local_reranker(folder: Path, threads: int | None) -> Reranker:
+def _load_local_reranker(folder: Path, threads: int | None) -> Reranker:
     """Load a reranker once for all tenants, which share its threads and its circuit breaker."""
     from rag_assets.models.reranking.cross_encoder import CrossEncoder
 

@@ -1,4 +1,4 @@
-"""Spending of tenants: caps, the budget of a run, and usage as it occurs."""
+"""Spending of tenants: caps, the budget of a run, and recorded usage."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Cap:
     spent: float
     until: datetime | None
 
-    def stops(self, cost: float) -> bool:
+    def would_stop(self, cost: float) -> bool:
         """Return whether this additional cost would exceed the cap."""
         return self.spent + cost > self.most + _TOLERANCE
 
-    def after(self, cost: float) -> Cap:
+    def add_spending(self, cost: float) -> Cap:
         """Return the same cap with this additional cost spent."""
         return Cap(self.name, self.most, self.spent + cost, self.until)
 
@@ -72,7 +72,7 @@ class Cap:
         """Return the amount spent in its period, for messages."""
         return f"{dollars(self.spent)} {_SPENT[self.name]}"
 
-    def reached(self, tenant_id: str, cost: float) -> CapReached:
+    def build_error(self, tenant_id: str, cost: float) -> CapReached:
         """Return the error for a request of this cost that was not sent."""
         return CapReached(
             f"the cap of {self.limit_text} is reached: {self.spent_text},"
@@ -103,20 +103,19 @@ def build_caps(config: CapsConfig, spent: SpendingTotals, today: date) -> list[C
     Args:
         config: limits; unset limits are left out.
         spent: spending on that day, in its month, and by the running sync.
-        today: the day, in UTC.
     """
     next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
     caps: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (
-        ("per_month", config.per_month, spent.month, _midnight(next_month)),
-        ("per_day", config.per_day, spent.day, _midnight(today + timedelta(days=1))),
+        ("per_month", config.per_month, spent.month, _get_midnight(next_month)),
+        ("per_day", config.per_day, spent.day, _get_midnight(today + timedelta(days=1))),
         ("per_run", config.per_run, spent.run, None),
     )
     return [Cap(name, most, used, until) for name, most, used, until in caps if most is not None]
 
 
-def cap_that_stops(caps: list[Cap], cost: float) -> Cap | None:
+def find_stopping_cap(caps: list[Cap], cost: float) -> Cap | None:
     """Return the cap with the longest period that this cost would exceed; None if all allow it."""
-    return next((cap for cap in caps if cap.stops(cost)), None)
+    return next((cap for cap in caps if cap.would_stop(cost)), None)
 
 
 def require_price(tenant: Tenant) -> Price | None:
@@ -130,7 +129,7 @@ def require_price(tenant: Tenant) -> Price | None:
     if price is None and caps:
         raise ConfigurationError(
             f"tenant {tenant.id!r}: caps.{caps[0]} cannot be enforced: the price of its"
-            f" embedder is unknown ({_provider_and_model(tenant.embedder)})",
+            f" embedder is unknown ({_format_model(tenant.embedder)})",
             hint="set embedder.price: {per_million: …}, in dollars (0 for a server of your own)",
         )
     return price
@@ -144,7 +143,7 @@ class Spending:
     usage is taken in another.
 
     Args:
-        price: price of its embedder; None if it is unknown, which requires that there are no caps.
+        price: price of its embedder; None if it is unknown, which is allowed only without caps.
         caps: limits and earlier spending.
     """
 
@@ -206,10 +205,10 @@ class Spending:
         in_progress = (
             self._total.cost + self._promised + (self._price or FREE).of(self._reserved_tokens)
         )
-        cap = cap_that_stops([cap.after(in_progress) for cap in self._caps], cost)
+        cap = find_stopping_cap([cap.add_spending(in_progress) for cap in self._caps], cost)
         if cap is not None:
             self.stopped_by = cap
-            raise cap.reached(self._tenant_id, cost)
+            raise cap.build_error(self._tenant_id, cost)
 
     def take(self) -> Usage:
         """Return the usage since the last call, to be recorded."""
@@ -237,11 +236,11 @@ def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> 
     )
 
 
-def _midnight(day: date) -> datetime:
+def _get_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _provider_and_model(config: EmbedderConfig) -> str:
+def _format_model(config: EmbedderConfig) -> str:
     return " ".join(filter(None, (config.provider, config.model)))
 
 
@@ -249,7 +248,7 @@ EVENTS_READ: Final = 20
 """Number of latest events of stopped runs that are compared with the caps."""
 
 
-def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
+def find_present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
     """Return a tenant's present caps; the costs of submitted batches count as spent.
 
     Args:
@@ -264,7 +263,7 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
     )
 
 
-def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event], day: date) -> set[CapName]:
+def find_holding_caps(caps: Iterable[Cap], events: Sequence[Event], day: date) -> set[CapName]:
     """Return the caps that stopped a run on this day or in its month and were not raised since."""
     since = {"per_day": day, "per_month": day.replace(day=1)}
     return {
@@ -303,7 +302,7 @@ class Ledger:
         before: float = 0.0,
         generation: int | None = None,
     ) -> None:
-        caps = present_caps(catalog, ref, tenant, run=before)
+        caps = find_present_caps(catalog, ref, tenant, run=before)
         self.budget = Spending(ref.id, require_price(tenant), caps)
         self._catalog = catalog
         self._ref = ref
@@ -359,8 +358,8 @@ _Account: TypeAlias = tuple[TenantRef, str]
 class Meter:
     """Adds to the usage of tenants in a background thread.
 
-    Usage that arrives during a statement is summed up for the next statement. So statements never
-    queue, whatever the number of searches.
+    Usage that arrives during a statement is summed up for the next statement, so that statements
+    never queue.
 
     Args:
         catalog: records usage.

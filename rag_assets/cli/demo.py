@@ -25,9 +25,9 @@ from rag_assets.cli.sync import TenantSync, sync_tenant
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.media_types import PPTX, XLSX
 from rag_assets.search import Retriever
-from rag_assets.search.hits import excerpt
+from rag_assets.search.hits import build_excerpt
 from rag_assets.search.model import Hit, SearchRequest
-from rag_assets.tenants.file import TenantsFile, written_path
+from rag_assets.tenants.file import TenantsFile, format_path
 
 if TYPE_CHECKING:
     from rag_assets.ingest.parsing.model import ParsedText
@@ -103,7 +103,7 @@ def _add_tenant(session: Session) -> None:
         shutil.copytree(_EXAMPLES / "handbook", folder, ignore=ignored)
     file = TenantsFile(session.settings.tenants_file)
     if TENANT not in file.load():
-        root = written_path(folder, session.settings.home)
+        root = format_path(folder, session.settings.home)
         source = {"name": "handbook", "type": "files", "root": root, "include": INCLUDE}
         file.add({"id": TENANT, **SETTINGS, "sources": [source]})
 
@@ -171,7 +171,7 @@ def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
         if number == 1:
             print_hit(hit)
         else:
-            shown = excerpt(hit.text, question, _LINE, language=hit.language)
+            shown = build_excerpt(hit.text, question, _LINE, language=hit.language)
             say(f"{number}. {format_headline(hit)}\n   │ {shown}")
     say()
 
@@ -344,11 +344,11 @@ def _describe_parsing(summaries: Sequence[DocumentSummary]) -> list[str]:
 
 
 def _format_rules(parsed: ParsedText) -> str:
-    from rag_assets.pipeline.chunking import lines_by_rule
+    from rag_assets.pipeline.chunking import map_lines_by_rule
 
     return ", ".join(
         f"{rule} (line {', '.join(map(str, lines))})"
-        for rule, lines in sorted(lines_by_rule(parsed).items())
+        for rule, lines in sorted(map_lines_by_rule(parsed).items())
     )
 
 

@@ -18,7 +18,7 @@ from rag_assets.common.formatting import dollars, duration, format_count
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.context import TenantContext
-    from rag_assets.pipeline.generation_moves import BuildReport, Order
+    from rag_assets.pipeline.generation_moves import BuildOrder, BuildReport
 
 _Number: TypeAlias = Annotated[int, typer.Argument(metavar="N", help="Number of the build.")]
 _ExpectedNumber: TypeAlias = Annotated[
@@ -100,7 +100,7 @@ def publish(
     as_json: Json = False,
 ) -> None:
     """Remove the pin, and publish the configuration's build if it passes its checks."""
-    from rag_assets.pipeline.generation_moves import require_configured, unpin
+    from rag_assets.pipeline.generation_moves import require_configured, unpin_build
 
     if force and not reason.strip():
         raise ConfigurationError(
@@ -110,7 +110,7 @@ def publish(
     with session.writer(tenant_id, "publish") as ctx:
         if number is not None:
             require_configured(ctx, number)
-        unpin(ctx, _build_order(ctx, reason))
+        unpin_build(ctx, _build_order(ctx, reason))
     _catch_up(session, tenant_id)
     config = {"force": force, "by": _get_user(), "reason": reason}
     config |= {} if number is None else {"generation": number}
@@ -168,7 +168,7 @@ def discard(
     as_json: Json = False,
 ) -> None:
     """Delete a build that does not answer."""
-    from rag_assets.pipeline.generation_moves import discard as run
+    from rag_assets.pipeline.generation_moves import discard_build as run
 
     with session.writer(tenant_id, "discard") as ctx:
         run(ctx, number, _build_order(ctx, ""))
@@ -186,10 +186,10 @@ def _catch_up(session: Session, tenant_id: str) -> None:
         raise result.error
 
 
-def _build_order(ctx: TenantContext, reason: str) -> Order:
-    from rag_assets.pipeline.generation_moves import Order
+def _build_order(ctx: TenantContext, reason: str) -> BuildOrder:
+    from rag_assets.pipeline.generation_moves import BuildOrder
 
-    return Order.of(ctx, _get_user(), reason)
+    return BuildOrder.create(ctx, _get_user(), reason)
 
 
 def _get_user() -> str:

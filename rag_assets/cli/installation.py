@@ -305,12 +305,12 @@ def accept_clock(
         ClockDoubt,
         accept_time,
         format_time,
-        time_for_deletion,
+        get_deletion_time,
     )
 
     catalog, clock = session.catalog, Clock()
     trusted = catalog.clock.read()
-    doubt = time_for_deletion(catalog, clock)
+    doubt = get_deletion_time(catalog, clock)
     if not isinstance(doubt, ClockDoubt):
         if as_json:
             print_json({"now": doubt, "trusted": trusted.at, "accepted": False, "doubt": None})
@@ -356,13 +356,13 @@ def _measure_consequences(
 
     Due documents count as unconfirmed unless another guard holds them back.
     """
-    from rag_assets.pipeline.retention import compute_cutoffs, held_prunes
+    from rag_assets.pipeline.retention import compute_cutoffs, find_held_prunes
     from rag_assets.tenants.model import Tenant
 
     tenant = Tenant.from_config(record.config)
     cutoffs = compute_cutoffs(tenant, now)
     due = None if cutoffs is None else catalog.retention.list_due(record.id, cutoffs)
-    held = () if due is None else held_prunes(due, tenant.prune_share)
+    held = () if due is None else find_held_prunes(due, tenant.prune_share)
     count = 0 if due is None else len(due.documents)
     return {
         "tenant": record.id,
@@ -424,14 +424,14 @@ def _republish(session: Session) -> bool:
 
 def _count_unknown_files(session: Session) -> dict[str, int]:
     """Return the number of unknown files of each tenant whose catalog rows were set back."""
-    from rag_assets.pipeline.uploads import nobodys_blobs
+    from rag_assets.pipeline.uploads import list_unreferenced_blobs
     from rag_assets.storage.blobs.store import open_blobs
 
     catalog, blobs = session.catalog, open_blobs(session.settings)
     records = [record for record in catalog.tenants.all() if record.state != "REMOVING"]
     found = [r.ref for r in records if session.keeper.standing(r.ref) != "current"]
-    files = {ref.id: len(nobodys_blobs(catalog, blobs, ref)) for ref in found}
-    for ref in session.keeper.unknown_tenants():
+    files = {ref.id: len(list_unreferenced_blobs(catalog, blobs, ref)) for ref in found}
+    for ref in session.keeper.list_unknown_tenants():
         files[ref.id] = sum(1 for _ in blobs.tenant(ref.id, ref.incarnation).all())
     return files
 
@@ -441,7 +441,7 @@ def _print_findings(
 ) -> None:
     say(_FINDINGS[standing])
     for lost_change in lost:
-        remedy = "" if lost_change.remake is None or keep else "; this change is repeated"
+        remedy = "" if lost_change.repeat is None or keep else "; this change is repeated"
         say(f"  {lost_change.sentence}{remedy}")
     if not tenants:
         return
@@ -473,7 +473,7 @@ def _print_findings_as_json(
                     "tenant": lost_change.change.tenant,
                     "at": lost_change.change.at,
                     "what": lost_change.sentence,
-                    "made_again": accepted and not keep and lost_change.remake is not None,
+                    "made_again": accepted and not keep and lost_change.repeat is not None,
                 }
                 for lost_change in lost
             ],

@@ -17,8 +17,8 @@ from rag_assets.common.formatting import format_count
 from rag_assets.privacy.masker import get_masker
 from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements, write_beir
 from rag_assets.quality.judgements import JudgedQuestion
-from rag_assets.quality.store import find_judged_documents, store_questions, stored_questions
-from rag_assets.quality.yaml_files import as_mapping, as_yaml
+from rag_assets.quality.store import find_judged_documents, read_questions, store_questions
+from rag_assets.quality.yaml_files import format_yaml, to_mapping
 
 _MAX_SHOWN = 5
 
@@ -50,7 +50,7 @@ def import_files(
     ref = session.catalog.tenants.get(tenant_id).ref
     read = read_judgements(
         paths,
-        stored_questions(session.catalog, tenant_id),
+        read_questions(session.catalog, tenant_id),
         split=split,
         is_refused=get_masker(session.settings.local).holds_credential,
     )
@@ -94,13 +94,13 @@ def export(
 ) -> None:
     """Write a tenant's judged questions in a format that can be imported."""
     session.catalog.tenants.get(tenant_id)
-    questions = stored_questions(session.catalog, tenant_id)
+    questions = read_questions(session.catalog, tenant_id)
     if path is None:
         if as_json:
-            print_json({"questions": [as_mapping(question) for question in questions]})
+            print_json({"questions": [to_mapping(question) for question in questions]})
         else:
             # Only a terminal would obey control characters in the text.
-            text = as_yaml(questions)
+            text = format_yaml(questions)
             (say if sys.stdout.isatty() else sys.stdout.write)(text)
         return
     try:
@@ -128,7 +128,7 @@ def list_questions(
 ) -> None:
     """List a tenant's judged questions, and judged documents that no longer exist."""
     session.catalog.tenants.get(tenant_id)
-    questions = stored_questions(session.catalog, tenant_id)
+    questions = read_questions(session.catalog, tenant_id)
     present = find_judged_documents(session.catalog, tenant_id, questions)
     gone = {
         question.id: sorted({judged.path for judged in question.relevant} - present.keys())
@@ -182,7 +182,7 @@ def propose(
     store_questions(ctx.catalog, ctx.ref, questions, others="replace synthetic")
     if as_json:
         print_json(
-            {"tenant": tenant_id, "questions": [as_mapping(question) for question in questions]}
+            {"tenant": tenant_id, "questions": [to_mapping(question) for question in questions]}
         )
         return
     say(
@@ -195,7 +195,7 @@ def _write_questions(path: Path, questions: Sequence[JudgedQuestion]) -> int:
     """Write a file or a folder, and return the number of omitted quotes."""
     if path.suffix not in SUFFIXES:
         return write_beir(path, questions)
-    path.write_text(as_yaml(questions), encoding="utf-8")
+    path.write_text(format_yaml(questions), encoding="utf-8")
     return 0
 
 

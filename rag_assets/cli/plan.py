@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today, to
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
-    from rag_assets.pipeline.estimates import Estimate, Twice
+    from rag_assets.pipeline.estimates import DoubleEditCost, Estimate
     from rag_assets.pipeline.preview import Preview
 
 _COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts", "tokens", "cost")
@@ -37,9 +37,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show what a sync would do and cost; change nothing."""
-    from rag_assets.pipeline.preview import preview
+    from rag_assets.pipeline.preview import preview_sync
 
-    work = preview(session.reader(tenant_id))
+    work = preview_sync(session.reader(tenant_id))
     if as_json:
         print_json({"tenant": tenant_id, **asdict(work)})
         return
@@ -113,7 +113,7 @@ def _format_disk(estimate: Estimate) -> str:
     return f"about {estimate.bytes / 1e6:,.1f} MB more, in lake and index"
 
 
-def _describe_double_cost(twice: Twice) -> str:
+def _describe_double_cost(twice: DoubleEditCost) -> str:
     if not twice.embedded:
         return "an edit is embedded once, and written to both builds."
     each = [

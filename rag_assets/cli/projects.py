@@ -251,7 +251,7 @@ def _parse_settings(given: Mapping[str, Any]) -> ProjectSettings:
 def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
     from rag_assets.models.factory import get_embedder_id
     from rag_assets.tenants.model import Tenant
-    from rag_assets.tenants.projects import shown_settings
+    from rag_assets.tenants.projects import list_effective_settings
 
     choice = session.embedders.choice(record)
     return {
@@ -260,7 +260,7 @@ def _describe_project(session: Session, record: TenantRecord) -> dict[str, Any]:
         "tenant": record.id,
         "state": record.state,
         "origin": record.origin,
-        **shown_settings(Tenant.from_config(record.config)),
+        **list_effective_settings(Tenant.from_config(record.config)),
         "embedder": get_embedder_id(choice.embedder),
         "embedder_provider": choice.embedder.provider,
         "key": choice.key,

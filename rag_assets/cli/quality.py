@@ -21,10 +21,15 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.quality.asking import Manner
-from rag_assets.quality.evaluation import Comparison, Evaluation, Part, compare
-from rag_assets.quality.evaluation import evaluate as evaluate_build
-from rag_assets.quality.measures import MEASURES, Estimate
+from rag_assets.quality.asking import AskOptions
+from rag_assets.quality.evaluation import (
+    BuildComparison,
+    Evaluation,
+    MeasuredPart,
+    compare_builds,
+    evaluate_build,
+)
+from rag_assets.quality.measures import MEASURES, MeanEstimate
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
@@ -127,13 +132,13 @@ def evaluate(
         )
     build = _find_build(ctx, generation)
     other = None if against is None else _find_build(ctx, against)
-    evaluations: list[Evaluation | Comparison] = []
+    evaluations: list[Evaluation | BuildComparison] = []
     for search_mode in dict.fromkeys(mode or [ctx.tenant.retrieval.mode]):
-        manner = Manner(cast("SearchMode", search_mode), rerank)
+        manner = AskOptions(cast("SearchMode", search_mode), rerank)
         evaluations.append(
             evaluate_build(ctx, build, manner)
             if other is None
-            else compare(ctx, build, other, manner)
+            else compare_builds(ctx, build, other, manner)
         )
     if as_json:
         print_json(
@@ -177,7 +182,7 @@ def _find_build(ctx: TenantContext, number: int | None) -> Generation:
     )
 
 
-def _print_evaluation(tenant_id: str, evaluation: Evaluation | Comparison) -> None:
+def _print_evaluation(tenant_id: str, evaluation: Evaluation | BuildComparison) -> None:
     builds = (
         [evaluation] if isinstance(evaluation, Evaluation) else [evaluation.new, evaluation.serving]
     )
@@ -185,7 +190,7 @@ def _print_evaluation(tenant_id: str, evaluation: Evaluation | Comparison) -> No
     say()
     for build in builds:
         _print_overall(tenant_id, build)
-    if isinstance(evaluation, Comparison):
+    if isinstance(evaluation, BuildComparison):
         _print_difference(evaluation)
     _print_notes(builds[0])
 
@@ -194,7 +199,7 @@ def _print_questions(builds: Sequence[Evaluation]) -> None:
     """Print the values of each question, for each build."""
     rows = []
     for part in ("people", "synthetic"):
-        first: Part = getattr(builds[0], part)
+        first: MeasuredPart = getattr(builds[0], part)
         for id_ in first.ids:
             values = [
                 f"{getattr(build, part).values[measure][id_]:.2f}"
@@ -230,7 +235,7 @@ def _print_overall(tenant_id: str, evaluation: Evaluation) -> None:
     say()
 
 
-def _print_difference(comparison: Comparison) -> None:
+def _print_difference(comparison: BuildComparison) -> None:
     differences = {measure: comparison.difference(measure) for measure in MEASURES}
     shown = [
         f"{measure} {difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f}, "
@@ -260,7 +265,7 @@ def _print_notes(evaluation: Evaluation) -> None:
         say(f"{format_count(evaluation.embedded, 'question')} embedded; the vectors are kept")
 
 
-def _format_interval(evaluation: Estimate | None) -> str:
+def _format_interval(evaluation: MeanEstimate | None) -> str:
     return (
         ""
         if evaluation is None
@@ -272,7 +277,7 @@ def _format_p(p: float) -> str:
     return f"= {p:.3f}" if p >= _MIN_P else f"< {_MIN_P}"
 
 
-def _to_json(evaluation: Evaluation | Comparison) -> dict[str, Any]:
+def _to_json(evaluation: Evaluation | BuildComparison) -> dict[str, Any]:
     if isinstance(evaluation, Evaluation):
         return _evaluation_to_json(evaluation)
     differences = {measure: evaluation.difference(measure) for measure in MEASURES}
@@ -303,7 +308,7 @@ def _evaluation_to_json(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _part_to_json(part: Part) -> Mapping[str, Any]:
+def _part_to_json(part: MeasuredPart) -> Mapping[str, Any]:
     estimates = {measure: part.estimate(measure) for measure in MEASURES}
     return {
         "questions": len(part.ids),

@@ -44,7 +44,7 @@ def prune(
     as_json: Json = False,
 ) -> None:
     """Delete documents that are past the tenant's retention, from every store."""
-    from rag_assets.pipeline.retention import prune as prune_tenant
+    from rag_assets.pipeline.retention import prune_tenant
     from rag_assets.pipeline.upkeep import expunge_pruned
 
     session.active(tenant_id)
@@ -90,7 +90,7 @@ def purge(
     as_json: Json = False,
 ) -> bool:
     """Delete documents from every store and every file, and prove it."""
-    from rag_assets.pipeline.erasure import purge as purge_documents
+    from rag_assets.pipeline.erasure import purge_documents
 
     session.active(tenant_id)
     if not confirmed:
@@ -238,7 +238,7 @@ def compact(
     as_json: Json = False,
 ) -> bool:
     """Remove deleted text from the files of lake and index, as the daemon does weekly."""
-    from rag_assets.pipeline.upkeep import delete_leftovers, expunge
+    from rag_assets.pipeline.upkeep import delete_leftovers, expunge_indexes
     from rag_assets.storage.blobs.store import open_blobs
 
     for tenant_id in tenants or ():
@@ -250,7 +250,7 @@ def compact(
     if tenants:
         live = session.catalog.generations.list_live_by_tenant(chosen)
         index_names = {build.index_name for builds in live.values() for build in builds}
-        expunge(session.store, sorted(index_names), progress)
+        expunge_indexes(session.store, sorted(index_names), progress)
     else:
         blobs = open_blobs(session.settings)
         swept = delete_leftovers(session.catalog, session.lake, session.store, blobs, progress)

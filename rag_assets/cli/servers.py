@@ -288,13 +288,13 @@ def _find_clock_warning(session: Session) -> str | None:
     from sqlalchemy.exc import SQLAlchemyError
 
     from rag_assets.common.clock import Clock
-    from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+    from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.database import Database
 
     try:
         with closing(Catalog(Database(session.endpoints.database_url))) as catalog:
-            trusted = time_for_deletion(catalog, Clock())
+            trusted = get_deletion_time(catalog, Clock())
     except (RagAssetsError, SQLAlchemyError):
         return None
     return trusted.line if isinstance(trusted, ClockDoubt) else None

@@ -160,7 +160,7 @@ class Session:
         Raises:
             RestorePending: the catalog was restored, and may contain revoked grants.
         """
-        if principals and (pending := self.keeper.pending_restore()) is not None:
+        if principals and (pending := self.keeper.find_pending_restore()) is not None:
             raise pending
 
     def _keep_marks(self, raised: Collection[TenantRef | None]) -> None:
@@ -181,10 +181,10 @@ class Session:
         from rag_assets.cli.output import warn
         from rag_assets.common.clock import Clock
         from rag_assets.common.errors import ServiceUnavailable
-        from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+        from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 
         with suppress(ServiceUnavailable):
-            trusted = time_for_deletion(self.catalog, Clock())
+            trusted = get_deletion_time(self.catalog, Clock())
             if isinstance(trusted, ClockDoubt):
                 warn(trusted.line)
 
@@ -266,8 +266,8 @@ class Session:
             catalog=self.catalog,
             lake=self.lake.tenant(record.id, record.incarnation),
             store=self.store,
-            embedder=self.embedders.of_documents(record, tenant.embedder),
-            embedder_of=partial(self.embedders.of_documents, record),
+            embedder=self.embedders.get_document_embedder(record, tenant.embedder),
+            embedder_of=partial(self.embedders.get_document_embedder, record),
             guard=lambda: None,
             log=progress,
         )

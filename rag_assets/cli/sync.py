@@ -219,11 +219,11 @@ def _forget_unknown_tenants(session: Session) -> None:
 
 
 def _build_held_warning(session: Session, result: TenantSync) -> str:
-    from rag_assets.pipeline.mark_keeper import held_warning
+    from rag_assets.pipeline.mark_keeper import build_held_warning
 
     record = session.active(result.tenant)
     held = session.catalog.syncs.list_held(record.id)
-    return held_warning(record.id, held, session.keeper.refusal(record.ref))
+    return build_held_warning(record.id, held, session.keeper.find_refusal(record.ref))
 
 
 def _sync_in_turn(
@@ -380,23 +380,23 @@ def _needs_repair(session: Session, tenant_id: str) -> bool:
 
 
 def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference]:
-    from rag_assets.pipeline.drift import index_differences
+    from rag_assets.pipeline.drift import find_index_differences
 
     ref = session.active(tenant_id).ref
-    found = index_differences(session.catalog, session.store, session.keeper, [ref])
+    found = find_index_differences(session.catalog, session.store, session.keeper, [ref])
     return found.get(tenant_id, [])
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Return whether the tenant has work to do; list its sources only if necessary."""
-    from rag_assets.pipeline.batches import poll
+    from rag_assets.pipeline.batches import poll_batches
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state
 
     catalog = session.catalog
     record = session.active(tenant_id)
     catalog.quarantine.retry_transient_failures(record.ref)
-    for trouble in poll(catalog, session.embedders, catalog.batches.list_open(tenant_id)):
+    for trouble in poll_batches(catalog, session.embedders, catalog.batches.list_open(tenant_id)):
         warn(trouble)
     tenant = session.embedders.tenant(record)
     listed = catalog.syncs.all(tenant_id)

@@ -20,9 +20,9 @@ from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.records import RECORDS
 from rag_assets.ingest.sources.uploads import UPLOADS
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.tenants.file import TenantsFile, written_path
+from rag_assets.tenants.file import TenantsFile, format_path
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import configured_sources
+from rag_assets.tenants.profiles import get_configured_sources
 
 _ORIGINS: Final = {"file": "tenants.yaml", "api": "API"}
 
@@ -54,7 +54,7 @@ def list_tenants(
                 "project": record.project,
                 "sources": [
                     str(s.get("root", s.get("base", s.get("name"))))
-                    for s in configured_sources(record.config)
+                    for s in get_configured_sources(record.config)
                 ],
                 "documents": sum(n for status, n in counts.items() if status != "DELETED"),
                 "failed": counts.get("FAILED", 0),
@@ -144,7 +144,7 @@ def add(
     settings = {name: value for name, value in options.items() if value is not None}
     folders = source or []
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
-    if folders or records or uploads or not configured_sources(config):
+    if folders or records or uploads or not get_configured_sources(config):
         home = session.settings.home
         config["sources"] = _build_sources(folders, home, records=records, uploads=uploads)
     file = TenantsFile(session.settings.tenants_file)
@@ -321,7 +321,7 @@ def remove(
     say(f"Tenant {tenant_id} is removed: {entries} entries, its lake and its catalog rows.")
     say(f"Receipt {receipt.number}: rag-assets receipts {tenant_id}")
     print_proof(receipt.proof, tenant_id)
-    if tenant_id in {ref.id for ref in session.keeper.unknown_tenants()}:
+    if tenant_id in {ref.id for ref in session.keeper.list_unknown_tenants()}:
         warn(
             f"data of a later tenant {tenant_id!r}, which this restored catalog lacks, are "
             "kept; to allow their deletion: rag-assets sync --all --accept-catalog"
@@ -342,7 +342,7 @@ def _build_sources(
         root = folder.expanduser().resolve()
         name = _find_unused_name(_to_source_name(root.name), names)
         names.add(name)
-        sources.append({"name": name, "type": FILES.name, "root": written_path(root, home)})
+        sources.append({"name": name, "type": FILES.name, "root": format_path(root, home)})
     if records:
         sources.append({"name": _find_unused_name("pushed", names), "type": RECORDS.name})
         names.add(sources[-1]["name"])

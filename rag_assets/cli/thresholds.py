@@ -21,13 +21,13 @@ from rag_assets.quality.thresholds import (
     CurvePoint,
     Threshold,
     build_questions,
+    get_serving_build,
+    list_tasks,
     list_thresholds,
     measure_curve,
-    serving_build,
-    stored_tasks,
     suggest_threshold,
 )
-from rag_assets.search.scoring import QUESTIONS
+from rag_assets.search.scoring import CALIBRATION_QUESTIONS
 
 UseOption: TypeAlias = Annotated[
     str,
@@ -49,7 +49,7 @@ def show(
 ) -> None:
     """Print the thresholds in force and the origin of each."""
     ctx = session.reader(tenant_id)
-    serving = serving_build(ctx)
+    serving = get_serving_build(ctx)
     rows = list_thresholds(ctx.tenant, serving)
     if as_json:
         listed = [_to_json(row) for row in rows]
@@ -107,7 +107,7 @@ def measure(
 def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
     """Print the effect of each threshold."""
     ctx = session.reader(tenant_id)
-    serving = serving_build(ctx)
+    serving = get_serving_build(ctx)
     questions, origin = _read_questions(ctx, tasks)
     points = measure_curve(ctx, serving, questions)
     proposal = suggest_threshold(points)
@@ -146,10 +146,10 @@ def _set_threshold(
     ctx = session.reader(tenant_id)
     row = thresholds.set_threshold(ctx, use, value, reason=reason or "", by=operator())
     if as_json:
-        embedder_id = serving_build(ctx).embedder_id
+        embedder_id = get_serving_build(ctx).embedder_id
         print_json({"tenant": tenant_id, "embedder": embedder_id, **_to_json(row)})
     elif value is None:
-        say(f"{tenant_id}: the next {QUESTIONS} questions measure the threshold.")
+        say(f"{tenant_id}: the next {CALIBRATION_QUESTIONS} questions measure the threshold.")
     else:
         say(f"{tenant_id}: the threshold is {value} from the next search on.")
 
@@ -167,7 +167,7 @@ def _read_questions(ctx: TenantContext, tasks: Path | None) -> tuple[Sequence[Ju
             "file",
         )
     else:
-        questions, origin = stored_tasks(ctx)
+        questions, origin = list_tasks(ctx)
     if not questions:
         raise ConfigurationError(
             f"tenant {ctx.ref.id!r} has no judged questions and no past tasks",

@@ -14,7 +14,7 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError, Unknown
 
 if TYPE_CHECKING:
     from rag_assets.ingest.sources.uploads import UploadsConfig
-    from rag_assets.pipeline.uploads import Uploads
+    from rag_assets.pipeline.uploads import UploadService
     from rag_assets.storage.catalog.database import TenantRef
     from rag_assets.storage.catalog.uploads.model import UploadResult
 
@@ -42,7 +42,7 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Upload files to a tenant; the next sync indexes them."""
-    from rag_assets.pipeline.uploads import uploads_source
+    from rag_assets.pipeline.uploads import get_uploads_source
     from rag_assets.tenants.model import Tenant
 
     if replaces is not None and len(files) > 1:
@@ -50,7 +50,7 @@ def add(
             "--replaces cannot be used with several files", hint="use --replaces with only one FILE"
         )
     record = session.active(tenant_id)
-    config = uploads_source(Tenant.from_config(record.config), source)
+    config = get_uploads_source(Tenant.from_config(record.config), source)
     uploads = _open_uploads(session)
     stored: list[tuple[Path, UploadResult]] = []
     refused: list[tuple[Path, RagAssetsError]] = []
@@ -168,17 +168,17 @@ def _set_enabled(
     say(f"{upload_id} {outcome}.")
 
 
-def _open_uploads(session: Session) -> Uploads:
-    from rag_assets.pipeline.uploads import Uploads
+def _open_uploads(session: Session) -> UploadService:
+    from rag_assets.pipeline.uploads import UploadService
     from rag_assets.privacy.masker import get_masker
     from rag_assets.storage.blobs.store import open_blobs
 
     settings = session.settings
-    return Uploads(session.catalog, open_blobs(settings), lambda: get_masker(settings.local))
+    return UploadService(session.catalog, open_blobs(settings), lambda: get_masker(settings.local))
 
 
 def _store_file(
-    uploads: Uploads, ref: TenantRef, source: UploadsConfig, path: Path, replaces: str | None
+    uploads: UploadService, ref: TenantRef, source: UploadsConfig, path: Path, replaces: str | None
 ) -> UploadResult:
     from rag_assets.pipeline.uploads import require_size
 

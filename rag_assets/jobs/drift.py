@@ -12,8 +12,8 @@ from rag_assets.common.formatting import format_count
 from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
-from rag_assets.pipeline.context import Share
-from rag_assets.pipeline.repair import repair
+from rag_assets.pipeline.context import DailyShare
+from rag_assets.pipeline.repair import repair_tenant
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.journal.check_results import CheckOutcome
@@ -57,7 +57,7 @@ def repair_live_index(
             context.log.info(f"skipped: {error.message}")
             return
         days = 1 if config.everything else ctx.tenant.drift.days
-        found = repair(ctx, Share(days, ctx.clock.now().date()))
+        found = repair_tenant(ctx, DailyShare(days, ctx.clock.now().date()))
     for line in found.lines():
         context.log.warning(f"repaired: {line}")
 

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from rag_assets.assets.generations import generations_report
 from rag_assets.declarations import Naming, job
-from rag_assets.pipeline.generation_moves import Order, publish_build
+from rag_assets.pipeline.generation_moves import BuildOrder, publish_build
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import PublishJudge, Workbench, clear_failures
 
@@ -42,7 +42,7 @@ def publish_configured_build(
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )
-        order = Order.of(ctx, config.by, config.reason)
+        order = BuildOrder.create(ctx, config.by, config.reason)
         build = publish_build(ctx, order, judge, number=config.generation, force=config.force)
         told = generations_report(names, ctx)
     if told is not None:

@@ -8,8 +8,8 @@ from rag_assets.assets.retrieval_quality import quality_report
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
-from rag_assets.quality.asking import Manner
-from rag_assets.quality.evaluation import evaluate
+from rag_assets.quality.asking import AskOptions
+from rag_assets.quality.evaluation import evaluate_build
 from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
@@ -54,7 +54,7 @@ def measure_tenants(
         if serving is None:
             return None
         try:
-            found = evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode))
+            found = evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode))
         except (BuildNotAskable, RequestsStopped) as error:
             # The tenant's check warns of the error; the run does not fail because of one tenant.
             return f"not measured: {error.advice}"

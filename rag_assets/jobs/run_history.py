@@ -9,7 +9,7 @@ import dagster as dg
 
 from rag_assets.common.clock import Clock
 from rag_assets.dagster_compat import delete_evaluations, delete_partition_records
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.storage.catalog.catalog import Catalog
 
@@ -28,7 +28,7 @@ def delete_old_runs(
 
     No run is deleted while the clock may be wrong.
     """
-    now = time_for_deletion(catalog, Clock())
+    now = get_deletion_time(catalog, Clock())
     if isinstance(now, ClockDoubt):
         return 0
     before = now - timedelta(days=days)

@@ -12,11 +12,11 @@ from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each, for_each_locked
 from rag_assets.jobs.run_history import delete_tenant
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.erasure import rescan
+from rag_assets.pipeline.erasure import rescan_tenant
 from rag_assets.pipeline.removal import find_interrupted_removals, purge_tenant
-from rag_assets.pipeline.retention import prune, report_retention
+from rag_assets.pipeline.retention import prune_tenant, report_retention
 from rag_assets.pipeline.upkeep import (
     compact_tenant,
     delete_leftovers,
@@ -43,13 +43,13 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
     _warn_of_clock(context, workbench)
 
     def prune_one(ctx: TenantContext) -> str:
-        found = rescan(ctx, by="job prune")
+        found = rescan_tenant(ctx, by="job prune")
         if found is not None:
             context.log.warning(
                 f"{ctx.ref.id}: credentials were masked, see receipt {found.number}"
             )
         # The doubt about the clock is the same for all tenants, and was already logged once.
-        report = replace(prune(ctx, by="job prune"), doubt=None)
+        report = replace(prune_tenant(ctx, by="job prune"), doubt=None)
         builds = drop_old_generations(ctx)
         for told in (_report_builds_if_several(names, ctx), _report_retention_if_any(names, ctx)):
             if told is not None:
@@ -80,7 +80,7 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
 
 def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     with clear_failures(workbench.installation):
-        trusted = time_for_deletion(workbench.postgres.catalog(), Clock())
+        trusted = get_deletion_time(workbench.postgres.catalog(), Clock())
     if isinstance(trusted, ClockDoubt):
         context.log.warning(trusted.line)
 

@@ -16,7 +16,7 @@ from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.privacy.masker import Masker
 from rag_assets.search.access import DocumentReader
-from rag_assets.search.contexts import as_results, escape_imitations
+from rag_assets.search.contexts import escape_imitations, format_hits
 from rag_assets.search.model import (
     LARGEST_TOP_K,
     MAX_QUERY,
@@ -143,7 +143,7 @@ class Knowledge:
         if answer.disabled:
             return DISABLED
         problems = [f"{warning.field}: {warning.problem}" for warning in answer.warnings]
-        return "\n\n".join([as_results(answer.hits), *map(escape_imitations, problems)])
+        return "\n\n".join([format_hits(answer.hits), *map(escape_imitations, problems)])
 
     async def documents(self) -> str:
         """Return the first 1,000 documents that the caller may read, as JSON."""

@@ -14,19 +14,21 @@ from rag_assets.quality.thresholds import (
     MAX_REASON_CHARACTERS,
     MAX_TASKS,
     CurvePoint,
+    get_serving_build,
     is_configured,
+    list_tasks,
     list_thresholds,
     measure_curve,
-    serving_build,
     set_threshold,
-    stored_tasks,
     suggest_threshold,
 )
-from rag_assets.search.scoring import QUESTIONS
+from rag_assets.search.scoring import CALIBRATION_QUESTIONS
 
 _DONE = {
     "set": "The threshold is set. It applies from the next search on.",
-    "calibrating": f"The threshold is reset. The next {QUESTIONS} questions measure it again.",
+    "calibrating": (
+        f"The threshold is reset. The next {CALIBRATION_QUESTIONS} questions measure it again."
+    ),
 }
 _UNPROCESSABLE = 422
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 322, 12, 172
@@ -89,7 +91,7 @@ async def _render_page(
         curve=curve,
         given={name: visit.field(name) for name in ("use", "value", "reason")},
         most_characters=MAX_REASON_CHARACTERS,
-        questions=QUESTIONS,
+        questions=CALIBRATION_QUESTIONS,
         **values,
     )
     return HTMLResponse(page, status)
@@ -112,8 +114,8 @@ def _measure_curve(visit: Visit) -> dict[str, Any]:
         ConfigurationError: a build or questions are missing, or the questions find no passage.
     """
     ctx = visit.backend.build_reader_context(visit.tenant_id)
-    serving = serving_build(ctx)
-    questions, origin = stored_tasks(ctx)
+    serving = get_serving_build(ctx)
+    questions, origin = list_tasks(ctx)
     if not questions:
         raise ConfigurationError(
             "there are no judged questions and no past tasks to measure with",

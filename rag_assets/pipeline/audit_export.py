@@ -107,7 +107,7 @@ def export_audit(
     try:
         descriptor, name = tempfile.mkstemp(prefix=draft_prefix(path), dir=path.parent)
     except OSError as error:
-        raise _unwritable_error(path, error) from None
+        raise _build_unwritable_error(path, error) from None
     draft = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file, open_audit(database, tenant_id) as records:
@@ -119,9 +119,9 @@ def export_audit(
         # Unlike a rename, a link never replaces a file that has appeared in the meantime.
         os.link(draft, path)
     except FileExistsError:
-        raise _file_exists_error(path) from None
+        raise _build_file_exists_error(path) from None
     except OSError as error:
-        raise _unwritable_error(path, error) from None
+        raise _build_unwritable_error(path, error) from None
     finally:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
@@ -138,8 +138,8 @@ def _write_all(
         "altered_or_without_predecessor": chain.broken,
         "last_hash": chain.last,
     }
-    writer.add_json("sources.json", _sources(records))
-    writer.add_json("policies.json", _policies(records))
+    writer.add_json("sources.json", _build_sources(records))
+    writer.add_json("policies.json", _build_policies(records))
     writer.add_lines("grants.jsonl", records.grants())
     writer.add_lines("inherited_scopes.jsonl", records.inherited_scopes())
     writer.add_lines("tokens.jsonl", records.tokens())
@@ -151,7 +151,7 @@ def _write_all(
     writer.add_lines("access_totals.jsonl", records.search_totals())
     writer.add_lines("builds.jsonl", records.builds())
     writer.add_lines("checks.jsonl", records.checks())
-    writer.add("README.txt", [_readme(records, verification)])
+    writer.add("README.txt", [_build_readme(records, verification)])
     left_out = [*_LEFT_OUT]
     if former := records.former_receipt_count():
         left_out.append(f"{format_count(former, 'receipt')} of former tenants that had the same id")
@@ -184,7 +184,7 @@ class _ArchiveWriter:
 
     def add_json(self, name: str, value: Any, *, is_masked: bool = True) -> None:
         """Add one JSON document."""
-        plain = json.loads(_json(value))
+        plain = json.loads(_format_json(value))
         shown = self._mask_value("", plain) if is_masked else plain
         self.add(name, [json.dumps(shown, indent=1, ensure_ascii=False) + "\n"])
 
@@ -195,8 +195,10 @@ class _ArchiveWriter:
 
         def lines() -> Iterator[str]:
             for record in records:
-                text = _json(record)
-                yield (_json(self._mask_value("", json.loads(text))) if is_masked else text) + "\n"
+                text = _format_json(record)
+                yield (
+                    _format_json(self._mask_value("", json.loads(text))) if is_masked else text
+                ) + "\n"
 
         self.add(name, lines())
 
@@ -222,19 +224,19 @@ class _ArchiveWriter:
         return self._mask_text(name, value) if isinstance(value, str) else value
 
     def _mask_text(self, name: str, text: str) -> str:
-        if _is_own(name) or _REFERENCE.fullmatch(text):
+        if _is_generated(name) or _REFERENCE.fullmatch(text):
             return text
         if _SECRET_NAME.search(name):
             return MASKED
         return self._masker.named_value(name, _USER_INFO.sub(f"{MASKED}@", text))
 
 
-def _is_own(name: str) -> bool:
+def _is_generated(name: str) -> bool:
     """Return whether a field holds an id or a time that the program generated."""
     return name in {"at", "id", "search_id", "token_id"} or name.endswith("_at")
 
 
-def _sources(records: AuditRecords) -> dict[str, Any]:
+def _build_sources(records: AuditRecords) -> dict[str, Any]:
     record = records.record
     return {
         "tenant": {
@@ -253,7 +255,7 @@ def _sources(records: AuditRecords) -> dict[str, Any]:
     }
 
 
-def _policies(records: AuditRecords) -> dict[str, Any]:
+def _build_policies(records: AuditRecords) -> dict[str, Any]:
     policies: dict[str, Any] = {}
     try:
         in_force = Tenant.from_config(records.record.config).model_dump(mode="json")
@@ -273,7 +275,7 @@ def _iter_receipts(records: AuditRecords, chain: ChainReport) -> Iterator[Mappin
     return ({**row, "is_intact": row["number"] not in broken} for row in records.receipts())
 
 
-def _readme(records: AuditRecords, verification: Mapping[str, Any]) -> str:
+def _build_readme(records: AuditRecords, verification: Mapping[str, Any]) -> str:
     altered = verification["altered_or_without_predecessor"]
     verdict = (
         "No receipt was altered, and none is missing before another."
@@ -312,7 +314,7 @@ To verify the files: unpack them, and compare `sha256sum FILE` with manifest.jso
 """
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, default=_to_json_value, ensure_ascii=False)
 
 
@@ -326,16 +328,16 @@ def _to_json_value(value: Any) -> Any:
 
 def _require_absent(path: Path) -> None:
     if os.path.lexists(path):
-        raise _file_exists_error(path)
+        raise _build_file_exists_error(path)
 
 
-def _file_exists_error(path: Path) -> ConfigurationError:
+def _build_file_exists_error(path: Path) -> ConfigurationError:
     return ConfigurationError(
         f"the file {path} already exists and is not overwritten", hint="choose a different file"
     )
 
 
-def _unwritable_error(path: Path, error: OSError) -> ConfigurationError:
+def _build_unwritable_error(path: Path, error: OSError) -> ConfigurationError:
     return ConfigurationError(
         f"the archive {path} cannot be written: {error.strerror or type(error).__name__}",
         hint="choose a file in an existing, writable folder whose file system supports hard links",

@@ -48,9 +48,9 @@ from rag_assets.models.embedding.protocol import Charge, Vectors
 from rag_assets.models.embedding.vectors import validate_vectors
 from rag_assets.models.factory import find_price
 from rag_assets.models.prices import split_embedder_id
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import Work, put_off
+from rag_assets.pipeline.slices import SliceWork, postpone_documents
 from rag_assets.storage.catalog.builds.batches import (
     FETCH_RETRY_INTERVAL,
     EmbeddingBatch,
@@ -59,12 +59,12 @@ from rag_assets.storage.catalog.builds.batches import (
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.model import Document, Failure
 
-_GIVE_UP = BATCH_WINDOW + timedelta(hours=1)
+_GIVE_UP_AFTER = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
-_LONGEST_PAUSE = timedelta(hours=1)
+_MAX_PAUSE = timedelta(hours=1)
 
 
-_SUBMISSION = timedelta(hours=1)
+_MAX_SUBMISSION = timedelta(hours=1)
 """No submission takes longer than this."""
 LISTED_AFTER = timedelta(minutes=2)
 """A provider lists a new batch within this time."""
@@ -92,7 +92,7 @@ def submit_batches(
         Why the provider accepted no text or only some of them; else None.
     """
     above = ctx.tenant.embedder.batch_above
-    lacking = missing - set(texts_in_batches(ctx))
+    lacking = missing - set(map_texts_to_batches(ctx))
     if above is None or len(lacking) <= above:
         return None
     items = items_of(lacking)
@@ -112,21 +112,21 @@ def submit_batches(
     return None
 
 
-def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
+def map_texts_to_batches(ctx: TenantContext) -> dict[str, int]:
     """Return the texts in open batches, mapped to the id of their batch."""
     batches = ctx.catalog.batches.text_hashes(ctx.ref.id, ctx.embedder.embedder_id)
     return {key: id_ for id_, keys in batches.items() for key in keys}
 
 
 def defer_documents(
-    ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, Set[str]]]
+    ctx: TenantContext, work: SliceWork, waiting: Iterable[tuple[Document, Set[str]]]
 ) -> int:
-    """Defer documents whose missing vectors are all in open batches; return how many.
+    """Defer documents if open batches contain all of their missing vectors; return how many.
 
     Args:
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
     """
-    submitted = texts_in_batches(ctx)
+    submitted = map_texts_to_batches(ctx)
     if not submitted:
         return 0
     batches = {batch.id: batch for batch in ctx.catalog.batches.list_open(ctx.ref.id)}
@@ -134,12 +134,12 @@ def defer_documents(
     for document, lacking in waiting:
         if lacking and lacking <= submitted.keys():
             last = max((batches[submitted[text]] for text in lacking), key=lambda b: b.submitted_at)
-            waits.append(_wait_for_batch(document, last))
-    put_off(ctx, work, waits, deferred=True)
+            waits.append(_build_batch_failure(document, last))
+    postpone_documents(ctx, work, waits, deferred=True)
     return len(waits)
 
 
-def _wait_for_batch(document: Document, batch: EmbeddingBatch) -> Failure:
+def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
     hours = BATCH_WINDOW.total_seconds() / 3600
     problem = f"; its last poll failed: {batch.error}" if batch.error else ""
     return Failure(
@@ -150,7 +150,7 @@ def _wait_for_batch(document: Document, batch: EmbeddingBatch) -> Failure:
         f"{problem}",
         "queued",
         # A batch may be late, or its results unavailable: never retry immediately.
-        max(batch.submitted_at + _GIVE_UP, datetime.now(UTC) + FETCH_RETRY_INTERVAL),
+        max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL),
     )
 
 
@@ -191,7 +191,7 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:
         return
-    pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * (1 << min(failures.count - 1, 10)))
+    pause = min(_MAX_PAUSE, _FIRST_PAUSE * (1 << min(failures.count - 1, 10)))
     left = (failures.last_at + pause - datetime.now(UTC)).total_seconds()
     if left > 0:
         raise ProviderUnavailable(
@@ -202,25 +202,25 @@ def _require_no_fresh_failure(ctx: TenantContext) -> None:
         )
 
 
-async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
+async def recover_submission(
+    catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool
+) -> bool:
     """Find out whether an interrupted submission was accepted; return whether that is now known.
 
     A provider's list may lack new batches, so a submission counts as not accepted only after the
     list has lacked it twice.
 
     Args:
-        catalog: records the batch.
-        api: batch API of the batch's provider.
         batch: a batch in state SUBMITTING.
         locked: whether the caller holds the tenant's lock, so that no other run can be submitting
             the batch at the same time.
     """
-    batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
+    batch_id = await api.find(batch.tag, batch.submitted_at - _MAX_SUBMISSION)
     now = datetime.now(UTC)
     if batch_id is not None:
         catalog.batches.mark_submitted(batch.ref, batch.id, batch_id)
         return True
-    if not locked and now - batch.submitted_at <= _SUBMISSION:
+    if not locked and now - batch.submitted_at <= _MAX_SUBMISSION:
         return False
     if batch.error != _NOT_LISTED:
         catalog.batches.mark_polled(batch.ref, batch.id, _NOT_LISTED)
@@ -232,7 +232,9 @@ async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, loc
     return True
 
 
-def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]) -> list[str]:
+def poll_batches(
+    catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]
+) -> list[str]:
     """Poll the state of batches; release the documents of finished batches.
 
     Args:
@@ -248,16 +250,18 @@ def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatc
     async def poll_all() -> list[str | None]:
         room = asyncio.Semaphore(_CONCURRENCY)
 
-        async def one(batch: EmbeddingBatch) -> str | None:
+        async def poll_limited(batch: EmbeddingBatch) -> str | None:
             async with room:
                 return await _poll_one(catalog, embedders, batch)
 
-        return await asyncio.gather(*(one(batch) for batch in batches))
+        return await asyncio.gather(*(poll_limited(batch) for batch in batches))
 
     return [problem for problem in asyncio.run(poll_all()) if problem is not None]
 
 
-def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
+def choose_due_batches(
+    batches: Iterable[EmbeddingBatch], now: datetime, most: int
+) -> list[EmbeddingBatch]:
     """Return at most `most` batches to poll now, least recently polled first."""
     ready = [batch for batch in batches if is_poll_due(batch, now)]
     return sorted(ready, key=lambda batch: batch.polled_at)[:most]
@@ -267,7 +271,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
     try:
         api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
         if batch.state == "SUBMITTING":
-            await run_and_close(api, recover(catalog, api, batch, locked=False))
+            await run_and_close(api, recover_submission(catalog, api, batch, locked=False))
         elif batch.state == "ENDED":
             # The run that should have fetched this batch did not, so its documents request another
             # run.
@@ -309,12 +313,12 @@ def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
 
     If so, its texts are sent again, and charged again.
     """
-    trusted = time_for_deletion(catalog, Clock())
+    trusted = get_deletion_time(catalog, Clock())
     return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectionResult:
     """The result of fetching the batches that had ended.
 
     Attributes:
@@ -327,19 +331,19 @@ class Collected:
     tokens: int = 0
     outage: RequestsStopped | None = None
 
-    def __add__(self, other: Collected) -> Collected:
-        return Collected(
+    def __add__(self, other: CollectionResult) -> CollectionResult:
+        return CollectionResult(
             self.texts + other.texts, self.tokens + other.tokens, self.outage or other.outage
         )
 
 
-def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
+def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> CollectionResult:
     """Fetch batches that have ended, and resolve interrupted submissions.
 
     Args:
         embedder_id: only batches of this embedder; None: of all.
     """
-    done = Collected()
+    done = CollectionResult()
     for batch in ctx.catalog.batches.list_open(ctx.ref.id):
         if embedder_id not in {None, batch.embedder_id}:
             continue
@@ -356,7 +360,7 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
                 if isinstance(error, RequestsStopped)
                 else ProviderUnavailable(error.message, hint=error.hint)
             )
-            done += Collected(outage=halt)
+            done += CollectionResult(outage=halt)
     return done
 
 
@@ -368,7 +372,9 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
         ProviderError: the provider does not answer.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
-    if not asyncio.run(run_and_close(api, recover(ctx.catalog, api, batch, locked=True))):
+    if not asyncio.run(
+        run_and_close(api, recover_submission(ctx.catalog, api, batch, locked=True))
+    ):
         raise ProviderUnavailable(
             "the submission of a batch was interrupted, and the provider may have accepted it",
             hint="wait: the batch is looked up again before its texts are sent again",
@@ -376,7 +382,7 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
         )
 
 
-def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
+def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResult:
     """Write a batch's vectors into the lake; may be repeated.
 
     Returns:
@@ -388,7 +394,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     keys = ctx.catalog.batches.text_hashes(ctx.ref.id, batch.embedder_id)[batch.id]
     wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
-    fetching = _Fetching(ctx, batch, keys, wanted, api.dimensions)
+    fetching = _BatchFetch(ctx, batch, keys, wanted, api.dimensions)
     try:
         asyncio.run(run_and_close(api, fetching.run(api)))
     except MalformedResponse as error:
@@ -403,19 +409,19 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
     except BatchLost as error:
         ctx.catalog.batches.mark_failed(ctx.ref, batch.id, error.message)
         ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
-        return Collected()
+        return CollectionResult()
     except RequestsStopped as error:
         # The batch can be fetched later, and its texts are not sent again: other work continues.
         ctx.catalog.batches.mark_polled(ctx.ref, batch.id, error.advice)
         ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
-        return Collected()
+        return CollectionResult()
     if not fetching.texts and fetching.refused:
         ctx.catalog.batches.mark_failed(ctx.ref, batch.id, "the provider refused every text")
-        return Collected()
+        return CollectionResult()
     cost = _charge(ctx, batch, fetching.tokens, fetching.texts)
     ctx.catalog.batches.mark_collected(ctx.ref, batch.id, tokens=fetching.tokens, cost=cost)
     ctx.log(f"embeddings: {format_count(fetching.texts, 'vector')} from batch {batch.batch_id}")
-    return Collected(fetching.texts, fetching.tokens)
+    return CollectionResult(fetching.texts, fetching.tokens)
 
 
 def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
@@ -437,7 +443,7 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
     return None if price is None else used.cost
 
 
-class _Fetching:
+class _BatchFetch:
     """Writes the results of one batch into the lake, one group at a time."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The canary: detects that a provider changed the model of an embedder.
+"""The canary: detect that a provider changed the model of an embedder.
 
 A provider may change a model without changing its name. Older and newer vectors then lie in two
 spaces, and no search over both is correct. So a few fixed texts are embedded daily and compared
@@ -50,7 +50,7 @@ class CanaryTarget:
     price: Price | None
 
     @classmethod
-    def of(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> CanaryTarget:
+    def from_tenant(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> CanaryTarget:
         """Return the canary target of a tenant's embedder."""
         return cls(ref, embedder, tenant.canary_distance, find_price(tenant.embedder))
 
@@ -60,7 +60,8 @@ class CanaryResult:
     """The result of probing an embedder.
 
     Attributes:
-        distances: distance of each probe's vector from the stored one; empty if none were compared.
+        distances: distance of each probe's vector from its stored vector; empty if no vectors were
+            compared.
         since: when the stored vectors were made.
         at: when the embedder last answered; None if it never answered.
         is_new: whether this is the first result, or its verdict differs from the last result's.
@@ -95,8 +96,8 @@ def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryR
         for record in batch:
             try:
                 tenant = embedders.tenant(record)
-                embedder = embedders.of_documents(record, tenant.embedder)
-                targets.append(CanaryTarget.of(record.ref, tenant, embedder))
+                embedder = embedders.get_document_embedder(record, tenant.embedder)
+                targets.append(CanaryTarget.from_tenant(record.ref, tenant, embedder))
             except RagAssetsError as error:
                 yield CanaryResult(record.ref, "", 0.0, error=error.advice)
         yield from run_canary(catalog, targets)
@@ -119,7 +120,7 @@ def run_canary(
         for target in targets
         if target.ref.id not in known or now - known[target.ref.id].measured_at >= fresh
     ]
-    answers = asyncio.run(_answers({one.ref.id: one.embedder for one in due}))
+    answers = asyncio.run(_probe_embedders({target.ref.id: target.embedder for target in due}))
     found = []
     for target in targets:
         # A tenant that was removed in the meantime needs no result.
@@ -129,7 +130,7 @@ def run_canary(
     return found
 
 
-async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
+async def _probe_embedders(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
     """Return each tenant's answer; a shared embedder is probed once, and few probes run at once."""
     room = asyncio.Semaphore(_CONCURRENCY)
 
@@ -168,7 +169,7 @@ def _build_result(
         used = build_usage(charge, canary_target.price)
         catalog.usage.add(canary_target.ref, *split_embedder_id(embedder_id), used)
     if isinstance(answer, Answer):
-        stored = _probes_to_store(before, answer, now)
+        stored = _update_probes(before, answer, now)
     elif answer is not None:
         seen = replace(seen, error=answer.advice)
     if stored is None:
@@ -189,7 +190,7 @@ def _build_result(
 
 
 def _find_charge(answer: Answer | RagAssetsError | None) -> Charge | None:
-    """Return the usage to charge for an answer, even an unusable one; None if there is no usage."""
+    """Return the charge for an answer, also for an unusable answer; None if nothing is charged."""
     if isinstance(answer, Answer):
         return Charge(answer.tokens, answer.requests, len(answer.vectors))
     if isinstance(answer, ProviderError) and answer.tokens:
@@ -197,7 +198,7 @@ def _find_charge(answer: Answer | RagAssetsError | None) -> Charge | None:
     return None
 
 
-def _probes_to_store(before: StoredProbes | None, answer: Answer, now: datetime) -> StoredProbes:
+def _update_probes(before: StoredProbes | None, answer: Answer, now: datetime) -> StoredProbes:
     if before is None:
         packed = np.ascontiguousarray(answer.vectors, dtype="<f4").tobytes()
         return StoredProbes(PROBES_KEY, packed, now, now, (), passed=True)

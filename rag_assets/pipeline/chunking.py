@@ -1,4 +1,4 @@
-"""The stage `chunks`: chunks the slice's documents whose chunk sets are not in the lake yet."""
+"""The stage `chunks`: chunk the slice's documents whose chunk sets are not in the lake yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.workers.pool import ChunkTask
 from rag_assets.ingest.workers.process import UnchunkedText
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import ParsedDocument, Progress, Work, prefetch_items
+from rag_assets.pipeline.slices import ParsedDocument, SliceWork, StageProgress, prefetch_items
 from rag_assets.pipeline.versions import list_slice_documents
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ChunkSetRow, DroppedRow, ParsedRow
@@ -26,7 +26,7 @@ _WRITTEN_DOCUMENTS = 500
 _TASK_TEXTS, _TASK_CHARACTERS = 32, 256_000
 _WORKERS_BYTES = 1024 * 1024
 """Below this many bytes of source content, starting worker processes takes longer than chunking."""
-_SECRETS, _LINES = 200, 10
+_MAX_SECRETS, _MAX_LINES = 200, 10
 _SAMPLE = 15
 _SAMPLE_OF_EACH = 3
 
@@ -86,7 +86,7 @@ class SecretNote:
     dropped: int = 0
 
 
-def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
+def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
     """Chunk the documents without chunks in the lake."""
     started = time.monotonic()
     parsed = list_slice_documents(ctx, work)
@@ -95,7 +95,7 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
         by_key.setdefault(item.chunk_set_key, []).append(item)
     missing = ctx.lake.missing_chunk_sets(set(by_key))
     todo = [by_key[key][0] for key in by_key if key in missing]
-    progress = Progress("chunks", len(todo), ctx.log)
+    progress = StageProgress("chunks", len(todo), ctx.log)
     dropped: dict[str, tuple[DroppedRow, ...]] = {}
     masked: dict[str, dict[str, list[int]]] = {}
     token_counts: list[int] = []
@@ -104,9 +104,9 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
         ctx.lake.append_chunk_sets(made)
         dropped |= {row.key: row.dropped for row in made if row.dropped}
         token_counts += [chunk.token_count for row in made for chunk in row.chunks]
-        sample += islice(_sample(by_key, made), _SAMPLE - len(sample))
+        sample += islice(_iter_samples(by_key, made), _SAMPLE - len(sample))
         progress.advance(len(made))
-    progress.done()
+    progress.finish()
     _warn_of_secrets(ctx, by_key, dropped)
     notes = list(_iter_secret_notes(by_key, masked, dropped))
     _write_masked(ctx, by_key, masked)
@@ -115,7 +115,7 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
         reused=sum(len(items) for key, items in by_key.items() if key not in missing),
         chunks=len(token_counts),
         masked_secrets=sum(note.count for note in notes),
-        secrets=tuple(notes[:_SECRETS]),
+        secrets=tuple(notes[:_MAX_SECRETS]),
         dropped_secrets=sum(map(len, dropped.values())),
         token_counts=tuple(token_counts),
         sample=tuple(sample),
@@ -123,7 +123,7 @@ def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
     )
 
 
-def _sample(
+def _iter_samples(
     by_key: Mapping[str, list[ParsedDocument]], rows: Iterable[ChunkSetRow]
 ) -> Iterator[ChunkSample]:
     for row in rows:
@@ -140,10 +140,10 @@ def _iter_chunk_sets(
     Args:
         masked: is filled with the lines of masked credentials, keyed by chunk set and rule.
     """
-    texts = _texts(ctx, todo, masked)
+    texts = _iter_texts(ctx, todo, masked)
     small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
     if small and not any(map(partial(_needs_worker, ctx), todo)):
-        yield from (_row(text.chunk()) for text in texts)
+        yield from (_build_row(text.chunk()) for text in texts)
         return
     batches = batched(
         texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), most=_TASK_CHARACTERS
@@ -151,38 +151,38 @@ def _iter_chunk_sets(
     with ctx.worker_pool() as pool:
         left: list[UnchunkedText] = []
         for outcome in pool.map(map(ChunkTask, batches)):
-            yield from map(_row, outcome.made)
+            yield from map(_build_row, outcome.made)
             left += outcome.left
         for outcome in pool.map(ChunkTask((text,)) for text in left):
-            yield from map(_row, outcome.made)
+            yield from map(_build_row, outcome.made)
 
 
 def _needs_worker(ctx: TenantContext, item: ParsedDocument) -> bool:
     return ctx.chunk_parameters(item.document, item.media_type).kind.read is not None
 
 
-def _texts(
+def _iter_texts(
     ctx: TenantContext, todo: list[ParsedDocument], masked: dict[str, dict[str, list[int]]]
 ) -> Iterator[UnchunkedText]:
     # Use the order of the lake's files, so that neighbouring documents share row groups.
     todo = sorted(todo, key=lambda item: item.parse_key)
-    for batch, texts in prefetch_items(_with_texts(ctx, todo)):
+    for batch, texts in prefetch_items(_iter_batches(ctx, todo)):
         for item in batch:
             row = texts[item.parse_key]
             chosen = ctx.chunk_parameters(item.document, item.media_type)
             if row.parsed.masked:
-                masked[item.chunk_set_key] = lines_by_rule(row.parsed)
+                masked[item.chunk_set_key] = map_lines_by_rule(row.parsed)
             yield UnchunkedText(row.parsed, row.digest, chosen)
 
 
-def _with_texts(
+def _iter_batches(
     ctx: TenantContext, todo: list[ParsedDocument]
 ) -> Iterator[tuple[list[ParsedDocument], dict[str, ParsedRow]]]:
     for batch in batched(todo, _READ_DOCUMENTS):
         yield batch, ctx.lake.parsed({item.parse_key for item in batch})
 
 
-def _row(chunk_set: ChunkSet) -> ChunkSetRow:
+def _build_row(chunk_set: ChunkSet) -> ChunkSetRow:
     dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in chunk_set.dropped)
     return ChunkSetRow(
         chunk_set.key,
@@ -194,7 +194,7 @@ def _row(chunk_set: ChunkSet) -> ChunkSetRow:
     )
 
 
-def lines_by_rule(parsed: ParsedText) -> dict[str, list[int]]:
+def map_lines_by_rule(parsed: ParsedText) -> dict[str, list[int]]:
     """Return the lines on which the masked credentials of a text start, by rule."""
     lines: dict[str, list[int]] = {}
     line, at = 1, 0
@@ -214,7 +214,9 @@ def _iter_secret_notes(
         for item in by_key[key]:
             for rule, lines in sorted(rules.items()):
                 lost = sum(rule in row.rules for row in dropped.get(key, ()))
-                yield SecretNote(item.document.uri, rule, len(lines), tuple(lines[:_LINES]), lost)
+                yield SecretNote(
+                    item.document.uri, rule, len(lines), tuple(lines[:_MAX_LINES]), lost
+                )
 
 
 def _write_masked(
@@ -228,7 +230,7 @@ def _write_masked(
             "uri": item.document.uri,
             "source": item.document.source,
             "rules": {rule: len(lines) for rule, lines in sorted(rules.items())},
-            "lines": sorted({line for lines in rules.values() for line in lines})[:_LINES],
+            "lines": sorted({line for lines in rules.values() for line in lines})[:_MAX_LINES],
         }
         for key, rules in masked.items()
         for item in by_key[key]

@@ -1,4 +1,4 @@
-"""Decide whether the clock is right, so that data may be deleted because of its age.
+"""Decide whether the clock can be trusted, so that data may be deleted because of its age.
 
 A wrong clock would delete data that cannot be restored: uploads, pushed records, the history of
 searches. So the catalog keeps the latest trusted time. The current time is also trusted
@@ -45,14 +45,14 @@ class ClockDoubt:
 
     @property
     def message(self) -> str:
-        """Return a sentence that says what is wrong with the clock, and that deletions wait."""
+        """Return a sentence on the fault of the clock, and that deletions wait."""
         clock = (
             "nothing is deleted because of its age: this machine's clock shows"
             f" {format_time(self.now)},"
         )
         if self.kind == "skewed":
             return f"{clock} and Postgres's clock {format_time(self.trusted.server_at)}"
-        distance = _distance(abs(self.now - self.trusted.at))
+        distance = _format_distance(abs(self.now - self.trusted.at))
         side = "after" if self.kind == "ahead" else "before"
         return f"{clock} {distance} {side} the last trusted time, {format_time(self.trusted.at)}"
 
@@ -76,7 +76,7 @@ class ClockDoubt:
         return ClockDoubted(self.message, hint=self.hint)
 
 
-def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
+def get_deletion_time(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
     """Return the time from which ages are counted, or why no deletion by age is allowed.
 
     Every deletion by age calls this directly before it deletes.
@@ -137,7 +137,7 @@ def _is_explained(trusted: TrustedTime, now: datetime, boot: BootTime | None) ->
     return abs(now - trusted.at - running) <= MOST_SKEW
 
 
-def _distance(difference: timedelta) -> str:
+def _format_distance(difference: timedelta) -> str:
     if difference >= timedelta(days=2):
         return format_count(round(difference / timedelta(days=1)), "day")
     return format_count(round(difference / timedelta(hours=1)), "hour")

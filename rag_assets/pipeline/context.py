@@ -1,6 +1,6 @@
 """The stage context: one tenant, its stores, and proof that the process may write to them.
 
-Stages use it within `SliceLimits`; comparisons use it for the `Share` of a day, at a `Pace`.
+Stages use it within `SliceLimits`. Comparisons read a `DailyShare`, limited by a `RateLimiter`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from rag_assets.models.factory import build_batch_api, build_embedder
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.recipes import (
     choose_index_spec,
-    config_key,
+    compute_config_key,
+    compute_generation_key,
+    configure_tenant_for_build,
     find_build,
-    generation_key,
-    tenant_of_build,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -46,7 +46,7 @@ from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile
 
-BYTES_A_SECOND = 64 * 1024 * 1024
+BYTES_PER_SECOND = 64 * 1024 * 1024
 """Limit of the reading rate, so that other readers of the same disk are not slowed down."""
 
 
@@ -55,8 +55,8 @@ VECTORS_PAUSE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class Share:
-    """The data compared on one day: one part of all ids and hashes.
+class DailyShare:
+    """The part of all ids and hashes that is compared on one day.
 
     Attributes:
         days: length of the cycle in which everything is compared once; with 1, everything is
@@ -76,15 +76,15 @@ class Share:
         return hashed in self.hashes
 
 
-class Pace:
+class RateLimiter:
     """Limits a reading rate by sleeping."""
 
-    def __init__(self, bytes_a_second: float = BYTES_A_SECOND) -> None:
-        self._rate = bytes_a_second
+    def __init__(self, bytes_per_second: float = BYTES_PER_SECOND) -> None:
+        self._rate = bytes_per_second
         self._started = monotonic()
         self._taken = 0
 
-    def took(self, size: int) -> None:
+    def add_bytes(self, size: int) -> None:
         """Record that this many bytes were read, and sleep if the rate was exceeded."""
         self._taken += size
         ahead = self._taken / self._rate - (monotonic() - self._started)
@@ -194,7 +194,7 @@ class TenantContext:
     @property
     def config_key(self) -> str:
         """Return the key of all configuration that determines the entries of this build."""
-        return config_key(self.tenant, self.embedder.embedder_id)
+        return compute_config_key(self.tenant, self.embedder.embedder_id)
 
     @property
     def new_build(self) -> tuple[str, IndexSpec]:
@@ -202,7 +202,7 @@ class TenantContext:
         chosen = self.tenant.index.vector_index
         dimensions = self.embedder.dimensions
         kind = suitable_index(dimensions) if chosen == "auto" else chosen
-        key = generation_key(self.tenant, self.embedder.embedder_id, kind)
+        key = compute_generation_key(self.tenant, self.embedder.embedder_id, kind)
         return key, IndexSpec(dimensions, kind)
 
     def for_build(self, generation: Generation) -> TenantContext:
@@ -214,7 +214,7 @@ class TenantContext:
         """
         if find_build([generation], self.tenant, self.embedder.embedder_id) is not None:
             return self
-        tenant = tenant_of_build(self.tenant, self.embedder.embedder_id, generation)
+        tenant = configure_tenant_for_build(self.tenant, self.embedder.embedder_id, generation)
         same = generation.embedder_id == self.embedder.embedder_id
         embedder = self.embedder if same else self.embedder_of(tenant.embedder)
         return replace(self, tenant=tenant, embedder=embedder)

@@ -1,6 +1,6 @@
 """Drift: compare the live index with the catalog, and the index's vectors with the lake.
 
-`inspect_index` compares entry by entry; `index_differences` compares only counts.
+`inspect_index` compares entry by entry; `find_index_differences` compares only counts.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from rag_assets.common.errors import BuildNotWritable
-from rag_assets.pipeline.context import Share, TenantContext, build_index_ref, build_owner
-from rag_assets.pipeline.generations import alias_is_right
+from rag_assets.pipeline.context import DailyShare, TenantContext, build_index_ref, build_owner
+from rag_assets.pipeline.generations import is_alias_right
 from rag_assets.pipeline.index_comparison import (
     Drift,
     VectorDrift,
@@ -31,7 +31,7 @@ from rag_assets.storage.index.store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of one generation's index, as the drift check sees it.
+    """The state of one generation's index, compared with the catalog.
 
     Attributes:
         index: whether the index that was written to exists.
@@ -53,9 +53,9 @@ class IndexState:
         return self.index != "present"
 
     @property
-    def healthy(self) -> bool:
+    def is_healthy(self) -> bool:
         """Return whether the index needs no repair."""
-        return not self.index_lost and self.fits and self.alias_correct and self.drift.none
+        return not self.index_lost and self.fits and self.alias_correct and self.drift.is_empty
 
     @property
     def replaceable(self) -> bool:
@@ -82,7 +82,7 @@ def inspect_index(
     ctx: TenantContext,
     build: Generation | None = None,
     *,
-    share: Share | None = None,
+    share: DailyShare | None = None,
     by_counts: bool = False,
 ) -> list[IndexState]:
     """Compare generations of a tenant with their indexes; read-only.
@@ -95,18 +95,18 @@ def inspect_index(
     generations = ctx.catalog.generations.live(ctx.ref.id)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     return [
-        _inspect(ctx, generation, generations, serving, share, by_counts=by_counts)
+        _inspect_build(ctx, generation, generations, serving, share, by_counts=by_counts)
         for generation in generations
         if build is None or generation.number == build.number
     ]
 
 
-def _inspect(
+def _inspect_build(
     ctx: TenantContext,
     generation: Generation,
     generations: list[Generation],
     serving: Generation | None,
-    share: Share | None,
+    share: DailyShare | None,
     *,
     by_counts: bool,
 ) -> IndexState:
@@ -120,22 +120,22 @@ def _inspect(
         expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         found = compare_entries(ctx, generation, share, expected)
     if by_counts:
-        drift = _drift_by_counts(ctx, generation, generations, found.doubtful)
+        drift = _compare_build_by_counts(ctx, generation, generations, found.doubtful)
     else:
-        drift = _drift(ctx, generation, generations)
+        drift = _compare_build(ctx, generation, generations)
     drift = replace(drift, vectors=tuple(sorted(found.altered)))
     return IndexState(
         generation=generation,
         index=index,
         alias_correct=serving is None
         or serving.number != generation.number
-        or alias_is_right(ctx, generation),
+        or is_alias_right(ctx, generation),
         drift=drift,
-        fits=_fits(ctx, generation),
+        fits=_has_fitting_mapping(ctx, generation),
     )
 
 
-def _drift(
+def _compare_build(
     ctx: TenantContext,
     generation: Generation,
     generations: Collection[Generation],
@@ -153,7 +153,7 @@ def _drift(
     return compare_index(held, chain(live, strangers), owner, others, set(leaving))
 
 
-def _drift_by_counts(
+def _compare_build_by_counts(
     ctx: TenantContext,
     generation: Generation,
     generations: Collection[Generation],
@@ -165,19 +165,19 @@ def _drift_by_counts(
     held = index.held_versions(ctx.ref.id, generation.number)
     counts = entries.counts(name, ctx.owner(generation))
     found = find_suspects(held, counts, leaving) | set(doubtful)
-    owners = [ctx.owner(one) for one in generations if one.index_name == name]
+    owners = [ctx.owner(other) for other in generations if other.index_name == name]
     strangers = list(entries.strangers(name, ctx.ref.id, owners))
     found |= {entry.document_id for entry in strangers}
     expected = index.entry_count(ctx.ref.id, generation.number)
     if not found:
         return Drift(expected, expected)
     if not all(found):
-        return _drift(ctx, generation, generations)  # Some entries have no document id.
-    drift = _drift(ctx, generation, generations, {id_ for id_ in found if id_}, strangers)
+        return _compare_build(ctx, generation, generations)  # Some entries have no document id.
+    drift = _compare_build(ctx, generation, generations, {id_ for id_ in found if id_}, strangers)
     return replace(drift, expected=expected, live=expected - drift.expected + drift.live)
 
 
-def _fits(ctx: TenantContext, generation: Generation) -> bool:
+def _has_fitting_mapping(ctx: TenantContext, generation: Generation) -> bool:
     """Return whether an index has the mapping of its build; True if the build cannot be written."""
     try:
         spec = ctx.for_build(generation).index_spec(generation)
@@ -186,7 +186,7 @@ def _fits(ctx: TenantContext, generation: Generation) -> bool:
     return ctx.store.indexes.fits(generation.index_name, spec)
 
 
-def index_differences(
+def find_index_differences(
     catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     """Return the differences between the indexes of tenants and the catalog, by tenant.
@@ -198,15 +198,15 @@ def index_differences(
     Raises:
         IndexUnavailable: an index is closed, blocked or red.
     """
-    found = _differences(catalog, store, keeper, tenants)
+    found = _find_differences(catalog, store, keeper, tenants)
     suspects = [ref for ref in tenants if ref.id in found and not catalog.lock.is_held(ref.id)]
     if not suspects:
         return {}
-    found = _differences(catalog, store, keeper, suspects)
+    found = _find_differences(catalog, store, keeper, suspects)
     return {id_: all_ for id_, all_ in found.items() if not catalog.lock.is_held(id_)}
 
 
-def _differences(
+def _find_differences(
     catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     expected = catalog.index.expected_entries([ref.id for ref in tenants])

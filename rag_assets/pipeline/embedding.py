@@ -1,8 +1,8 @@
-"""The stage `embeddings`: computes the vectors of the slice's chunks that the lake lacks.
+"""The stage `embeddings`: compute the vectors of the slice's chunks that the lake lacks.
 
-Texts that are compared with each other and not searched are embedded here, too. Their vectors are
-stored together with those of chunks, and paid for under the same spending caps. They are kept as
-long as their system names the texts (FollowUp.kept_texts).
+`get_vectors` also embeds texts that systems compare with each other. The lake stores their vectors
+like the vectors of chunks, under the same spending caps, as long as the system names the texts (see
+FollowUp.kept_texts).
 """
 
 from __future__ import annotations
@@ -27,19 +27,24 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Vectors
 from rag_assets.models.factory import find_price
-from rag_assets.pipeline.batches import collect, defer_documents, submit_batches, texts_in_batches
+from rag_assets.pipeline.batches import (
+    collect_batches,
+    defer_documents,
+    map_texts_to_batches,
+    submit_batches,
+)
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import (
     ParsedDocument,
-    Progress,
+    SliceWork,
+    StageProgress,
     StageTime,
-    Work,
     compute_retry_time,
     is_permanent,
-    put_off,
+    postpone_documents,
     quarantine_waiting,
 )
-from rag_assets.pipeline.versions import give_up, list_slice_documents
+from rag_assets.pipeline.versions import list_slice_documents, record_given_up
 from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.model import Document, Failure
@@ -51,17 +56,17 @@ if TYPE_CHECKING:
 
 _LARGE_TEXTS = 100
 """A document that lacks more vectors than this is embedded after others of the same urgency."""
-_FIRST = (0, False)
-_KEPT_TOGETHER = 2_000
-_KEPT_WITHIN = 3.0
-_PAID_FOR_KEPT_WITHIN = 0.1
+_MOST_URGENT = (0, False)
+_FLUSH_ITEMS = 2_000
+_FLUSH_SECONDS = 3.0
+_PAID_FLUSH_SECONDS = 0.1
 
 
 _TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-response"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _WaitingDocument:
     """A document of the slice that lacks vectors.
 
     Attributes:
@@ -110,7 +115,7 @@ class EmbeddingReport:
     seconds: float = 0.0
 
 
-def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> EmbeddingReport:
+def embed_chunks(ctx: TenantContext, work: SliceWork, *, spent: float = 0.0) -> EmbeddingReport:
     """Embed texts without a vector, and store vectors as they arrive.
 
     A failing embedder does not fail the stage. Finished vectors are kept, and the affected
@@ -124,7 +129,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
         ConfigurationError: spending caps are set, but the price is unknown.
     """
     started = time.monotonic()
-    collected = collect(ctx, ctx.embedder.embedder_id if work.is_superseded else None)
+    collected = collect_batches(ctx, ctx.embedder.embedder_id if work.is_superseded else None)
     parsed = list_slice_documents(ctx, work)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     wanted = dict.fromkeys(
@@ -136,7 +141,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
         if ctx.lake.store_spooled(ctx.embedder.embedder_id, ctx.embedder.dimensions):
             missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
         waiting = [
-            _Waiting(item, texts)
+            _WaitingDocument(item, texts)
             for item in parsed
             if not missing.isdisjoint(texts := hashes.get(item.chunk_set_key, ()))
         ]
@@ -149,7 +154,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
             generation=work.generation.number,
         )
         try:
-            report = _send(ctx, work, waiting, missing, ledger, outage=collected.outage)
+            report = _embed_or_submit(ctx, work, waiting, missing, ledger, outage=collected.outage)
         finally:
             ledger.close()
     return replace(
@@ -160,24 +165,24 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
     )
 
 
-def _send(
+def _embed_or_submit(
     ctx: TenantContext,
-    work: Work,
-    waiting: Sequence[_Waiting],
+    work: SliceWork,
+    waiting: Sequence[_WaitingDocument],
     missing: set[str],
     ledger: Ledger,
     *,
     outage: RequestsStopped | None,
 ) -> EmbeddingReport:
     """Embed texts immediately or submit them as a batch; texts already in batches wait."""
-    items_of = partial(_items, ctx, waiting)
+    items_of = partial(_build_items, ctx, waiting)
     outage = outage or submit_batches(ctx, missing, items_of, ledger.budget)
-    submitted = missing & texts_in_batches(ctx).keys()
+    submitted = missing & map_texts_to_batches(ctx).keys()
     at_once = [item for item in waiting if missing.intersection(item.texts) - submitted]
     if outage is not None:
         report = _report_halt(ctx, work, at_once, outage)
     elif at_once:
-        report = _embed(ctx, work, at_once, missing - submitted, ledger)
+        report = _embed_texts(ctx, work, at_once, missing - submitted, ledger)
     else:
         report = EmbeddingReport()
     if submitted:
@@ -187,27 +192,27 @@ def _send(
     return replace(report, submitted=len(submitted), promised=ledger.promised)
 
 
-def _embed(
+def _embed_texts(
     ctx: TenantContext,
-    work: Work,
-    waiting: Sequence[_Waiting],
+    work: SliceWork,
+    waiting: Sequence[_WaitingDocument],
     missing: set[str],
     ledger: Ledger,
 ) -> EmbeddingReport:
-    progress = Progress("embeddings", len(missing), ctx.log)
+    progress = StageProgress("embeddings", len(missing), ctx.log)
     embedder_id = ctx.embedder.embedder_id
     waiting = sorted(waiting, key=partial(_get_sort_key, missing))
-    items = _items(ctx, waiting, missing)
+    items = _build_items(ctx, waiting, missing)
     order = {item.document.document_id: _get_sort_key(missing, item) for item in waiting}
-    is_hurried = work.answers and any(
-        order.get(document.document_id, (document.urgency, False)) == _FIRST
+    is_hurried = work.is_serving and any(
+        order.get(document.document_id, (document.urgency, False)) == _MOST_URGENT
         for document in work.documents
     )
     stage = StageTime(ctx, ctx.limits.embed_seconds, is_hurried=is_hurried)
     urgent = {
         text
         for item in waiting
-        if order[item.document.document_id] == _FIRST
+        if order[item.document.document_id] == _MOST_URGENT
         for text in item.texts
     }
 
@@ -224,12 +229,12 @@ def _embed(
                 ctx.embedder,
                 items,
                 keep=keep,
-                flush_items=_KEPT_TOGETHER,
-                flush_seconds=_max_wait_seconds(ctx),
+                flush_items=_FLUSH_ITEMS,
+                flush_seconds=_compute_max_wait_seconds(ctx),
                 deadline=stage.deadline,
                 is_put_off=lambda text: stage.is_over(is_urgent=text in urgent),
-                is_bulk=lambda text: not work.answers or text not in urgent,
-                progress=progress.at,
+                is_bulk=lambda text: not work.is_serving or text not in urgent,
+                progress=progress.set_count,
                 budget=ledger.budget,
                 spool=ctx.lake.spool(embedder_id, ctx.embedder.dimensions),
                 probe_first=any(item.document.error_kind in _TRANSIENT_KINDS for item in waiting),
@@ -238,7 +243,7 @@ def _embed(
     except MalformedResponse as error:
         failed = _fail_incomplete(ctx, work, waiting, {}, error)
         return _report_stop(ctx, work, error, EmbeddingReport(failed=failed, used=ledger.total))
-    progress.done()
+    progress.finish()
     if outcome.embedded:
         seconds = time.monotonic() - started
         number = work.generation.number
@@ -250,7 +255,7 @@ def _embed(
     return report if outcome.outage is None else _report_stop(ctx, work, outcome.outage, report)
 
 
-def _get_sort_key(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
+def _get_sort_key(missing: Set[str], item: _WaitingDocument) -> tuple[int, bool]:
     """Return the sort key of a waiting document: urgent documents first, then small ones.
 
     A document that takes longer than one slice is embedded over several slices; in each, smaller
@@ -261,7 +266,10 @@ def _get_sort_key(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
 
 
 def _report_halt(
-    ctx: TenantContext, work: Work, waiting: Sequence[_Waiting], outage: RequestsStopped
+    ctx: TenantContext,
+    work: SliceWork,
+    waiting: Sequence[_WaitingDocument],
+    outage: RequestsStopped,
 ) -> EmbeddingReport:
     """Report an outage during which no request may be sent."""
     failed = _fail_incomplete(ctx, work, waiting, {}, outage)
@@ -269,7 +277,7 @@ def _report_halt(
 
 
 def _report_stop(
-    ctx: TenantContext, work: Work, outage: ProviderError, report: EmbeddingReport
+    ctx: TenantContext, work: SliceWork, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
     """Report why no more texts could be embedded; a permanent reason stops other slices too."""
     held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
@@ -282,7 +290,7 @@ def _report_stop(
     )
 
 
-def _max_wait_seconds(ctx: TenantContext) -> float:
+def _compute_max_wait_seconds(ctx: TenantContext) -> float:
     """Return how many seconds a vector may wait to be written together with others.
 
     A crash loses waiting vectors. Vectors of a local model cost no money, so for them few and large
@@ -291,10 +299,12 @@ def _max_wait_seconds(ctx: TenantContext) -> float:
     """
     price = find_price(ctx.tenant.embedder)
     free = price is not None and not price.per_million
-    return _KEPT_WITHIN if free else _PAID_FOR_KEPT_WITHIN
+    return _FLUSH_SECONDS if free else _PAID_FLUSH_SECONDS
 
 
-def _items(ctx: TenantContext, waiting: Sequence[_Waiting], missing: Set[str]) -> list[EmbedItem]:
+def _build_items(
+    ctx: TenantContext, waiting: Sequence[_WaitingDocument], missing: Set[str]
+) -> list[EmbedItem]:
     titles = {item.parsed.chunk_set_key: item.parsed.title for item in waiting}
     rows = ctx.lake.chunk_sets(set(titles))
     items: dict[str, EmbedItem] = {}
@@ -308,8 +318,8 @@ def _items(ctx: TenantContext, waiting: Sequence[_Waiting], missing: Set[str]) -
 
 def _fail_incomplete(
     ctx: TenantContext,
-    work: Work,
-    waiting: Sequence[_Waiting],
+    work: SliceWork,
+    waiting: Sequence[_WaitingDocument],
     rejected: Mapping[str, str],
     outage: RagAssetsError | None,
 ) -> int:
@@ -321,20 +331,22 @@ def _fail_incomplete(
     failures = []
     for item in waiting:
         lacking = [text for text in item.texts if text in without]
-        refused = _refusal(item.texts, rejected)
+        refused = _find_refusal(item.texts, rejected)
         former = item.parsed.former
         if refused is not None and former is not None:
-            give_up(ctx, work, item.document.document_id, former.document_key)
+            record_given_up(ctx, work, item.document.document_id, former.document_key)
         elif refused is not None:
-            failures.append(_failure(item.document, refused, "text-rejected", None))
+            failures.append(_build_failure(item.document, refused, "text-rejected", None))
         elif lacking and outage is not None:
             again = compute_retry_time(item.document, outage)
-            failures.append(_failure(item.document, outage.advice, failure_kind(outage), again))
-    put_off(ctx, work, failures)
+            failures.append(
+                _build_failure(item.document, outage.advice, failure_kind(outage), again)
+            )
+    postpone_documents(ctx, work, failures)
     return len(failures)
 
 
-def _refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | None:
+def _find_refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | None:
     """Return which text of a document the embedder refused first, and why; None if it took all."""
     for number, text in enumerate(texts, start=1):
         if text in rejected:
@@ -342,7 +354,9 @@ def _refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | None:
     return None
 
 
-def _failure(document: Document, reason: str, kind: FailureKind, again: datetime | None) -> Failure:
+def _build_failure(
+    document: Document, reason: str, kind: FailureKind, again: datetime | None
+) -> Failure:
     return Failure(document.document_id, document.document_key, reason, kind, again)
 
 

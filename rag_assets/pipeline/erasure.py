@@ -1,4 +1,4 @@
-"""Erasure: removes documents from every store, and ends with a receipt.
+"""Erasure: remove documents from every store, and write a receipt.
 
 An erasure is decided in one transaction (see ErasureTable). The steps that follow may be
 interrupted anywhere; the next run repeats them as a whole.
@@ -19,12 +19,12 @@ from rag_assets.pipeline.proof import (
     add_counts_left,
     collect_traces,
     drop_living_traces,
-    entries_left,
     erase_rows,
+    find_remaining_entries,
     has_traces,
     keep_traces,
     open_former_places,
-    prove,
+    prove_erasure,
     prove_masked,
     read_proof,
     read_traces,
@@ -34,8 +34,8 @@ from rag_assets.pipeline.proof import (
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.rescan import begin_scan, scan
 from rag_assets.pipeline.slices import find_parsed_documents
-from rag_assets.pipeline.uploads import drop_blobs, nobodys_blobs
-from rag_assets.pipeline.versions import NeededKeys, needed_keys
+from rag_assets.pipeline.uploads import drop_blobs, list_unreferenced_blobs
+from rag_assets.pipeline.versions import NeededKeys, find_needed_keys
 from rag_assets.privacy.masker import get_scanner
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.receipts import Receipt
@@ -87,15 +87,15 @@ def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Rec
 
 
 def _settle_if_possible(ctx: TenantContext, erasure: Erasure) -> Receipt | None:
-    """Settle an erasure; an incomplete one must not hold up the tenant's run."""
+    """Settle an erasure, or log why it is incomplete, so that the tenant's run continues."""
     try:
-        return settle(ctx, erasure)
+        return settle_erasure(ctx, erasure)
     except ErasureIncomplete as error:
         ctx.log(f"{error.message}; {error.hint}")
         return None
 
 
-def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Receipt | None:
+def rescan_tenant(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Receipt | None:
     """Scan stored data for credentials, if the rules have changed since the last scan.
 
     Args:
@@ -111,7 +111,7 @@ def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Rece
 def settle_scan(
     ctx: TenantContext, unfinished: Erasure, *, seconds: float | None = None
 ) -> Receipt | None:
-    """Continue a scan, and erase the credentials it found from every store; see rescan."""
+    """Continue a scan, and erase the credentials it found from every store; see rescan_tenant."""
     erasure = scan(ctx, unfinished, get_scanner(ctx.settings.local), seconds=seconds)
     if erasure is None:
         return None
@@ -120,13 +120,13 @@ def settle_scan(
         return ctx.catalog.rescans.end(erasure, {})
     if not may_delete(ctx):
         return None
-    erasure = _count(ctx, erasure)
+    erasure = _record_counts(ctx, erasure)
     _erase_entries(ctx, erasure)
-    needed = needed_keys(ctx)
-    dead = _found_keys(erasure, needed)
+    needed = find_needed_keys(ctx)
+    dead = _list_credential_keys(erasure, needed)
     # Vectors stay: the other chunks need their vectors again when the masked texts are chunked.
     ctx.guard()
-    ctx.lake.compact(replace(needed.kept, texts=None), dead)
+    ctx.lake.compact(replace(needed.keys_to_keep, texts=None), dead)
     erase_rows(ctx, dead)
     deleted_entries, dead_rows = _clean_files(ctx, ())
     proof = prove_masked(ctx, dead, deleted_entries, dead_rows)
@@ -145,13 +145,13 @@ def settle_discard(ctx: TenantContext, erasure: Erasure) -> Receipt:
     return ctx.catalog.erasures.end(erasure)
 
 
-def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
+def settle_erasure(ctx: TenantContext, erasure: Erasure) -> Receipt:
     """Erase the documents of an erasure from every store, then write its receipt.
 
     Raises:
         ErasureIncomplete: data of a purged document still exists; the erasure stays open.
     """
-    erasure = _count(ctx, erasure)
+    erasure = _record_counts(ctx, erasure)
     if erasure.kind != "purge":
         for store in STORES:
             store.erase(ctx, erasure)
@@ -166,7 +166,7 @@ def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
 
 def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> Mapping[str, Any]:
     if not has_traces(erasure):
-        dead = _dead_keys(ctx, erasure, needed_keys(ctx))
+        dead = _find_dead_keys(ctx, erasure, find_needed_keys(ctx))
         ctx.guard()
         erasure = keep_traces(ctx.catalog, notes, erasure, collect_traces(ctx, erasure, dead))
     traces = drop_living_traces(ctx, read_traces(notes, erasure))
@@ -177,7 +177,7 @@ def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> 
     return proof
 
 
-def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Receipt:
+def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Receipt:
     """Erase documents on request from every store and every file, and prove it.
 
     Raises:
@@ -190,14 +190,16 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
     for erasure in ctx.catalog.erasures.list_open(ctx.ref.id):
         # A second purge would not know which data the first one had already erased.
         if erasure.kind == "purge" and not {*document_ids}.isdisjoint(erasure.document_ids):
-            settle(ctx, erasure)
+            settle_erasure(ctx, erasure)
     settle_open(ctx)
     at = ctx.clock.now()
-    return settle(ctx, ctx.catalog.erasures.begin_purge(ctx.ref, document_ids, by=by, at=at))
+    return settle_erasure(
+        ctx, ctx.catalog.erasures.begin_purge(ctx.ref, document_ids, by=by, at=at)
+    )
 
 
-def _count(ctx: TenantContext, erasure: Erasure) -> Erasure:
-    """Record what is erased from each store, before any data is."""
+def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
+    """Record how much each store erases, before any data is erased."""
     for store in STORES:
         if store.count is not None and store.name not in erasure.counts:
             counts = store.count(ctx, erasure)
@@ -218,7 +220,9 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
     emptied = ("source_records", "held_records") if erasure.counts["records"]["records"] else ()
     if erasure.blobs:
         emptied = (*emptied, "uploads")
-    proof = prove(ctx, traces, *_clean_files(ctx, emptied, strays), uploaded=bool(erasure.blobs))
+    proof = prove_erasure(
+        ctx, traces, *_clean_files(ctx, emptied, strays), uploaded=bool(erasure.blobs)
+    )
     subject = f"purged documents of tenant {ctx.ref.id!r}"
     require_nothing_left(proof["found"], subject, f"rag-assets sync {ctx.ref.id}")
     return proof
@@ -230,7 +234,7 @@ def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
     Returns:
         The names of the indexes that had such entries.
     """
-    strays = entries_left(ctx, traces)
+    strays = find_remaining_entries(ctx, traces)
     for index_name, ids in strays.items():
         ctx.guard()
         ctx.store.entries.delete(index_name, ctx.ref.id, sorted(ids))
@@ -259,11 +263,11 @@ def _erase_entries(ctx: TenantContext, erasure: Erasure) -> None:
     clean_up(ctx)
 
 
-def _erase_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> None:
-    needed = needed_keys(ctx)
+def _erase_lake_rows(ctx: TenantContext, erasure: Erasure) -> None:
+    needed = find_needed_keys(ctx)
     ctx.guard()
-    dead = _dead_keys(ctx, erasure, needed)
-    ctx.lake.compact(needed.kept, dead)
+    dead = _find_dead_keys(ctx, erasure, needed)
+    ctx.lake.compact(needed.keys_to_keep, dead)
     erase_rows(ctx, dead)
 
 
@@ -271,14 +275,14 @@ def _erase_blobs(ctx: TenantContext, erasure: Erasure) -> None:
     hashes = erasure.blobs
     if erasure.kind == "purge" and hashes:
         # A former version of a file may have been left behind unreferenced.
-        hashes |= set(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
+        hashes |= set(list_unreferenced_blobs(ctx.catalog, ctx.blobs, ctx.ref))
     for blobs in (ctx.blobs, *open_former_places(ctx.catalog, ctx.settings).blobs):
         drop_blobs(ctx.catalog, blobs, ctx.ref, hashes)
 
 
-def _count_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> Mapping[str, int]:
-    needed = needed_keys(ctx)
-    dead = _dead_keys(ctx, erasure, needed)
+def _count_lake_rows(ctx: TenantContext, erasure: Erasure) -> Mapping[str, int]:
+    needed = find_needed_keys(ctx)
+    dead = _find_dead_keys(ctx, erasure, needed)
     lake, embedders = ctx.lake, needed.known.embedders or set()
     vectors = sum(len(dead.texts - lake.missing_vectors(id_, dead.texts)) for id_ in embedders)
     return {
@@ -288,10 +292,10 @@ def _count_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> Mapping[str
     }
 
 
-def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> DeadKeys:
+def _find_dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> DeadKeys:
     """Return the documents' keys in the lake that no other document needs."""
     if erasure.kind == "secrets":
-        return _found_keys(erasure, needed)
+        return _list_credential_keys(erasure, needed)
     documents = ctx.catalog.documents.find(ctx.ref.id, erasure.document_ids)
     parsed = erasure.parse_keys | {ctx.parse_key(document) for document in documents}
     chunk_sets = erasure.chunk_set_keys | {
@@ -305,7 +309,7 @@ def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> Dead
     )
 
 
-def _found_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
+def _list_credential_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
     """Return the keys of texts that contain a credential, and of the chunks made from them."""
     hashes = read_hashes(erasure) - (needed.known.texts or set())
     return DeadKeys(erasure.parse_keys, erasure.chunk_set_keys, hashes)
@@ -318,7 +322,7 @@ def _list_text_hashes(ctx: TenantContext, chunk_set_keys: Collection[str]) -> se
 
 STORES = (
     ErasureStore("index", _erase_entries),
-    ErasureStore("lake", _erase_rows_of_the_lake, _count_rows_of_the_lake),
+    ErasureStore("lake", _erase_lake_rows, _count_lake_rows),
     ErasureStore("blobs", _erase_blobs),
 )
 """Every store except Postgres, which deletes its rows in the transactions that start and end an

@@ -1,8 +1,7 @@
 """Estimates of a plan: the duration and disk usage of its sync, and the cost of later edits.
 
-Each is computed from measurements of the tenant's own builds, lake and index. A figure that was
-never measured is reported as unknown, with the reason. It is never replaced by a figure of another
-tenant or machine.
+Each is computed from measurements of the tenant's own builds, lake and index, never from another
+tenant or machine. A figure that was never measured is reported as unknown, with the reason.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.lake.model import TableSize
 from rag_assets.storage.lake.tenant_tables import vectors_table
 
-_BYTES_OF_A_NUMBER = 4
+_BYTES_PER_NUMBER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class WorkAhead:
+class PlannedWork:
     """The work that a sync would do.
 
     Attributes:
@@ -42,7 +41,7 @@ class WorkAhead:
 
 
 @dataclass(frozen=True, slots=True)
-class Twice:
+class DoubleEditCost:
     """The cost of an edit while both the serving and the wanted build are kept up to date.
 
     Attributes:
@@ -82,7 +81,7 @@ class Estimate:
 NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
 
 
-def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) -> Estimate:
+def estimate_sync(ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork) -> Estimate:
     """Estimate a sync's duration and disk usage; read the sizes of lake and index.
 
     Args:
@@ -93,19 +92,19 @@ def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) 
     sizes = {
         what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)
     }
-    seconds, rates_lacking = _sum(parts)
-    total, sizes_lacking = _sum(sizes)
+    seconds, rates_lacking = _sum_parts(parts)
+    total, sizes_lacking = _sum_parts(sizes)
     return Estimate(seconds, None if total is None else round(total), rates_lacking, sizes_lacking)
 
 
-def _sum(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ...]]:
+def _sum_parts(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ...]]:
     """Return the sum, or None and the names of the unknown parts."""
     lacking = tuple(name for name, part in parts.items() if part is None)
     return (None if lacking else sum(part or 0.0 for part in parts.values())), lacking
 
 
 def _estimate_seconds(
-    ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
+    ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork
 ) -> dict[str, float | None]:
     """Return the seconds that each part of the work takes at its newest known rate."""
     embedder_id = ctx.embedder.embedder_id
@@ -127,7 +126,7 @@ def _find_newest_rate(rates: Sequence[float | None]) -> float | None:
 
 
 def _list_sizes(
-    ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
+    ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork
 ) -> Iterator[tuple[str, int, float | None]]:
     """Yield the label, the count and the average bytes of each kind of data to be added."""
     tables = ctx.lake.size() if work.parsed or work.cut or work.embedded else {}
@@ -173,10 +172,10 @@ def _find_bytes_per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> f
 
 def _correct_for_dimensions(average: float, ctx: TenantContext, build: Generation) -> float:
     more = ctx.embedder.dimensions - build.dimensions
-    return max(0.0, average + _BYTES_OF_A_NUMBER * more)
+    return max(0.0, average + _BYTES_PER_NUMBER * more)
 
 
-def edits_twice(
+def estimate_double_edits(
     ctx: TenantContext,
     builds: Sequence[Generation],
     wanted: Generation | None,
@@ -184,7 +183,7 @@ def edits_twice(
     chunks: int,
     documents: int,
     cost: float | None,
-) -> Twice | None:
+) -> DoubleEditCost | None:
     """Return the cost of an edit while two builds are kept up to date; None if only one is.
 
     Args:
@@ -207,12 +206,12 @@ def edits_twice(
     will_spend = None if cost is None else spent + cost
     total = finished[1] + documents
     priced = find_price(beside.tenant.embedder) is not None and serving.spent
-    return Twice(
+    return DoubleEditCost(
         embedded=_has_other_vectors(ctx, serving),
-        texts_serving=_average(held.entries, held.documents),
-        texts_wanted=_average(finished[0] + chunks, total),
-        dollars_serving=_average(serving.spent, held.documents) if priced else None,
-        dollars_wanted=None if will_spend is None else _average(will_spend, total),
+        texts_serving=_compute_average(held.entries, held.documents),
+        texts_wanted=_compute_average(finished[0] + chunks, total),
+        dollars_serving=_compute_average(serving.spent, held.documents) if priced else None,
+        dollars_wanted=None if will_spend is None else _compute_average(will_spend, total),
     )
 
 
@@ -223,9 +222,9 @@ def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
     theirs = read_recipe(serving)
     if theirs is None:
         return True
-    ours = Recipe.of(ctx.tenant, theirs.vector_index)
+    ours = Recipe.from_tenant(ctx.tenant, theirs.vector_index)
     return (ours.chunker, ours.chunkers) != (theirs.chunker, theirs.chunkers)
 
 
-def _average(total: float, count: int) -> float | None:
+def _compute_average(total: float, count: int) -> float | None:
     return total / count if count else None

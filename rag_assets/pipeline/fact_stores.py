@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from sqlalchemy import Table
 
 from rag_assets.ingest.chunking.model import Definition
-from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.pipeline.context import DailyShare, TenantContext
 from rag_assets.plugins.registry import Systems, installed_systems, load_reference
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
-    from rag_assets.pipeline.slices import Work
+    from rag_assets.pipeline.slices import SliceWork
 
 
 Kinds: TypeAlias = Mapping[str, str]
@@ -70,12 +70,12 @@ class FactStore(Protocol):
         """Return its tables; Postgres runs ANALYZE on them after many documents were published."""
         ...
 
-    def prepare(self, ctx: TenantContext, work: Work) -> None:
+    def prepare(self, ctx: TenantContext, work: SliceWork) -> None:
         """Decide the kinds of definitions, before versions of a slice's documents are made."""
         ...
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
-        """Return the kinds of definitions, by document; indexed keys hash them."""
+        """Return the kinds of definitions, by document; they are part of the indexed keys."""
         ...
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
@@ -114,26 +114,26 @@ class FactStore(Protocol):
         """Delete the documents derived from a source, after its readers changed."""
         ...
 
-    def repair(self, ctx: TenantContext, share: Share) -> StoreRepair:
+    def repair(self, ctx: TenantContext, share: DailyShare) -> StoreRepair:
         """Repair rows and derived documents that differ from the facts in the lake."""
         ...
 
 
-def all_stores() -> Iterable[FactStore]:
+def list_all_stores() -> Iterable[FactStore]:
     """Return the fact stores of all systems."""
-    return _stores(installed_systems()).values()
+    return _load_stores(installed_systems()).values()
 
 
 def list_fact_stores(tenant: Tenant) -> list[FactStore]:
     """Return the fact stores for the chunkers of a tenant."""
     if not tenant.reads_facts:
         return []
-    stores = _stores(installed_systems())
+    stores = _load_stores(installed_systems())
     return [stores[name] for name in tenant.fact_readers if name in stores]
 
 
 def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return the recorders for the facts of texts, given the media types by chunk_set_key."""
+    """Return the recorders for the facts of texts; the media types are keyed by chunk_set_key."""
     return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 
@@ -152,19 +152,19 @@ def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kin
 
 def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Derive the further documents of all fact stores."""
-    done = [store.finish(ctx) for store in all_stores()]
-    lines = {name: line for one in done for name, line in one.lines.items()}
-    return DerivedWork(sum(one.changed for one in done), lines)
+    done = [store.finish(ctx) for store in list_all_stores()]
+    lines = {name: line for work in done for name, line in work.lines.items()}
+    return DerivedWork(sum(work.changed for work in done), lines)
 
 
-def unfinished_derivation(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
+def find_unfinished_derivation(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
     """Return why a fact store of a tenant needs a run; None if none does; see FactStore."""
-    reasons = (store.unfinished(catalog, tenant, generation) for store in all_stores())
+    reasons = (store.unfinished(catalog, tenant, generation) for store in list_all_stores())
     return next(filter(None, reasons), None)
 
 
 @lru_cache(maxsize=4)
-def _stores(systems: Systems) -> Mapping[str, FactStore]:
+def _load_stores(systems: Systems) -> Mapping[str, FactStore]:
     return systems.load("fact_stores")
 
 
@@ -191,21 +191,21 @@ class FollowUp(Protocol):
         ...
 
 
-def unfinished_follow_up(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
+def find_unfinished_follow_up(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
     """Return why a tenant of this profile needs a run although no source changed, or None."""
-    found = _follow_up(profile)
+    found = _load_follow_up(profile)
     return None if found is None else found.unfinished(catalog, tenant_id)
 
 
-def texts_of_follow_up(ctx: TenantContext) -> frozenset[str]:
+def list_follow_up_texts(ctx: TenantContext) -> frozenset[str]:
     """Return hashes of texts with vectors that the tenant's system keeps, besides the chunks."""
-    found = _follow_up(ctx.tenant.profile)
+    found = _load_follow_up(ctx.tenant.profile)
     return frozenset() if found is None else found.kept_texts(ctx.catalog, ctx.ref.id)
 
 
 def run_follow_up(ctx: TenantContext) -> Mapping[str, Any]:
     """Do the remaining work of the tenant's system; return the results, for the run's page."""
-    found = _follow_up(ctx.tenant.profile)
+    found = _load_follow_up(ctx.tenant.profile)
     serving = None if found is None else ctx.catalog.generations.serving(ctx.ref.id)
     if found is None or serving is None:
         return {}
@@ -213,8 +213,10 @@ def run_follow_up(ctx: TenantContext) -> Mapping[str, Any]:
 
 
 @lru_cache
-def _follow_up(profile: str) -> FollowUp | None:
-    system = next((one.system for one in installed_systems() if one.name == profile), None)
+def _load_follow_up(profile: str) -> FollowUp | None:
+    system = next(
+        (installed.system for installed in installed_systems() if installed.name == profile), None
+    )
     if system is None or system.follow_up is None:
         return None
     follow_up: FollowUp = load_reference(system.follow_up)

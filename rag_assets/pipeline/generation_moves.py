@@ -1,4 +1,4 @@
-"""A person's view of builds and actions on them: report, publish, roll back, discard."""
+"""Actions of people on builds: report, publish, roll back, discard."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import settle_discard
 from rag_assets.pipeline.generations import (
     Judge,
-    active_builds,
+    count_unfinished,
     find_builds,
+    open_active_builds,
     publish,
     publish_if_passed,
     require_entries,
     require_index,
-    unfinished_count,
 )
 from rag_assets.pipeline.mark_keeper import require_current
-from rag_assets.pipeline.recipes import differences, find_build
+from rag_assets.pipeline.recipes import describe_differences, find_build
 from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.builds.progress import BuildProgress
@@ -32,7 +32,7 @@ _FRESH = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class BuildOrder:
     """Who ordered an action on a build, and why; both are kept with the build and in events.
 
     Attributes:
@@ -43,12 +43,12 @@ class Order:
     reason: str
 
     @classmethod
-    def of(cls, ctx: TenantContext, by: str, reason: str) -> Order:
+    def create(cls, ctx: TenantContext, by: str, reason: str) -> BuildOrder:
         """Return an order, with the credentials in its reason masked."""
         return cls(by, get_masker(ctx.settings.local).text(reason))
 
 
-def unpin(ctx: TenantContext, order: Order) -> bool:
+def unpin_build(ctx: TenantContext, order: BuildOrder) -> bool:
     """Let the configuration decide again which build answers; return whether one was pinned."""
     pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
@@ -61,7 +61,7 @@ def unpin(ctx: TenantContext, order: Order) -> bool:
 
 
 def publish_build(
-    ctx: TenantContext, order: Order, judge: Judge | None, *, number: int | None, force: bool
+    ctx: TenantContext, order: BuildOrder, judge: Judge | None, *, number: int | None, force: bool
 ) -> Generation:
     """Publish the build of the configuration, if it passes every check or is forced.
 
@@ -74,17 +74,16 @@ def publish_build(
     """
     if number is not None:
         require_configured(ctx, number)
-    build = active_builds(ctx).wanted
+    build = open_active_builds(ctx).wanted
     generation = build.generation
     if generation.state != "SERVING":
-        left = unfinished_count(build.context, generation)
+        left = count_unfinished(build.context, generation)
         if left:
             raise ConfigurationError(
                 f"generation {generation.number} of tenant {ctx.ref.id!r} is not complete:"
                 f" {format_count(left, 'document')} to go",
-                hint=f"complete it with `rag-assets sync {ctx.ref.id}`; `rag-assets documents"
-                f" {ctx.ref.id}`"
-                " shows documents that wait",
+                hint=f"complete it with `rag-assets sync {ctx.ref.id}`;"
+                f" `rag-assets documents {ctx.ref.id}` shows documents that wait",
             )
         require_entries(build.context, generation)
         if generation.state != "COMPLETE":
@@ -95,7 +94,7 @@ def publish_build(
             publish(build.context, generation, notes=forced)
         else:
             publish_if_passed(build.context, generation, judge)
-    return _present(ctx, generation.number)
+    return _get_generation(ctx, generation.number)
 
 
 def require_configured(ctx: TenantContext, number: int) -> None:
@@ -104,7 +103,7 @@ def require_configured(ctx: TenantContext, number: int) -> None:
     Raises:
         ConfigurationError: the configuration's build has another number, or does not exist.
     """
-    _present(ctx, number)
+    _get_generation(ctx, number)
     live = ctx.catalog.generations.live(ctx.ref.id)
     configured = find_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if configured is None or number != configured.number:
@@ -118,7 +117,7 @@ def require_configured(ctx: TenantContext, number: int) -> None:
 
 
 def choose_rollback_build(ctx: TenantContext, number: int | None) -> Generation:
-    """Return the build to roll back to: the given one, or the last one that answered before.
+    """Return the build to roll back to: the requested build, or the last that answered before.
 
     An interrupted rollback continues to the build that it pinned.
 
@@ -129,7 +128,7 @@ def choose_rollback_build(ctx: TenantContext, number: int | None) -> Generation:
         IndexInconsistent: the build's index was lost.
     """
     live = ctx.catalog.generations.live(ctx.ref.id)
-    generation = _former(ctx, live) if number is None else _present(ctx, number)
+    generation = _find_former(ctx, live) if number is None else _get_generation(ctx, number)
     if generation.state in {"BUILDING", "REMOVING"} or generation.published_at is None:
         former = [g.number for g in live if g.state == "RETIRED"]
         raise ConfigurationError(
@@ -143,7 +142,7 @@ def choose_rollback_build(ctx: TenantContext, number: int | None) -> Generation:
     return generation
 
 
-def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: bool) -> bool:
+def roll_back(ctx: TenantContext, generation: Generation, order: BuildOrder, *, now: bool) -> bool:
     """Pin a build that answered before, and let it answer once it is up to date.
 
     Args:
@@ -165,7 +164,7 @@ def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: 
     return now or serves
 
 
-def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
+def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> Generation:
     """Delete a build that does not answer; return it as it was before.
 
     Raises:
@@ -173,7 +172,7 @@ def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
         CatalogSetBack: the catalog lacks changes, and so may lack builds.
     """
     require_current(ctx)
-    generation = _present(ctx, number)
+    generation = _get_generation(ctx, number)
     if generation.state == "SERVING":
         raise ConfigurationError(
             f"generation {number} of tenant {ctx.ref.id!r} answers: it cannot be discarded",
@@ -194,11 +193,11 @@ def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
     return generation
 
 
-def _former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
+def _find_former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
     pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
-        return _last_retired(ctx, live)
-    pinned = _present(ctx, pin.generation)
+        return _find_last_retired(ctx, live)
+    pinned = _get_generation(ctx, pin.generation)
     if pinned.state == "SERVING":
         since = "" if pin.at is None else f" since {pin.at:%Y-%m-%d %H:%M} UTC"
         raise ConfigurationError(
@@ -210,7 +209,7 @@ def _former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
     return pinned
 
 
-def _last_retired(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
+def _find_last_retired(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
     retired = [g for g in live if g.state == "RETIRED" and g.retired_at is not None]
     if not retired:
         raise ConfigurationError(
@@ -220,7 +219,7 @@ def _last_retired(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
     return max(retired, key=lambda g: (g.retired_at or g.created_at, g.number))
 
 
-def _present(ctx: TenantContext, number: int) -> Generation:
+def _get_generation(ctx: TenantContext, number: int) -> Generation:
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         if generation.number == number:
             return generation
@@ -295,14 +294,14 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     live = ctx.catalog.generations.live(ctx.ref.id)
     active = find_builds(ctx, live)
     shown = [g for g in live if not current or g.number in active or g.state == "SERVING"]
-    contexts, reasons = _contexts(ctx, shown)
+    contexts, reasons = _list_contexts(ctx, shown)
     keys = {g.number: c.config_key if (c := contexts.get(g.number)) else None for g in shown}
     progress = ctx.catalog.build_progress.read(ctx.ref.id, keys)
     pin = ctx.catalog.pins.find(ctx.ref.id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     wanted = {number for number, build in active.items() if not build.is_superseded}
     return [
-        _report(
+        _build_report(
             ctx,
             generation,
             progress[generation.number],
@@ -317,7 +316,7 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     ]
 
 
-def _contexts(
+def _list_contexts(
     ctx: TenantContext, live: Sequence[Generation]
 ) -> tuple[dict[int, TenantContext], dict[int, str]]:
     contexts: dict[int, TenantContext] = {}
@@ -330,7 +329,7 @@ def _contexts(
     return contexts, reasons
 
 
-def _report(
+def _build_report(
     ctx: TenantContext,
     generation: Generation,
     progress: BuildProgress,
@@ -345,7 +344,7 @@ def _report(
     building = wanted and generation.state == "BUILDING"
     done = progress.of_documents - (progress.behind or 0)
     share = done / progress.of_documents if building and progress.of_documents else 1.0
-    rate = _rate(progress, now) if building else None
+    rate = _compute_rate(progress, now) if building else None
     left = (progress.behind or 0) - progress.waiting
     grace = timedelta(days=ctx.tenant.grace_days)
     goes = generation.state in {"RETIRED", "BUILDING", "COMPLETE", "HELD"} and not wanted
@@ -354,7 +353,7 @@ def _report(
         number=generation.number,
         state=generation.state,
         reason=generation.reason,
-        differs=() if serving is None else tuple(differences(generation, serving)),
+        differs=() if serving is None else tuple(describe_differences(generation, serving)),
         wanted=wanted,
         current=current,
         not_writable=not_writable,
@@ -377,11 +376,11 @@ def _report(
         retired_at=generation.retired_at,
         removed_after=last + grace if goes else None,
         pinned=pin if pin is not None and pin.generation == generation.number else None,
-        since=_state_start(generation),
+        since=_find_state_start(generation),
     )
 
 
-def _state_start(generation: Generation) -> datetime:
+def _find_state_start(generation: Generation) -> datetime:
     entered = {
         "COMPLETE": generation.completed_at,
         "HELD": generation.completed_at,
@@ -391,7 +390,7 @@ def _state_start(generation: Generation) -> datetime:
     return entered.get(generation.state) or generation.created_at
 
 
-def _rate(progress: BuildProgress, now: datetime) -> float | None:
+def _compute_rate(progress: BuildProgress, now: datetime) -> float | None:
     """Return the documents indexed per second in the last ten minutes; None if there were none."""
     if progress.last_at is None or now - progress.last_at > _FRESH:
         return None

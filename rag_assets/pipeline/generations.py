@@ -1,7 +1,7 @@
-"""Generations: which builds a tenant's runs bring up to date, and which build answers.
+"""Generations: choose the builds that a tenant's runs bring up to date, and the build that answers.
 
 A build answers once it is complete and judged. Checks depend on Dagster and the pipeline does not,
-so it receives a function that evaluates them.
+so callers pass a function that evaluates them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, IndexInconsistent
 from rag_assets.pipeline.context import TenantContext, build_index_ref
-from rag_assets.pipeline.recipes import Recipe, find_recipe, read_recipe, wanted_build
+from rag_assets.pipeline.recipes import Recipe, find_recipe, find_wanted_build, read_recipe
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
@@ -21,7 +21,7 @@ from rag_assets.tenants.model import Tenant
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """The result of one check on a build.
 
     Attributes:
@@ -40,7 +40,7 @@ class Finding:
         return {"check": self.check, "passed": self.passed, "description": self.description}
 
 
-Judge: TypeAlias = Callable[[TenantContext, Generation], Sequence[Finding]]
+Judge: TypeAlias = Callable[[TenantContext, Generation], Sequence[CheckFinding]]
 """Evaluates the checks that a build must pass; takes the context of stages that work on the
 build."""
 
@@ -49,7 +49,7 @@ def publish(
     ctx: TenantContext,
     generation: Generation,
     *,
-    findings: Sequence[Finding] | None = None,
+    findings: Sequence[CheckFinding] | None = None,
     pin: Pin | None = None,
     notes: Mapping[str, object] | None = None,
 ) -> None:
@@ -88,11 +88,11 @@ def publish_when_complete(
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is not None and serving.number == generation.number:
         # A run may have been killed right after it published the build.
-        if not alias_is_right(ctx, generation):
+        if not is_alias_right(ctx, generation):
             ctx.guard()
             ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
         return True
-    if unfinished_count(ctx, generation):
+    if count_unfinished(ctx, generation):
         return False
     if serving is not None:
         # Retry documents whose serving version is missing in the build.
@@ -132,7 +132,7 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
     return False
 
 
-def unfinished_count(ctx: TenantContext, generation: Generation) -> int:
+def count_unfinished(ctx: TenantContext, generation: Generation) -> int:
     """Return the number of documents that a build lacks, including those to be retried later.
 
     A source that is only partly listed counts as one document.
@@ -188,7 +188,7 @@ def _delete_entries(ctx: TenantContext, generation: Generation) -> None:
         ctx.store.entries.delete(generation.index_name, ctx.ref.id, ids)
 
 
-def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
+def is_alias_right(ctx: TenantContext, generation: Generation) -> bool:
     """Return whether the tenant's alias shows this build only."""
     return ctx.store.indexes.is_published(generation.index_name, ctx.owner(generation))
 
@@ -224,11 +224,11 @@ class ActiveBuilds:
 
     @property
     def all(self) -> tuple[ActiveBuild, ...]:
-        """Return the one or two builds."""
+        """Return the wanted build, and the superseded build if there is one."""
         return (self.wanted,) if self.superseded is None else (self.wanted, self.superseded)
 
 
-def active_builds(ctx: TenantContext) -> ActiveBuilds:
+def open_active_builds(ctx: TenantContext) -> ActiveBuilds:
     """Return the builds to bring up to date; open the configuration's build if it does not exist.
 
     A tenant's first build serves from the start. A later build serves when it is complete.
@@ -238,16 +238,16 @@ def active_builds(ctx: TenantContext) -> ActiveBuilds:
         BuildNotWritable: the pinned build can no longer be brought up to date.
     """
     live = [g for g in ctx.catalog.generations.live(ctx.ref.id) if g.state != "REMOVING"]
-    present = wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
+    present = find_wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if present is not None:
         require_index(ctx, present)
-        present = _with_recipe(ctx, present)
+        present = _record_recipe(ctx, present)
     else:
-        present = _open(ctx)
+        present = _open_build(ctx)
         if not live:
             publish(ctx, present)
             present = replace(present, state="SERVING")
-    wanted = _wanted_build(ctx, present)
+    wanted = _build_active(ctx, present)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if serving is None or serving.number == present.number:
         return ActiveBuilds(wanted)
@@ -260,12 +260,12 @@ def active_builds(ctx: TenantContext) -> ActiveBuilds:
 
 
 def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
-    """Return those of the given builds that runs bring up to date, by number; open no build."""
+    """Return the live builds that runs bring up to date, by number; open no build."""
     found: dict[int, ActiveBuild] = {}
-    wanted = wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
+    wanted = find_wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if wanted is not None:
         with suppress(BuildNotWritable):
-            found[wanted.number] = _wanted_build(ctx, wanted)
+            found[wanted.number] = _build_active(ctx, wanted)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if serving is not None and serving != wanted:
         with suppress(BuildNotWritable):
@@ -293,7 +293,7 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
 
 
 def require_index(ctx: TenantContext, generation: Generation) -> None:
-    """Verify that a build's index is the one that was written to, and can be searched.
+    """Require that a build's index is the index that was written to, and can be searched.
 
     The loss of an index is recorded in the catalog; `drift_offenders` repairs it.
 
@@ -315,7 +315,7 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     ctx.store.indexes.require_usable(generation.index_name)
 
 
-def _open(ctx: TenantContext) -> Generation:
+def _open_build(ctx: TenantContext) -> Generation:
     ctx.guard()
     key, spec = ctx.new_build
     index = ctx.store.indexes.place(spec, ctx.ref.id, ctx.tenant.index.placement)
@@ -327,11 +327,11 @@ def _open(ctx: TenantContext) -> Generation:
         embedder_id=ctx.embedder.embedder_id,
         embedder=ctx.tenant.embedder.model_dump(mode="json", exclude_none=True),
         dimensions=ctx.embedder.dimensions,
-        recipe=Recipe.of(ctx.tenant, spec.vector_index).as_row(),
+        recipe=Recipe.from_tenant(ctx.tenant, spec.vector_index).as_row(),
     )
 
 
-def _wanted_build(ctx: TenantContext, generation: Generation) -> ActiveBuild:
+def _build_active(ctx: TenantContext, generation: Generation) -> ActiveBuild:
     ctx = ctx.for_build(generation)
     if generation.state == "SERVING":
         return ActiveBuild(ctx, generation)
@@ -340,7 +340,7 @@ def _wanted_build(ctx: TenantContext, generation: Generation) -> ActiveBuild:
     return ActiveBuild(replace(ctx, limits=ctx.limits.halved), generation)
 
 
-def _with_recipe(ctx: TenantContext, generation: Generation) -> Generation:
+def _record_recipe(ctx: TenantContext, generation: Generation) -> Generation:
     """Return a build of the configuration, and record its recipe from the current configuration."""
     recipe = find_recipe(generation, ctx.tenant)
     if recipe is None or recipe == read_recipe(generation):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rag_assets.pipeline.context import Pace, Share, TenantContext
+from rag_assets.pipeline.context import DailyShare, RateLimiter, TenantContext
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import (
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 _VECTORS_AT_ONCE = 10_000
-_BYTES_OF_A_NUMBER = 4
+_BYTES_PER_NUMBER = 4
 _NORM_TOLERANCE = 1e-3
 _ROUNDING = 1e-6
 """Differences up to this may come from a store that normalizes vectors; deliberate changes are
@@ -69,7 +69,7 @@ class Drift:
         )
 
     @property
-    def none(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether the index equals the catalog."""
         return not (self.damaged or self.orphans or self.foreign)
 
@@ -124,7 +124,7 @@ def compare_index(
             tally.seen += 1
             if not entry.intact or tally.scope not in {None, entry.access_scope}:
                 altered.add(entry.document_id)
-    in_place = _in_place(strange, tallies, owner) if strange else {}
+    in_place = _find_own_entries(strange, tallies, owner) if strange else {}
     orphans = [id_ for id_, is_foreign in strange.items() if not is_foreign and id_ not in in_place]
     altered |= {in_place[id_] for id_ in in_place if not strange[id_]}
     missing = [id_ for id_, tally in tallies.items() if tally.seen < tally.count]
@@ -146,7 +146,7 @@ def find_suspects(
     *,
     ids: Callable[[str, str, int], str] | None = None,
 ) -> set[str | None]:
-    """Return the documents whose entries in a generation differ from what the catalog expects.
+    """Return the documents with other entries in a generation than the catalog expects.
 
     Args:
         leaving: ids of deleted documents, whose entries the next sync deletes.
@@ -180,8 +180,10 @@ def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], st
     return tally.checksum == compute_checksum(wanted)
 
 
-def _in_place(ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner) -> dict[str, str]:
-    """Return the entries whose id is that of a missing entry, each with its document.
+def _find_own_entries(
+    ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner
+) -> dict[str, str]:
+    """Return the documents of entries with the id of a missing entry, by entry id.
 
     Nobody added these entries: they are this installation's own entries with changed fields. Each
     is counted as seen.
@@ -223,7 +225,7 @@ class VectorDrift:
 
 
 def compare_entries(
-    ctx: TenantContext, generation: Generation, share: Share, entries: int
+    ctx: TenantContext, generation: Generation, share: DailyShare, entries: int
 ) -> VectorDrift:
     """Compare the entries in a share with their written versions, and their vectors with the lake.
 
@@ -236,14 +238,14 @@ def compare_entries(
     }
     # Files of the lake that cannot be read are found when the lake itself is compared.
     lake = ctx.lake.readable()
-    pace, owner = Pace(), ctx.owner(generation)
+    pace, owner = RateLimiter(), ctx.owner(generation)
     found = VectorDrift()
     for hashes in share.hashes.parts(1 + entries // share.days // _VECTORS_AT_ONCE):
         stored = lake.packed_vectors(generation.embedder_id, hashes)
         live = ctx.store.entries.vectors(generation.index_name, owner, hashes)
         part = compare_vectors(held, stored, live)
         found = VectorDrift(found.altered | part.altered, found.doubtful | part.doubtful)
-        pace.took(len(stored) * generation.dimensions * _BYTES_OF_A_NUMBER)
+        pace.add_bytes(len(stored) * generation.dimensions * _BYTES_PER_NUMBER)
     return found
 
 
@@ -267,20 +269,20 @@ def compare_vectors(
             doubtful.add(entry.document_id)
         elif packed is not None and held.get(entry.document_id) == entry.index_key:
             stored = np.frombuffer(packed, "<f4") if len(packed) % 4 == 0 else None
-            if stored is None or not is_sound(stored):
+            if stored is None or not has_unit_length(stored):
                 continue
-            if entry.vector is None or not _equal(stored, entry.vector):
+            if entry.vector is None or not _are_equal(stored, entry.vector):
                 altered.add(entry.document_id)
     return VectorDrift(frozenset(altered), frozenset(doubtful))
 
 
-def _equal(stored: npt.NDArray[np.float32], live: npt.NDArray[np.float32]) -> bool:
+def _are_equal(stored: npt.NDArray[np.float32], live: npt.NDArray[np.float32]) -> bool:
     import numpy as np
 
     return stored.shape == live.shape and bool(np.abs(stored - live).max() <= _ROUNDING)
 
 
-def is_sound(vector: npt.NDArray[np.float32]) -> bool:
+def has_unit_length(vector: npt.NDArray[np.float32]) -> bool:
     """Return whether an embedder can have made a vector: its norm must be 1."""
     import numpy as np
 

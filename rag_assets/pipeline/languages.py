@@ -31,11 +31,11 @@ from rag_assets.tenants.model import Tenant
 
 _LISTED: Final = 500
 """Number of listed documents of a source from which a new tenant's sample is drawn."""
-_SAMPLED: Final = 8
+_DOCUMENTS_PER_SOURCE: Final = 8
 """Number of documents read per source."""
-_MOST_SAMPLED: Final = 64
+_MAX_SAMPLED: Final = 64
 """Number of documents read from all sources."""
-_MOST_SAMPLED_BYTES: Final = 8_000_000
+_MAX_SAMPLED_BYTES: Final = 8_000_000
 _SAMPLE_SECONDS: Final = 15.0
 """Time limit for the whole sample, listing included; documents read by then are the sample."""
 _DOCUMENT_SECONDS: Final = 5.0
@@ -47,7 +47,7 @@ _NEEDED_SHARE: Final = 0.25
 
 
 class UnreadDocuments:
-    """Counts documents whose first chunks are in a script that an embedder does not support.
+    """Counts the documents in scripts that an embedder does not support, by their first chunks.
 
     Args:
         embedder: the embedder that makes the documents' vectors.
@@ -66,7 +66,7 @@ class UnreadDocuments:
             self.by_language[language or ""] += 1
 
 
-def unread_notice(embedder_id: str, by_language: Mapping[str, int], documents: int) -> str:
+def describe_unread(embedder_id: str, by_language: Mapping[str, int], documents: int) -> str:
     """Return a sentence on unsupported documents and a suitable embedder; "" if all are supported.
 
     Args:
@@ -116,7 +116,7 @@ def sample_languages(
         try:
             found.extend(
                 detect_language(outcome.result)
-                for outcome in pool.map(_sample(tenant, settings, catalog, deadline))
+                for outcome in pool.map(_iter_sample(tenant, settings, catalog, deadline))
                 if isinstance(outcome.result, ParsedText)
             )
         except (RagAssetsError, OSError) as error:
@@ -155,7 +155,7 @@ def uses_shipped_embedder(tenant: Tenant) -> bool:
     return config.provider == "local" and is_shipped
 
 
-def _sample(
+def _iter_sample(
     tenant: Tenant, settings: Settings, catalog: Catalog, deadline: float
 ) -> Iterator[ParseTask]:
     """Yield a few documents of each source, until the deadline on the monotonic clock."""
@@ -173,9 +173,11 @@ def _sample(
                     return
                 listed.append(document)
         small = [document for document in listed if (document.size or 0) <= _MAX_BYTES]
-        for document in small[:: max(1, len(small) // _SAMPLED)][:_SAMPLED]:
+        for document in small[:: max(1, len(small) // _DOCUMENTS_PER_SOURCE)][
+            :_DOCUMENTS_PER_SOURCE
+        ]:
             count, size = count + 1, size + (document.size or _MAX_BYTES)
-            is_full = count > _MOST_SAMPLED or size > _MOST_SAMPLED_BYTES
+            is_full = count > _MAX_SAMPLED or size > _MAX_SAMPLED_BYTES
             if is_full or time.monotonic() > deadline:
                 return
             yield ParseTask(

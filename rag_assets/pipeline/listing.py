@@ -1,4 +1,4 @@
-"""The stage `raw_documents`: brings the catalog's rows in line with the sources."""
+"""The stage `raw_documents`: bring the catalog's rows in line with the sources."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
 from rag_assets.ingest.sources.disk import folders_as_json
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.fact_stores import all_stores
-from rag_assets.pipeline.mark_keeper import refusal
-from rag_assets.pipeline.rescan import MaskedNames, change_from_row, have_settings_changed
+from rag_assets.pipeline.fact_stores import list_all_stores
+from rag_assets.pipeline.mark_keeper import find_refusal
+from rag_assets.pipeline.rescan import MaskedNames, build_change_from_row, have_settings_changed
 from rag_assets.pipeline.slices import DocumentNote, StageTime
 from rag_assets.pipeline.source_listing import (
-    Deletions,
     SourceListing,
+    build_partial_digest,
+    find_successors,
+    has_scope_changes,
+)
+from rag_assets.pipeline.source_plans import (
+    Deletions,
     SourcePlan,
-    changes_scope,
     mask_failure,
-    partial_digest,
     plan_removed_sources,
     plan_sources,
     require_any_listed,
-    successors,
 )
 from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.privacy.described import StrictScanner
@@ -42,11 +44,11 @@ from rag_assets.storage.catalog.documents.model import CatalogDocument, Document
 from rag_assets.tenants.model import Tenant
 
 _BATCH = 500
-_URGENT = 100
+_MAX_URGENT = 100
 """At most this many changes of one listing have priority over a bulk import; edits come before new
 documents."""
-_LINES = 2_000
-_BULK = 1
+_BULK_BATCH = 2_000
+_BULK_LANE = 1
 """The value of `lane` for bulk imports, and for records that were pushed in bulk."""
 
 
@@ -127,7 +129,7 @@ def list_documents(
     started = time.monotonic()
     total = ListingReport()
     failures = []
-    masker = _masker(ctx, scanner)
+    masker = _build_masker(ctx, scanner)
     plans = plan_sources(
         ctx,
         allow_deletes=allow_deletes,
@@ -144,7 +146,7 @@ def list_documents(
             total = total.plus(ListingReport(unlisted=(failure.message,)))
             continue
         names = MaskedNames(plan.known, masker, declared_types)
-        total = total.plus(_record(ctx, plan, plan.listing, plan.known, names))
+        total = total.plus(_record_listing(ctx, plan, plan.listing, plan.known, names))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
     # Everything that this run reads has been recorded by now.
@@ -168,22 +170,22 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
     )
     if removed or others or kinds - {"touched"}:
         return False
-    masker = _masker(ctx, scanner)
+    masker = _build_masker(ctx, scanner)
     for plan in plans:
         if plan.listing is not None:
             names = MaskedNames(plan.known, masker, _list_declared_types(ctx.tenant))
-            _record(ctx, plan, plan.listing, plan.known, names)
+            _record_listing(ctx, plan, plan.listing, plan.known, names)
     return True
 
 
-def _masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
+def _build_masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
     """Return a masker of names, with the credential rules for the tenant's documents."""
     return Masker(StrictScanner(scanner) if ctx.parse_options.strict_secrets else scanner)
 
 
 def _hold_if_set_back(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
     """Return the plan; all deletions are held while the catalog may come from an older dump."""
-    refused = refusal(ctx) if plan.deletions.removed else None
+    refused = find_refusal(ctx) if plan.deletions.removed else None
     if refused is None:
         return plan
     held = tuple(sorted({*plan.deletions.removed, *plan.deletions.held}))
@@ -205,7 +207,7 @@ def _record_departures(ctx: TenantContext, plan: SourcePlan, *, is_confirmed: bo
         ctx.catalog.departures.record(ctx.ref, name, left, is_confirmed=is_confirmed)
 
 
-def _record(
+def _record_listing(
     ctx: TenantContext,
     plan: SourcePlan,
     listing: SourceListing,
@@ -216,13 +218,13 @@ def _record(
     moved: dict[str, str] = {}
     ctx.guard()
     scope = config.scope or ctx.tenant.access.scope
-    stores = [one for one in all_stores() if one.uses_source(ctx.tenant, config.name)]
-    if stores and changes_scope(listing, documents, scope):
+    stores = [store for store in list_all_stores() if store.uses_source(ctx.tenant, config.name)]
+    if stores and has_scope_changes(listing, documents, scope):
         # Derived documents would show a file to its former readers until they are derived again.
         for store in stores:
             store.withdraw(ctx, config.name)
     if deletions.removed:
-        moved = successors(listing, documents, deletions.removed, scope)
+        moved = find_successors(listing, documents, deletions.removed, scope)
         ctx.catalog.moves.record(ctx.ref, moved)
         gone = [id_ for id_ in deletions.removed if id_ not in moved]
         ctx.catalog.documents.mark_deleted(ctx.ref, gone)
@@ -230,7 +232,7 @@ def _record(
         events = [{"uri": uris[document_id]} for document_id in deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
     # The path of a folder can contain a credential, too.
-    reason = names.masked(deletions.reason) if deletions.held else None
+    reason = names.mask(deletions.reason) if deletions.held else None
     if deletions.held:
         payload = {"source": config.name, "vanished": len(listing.lost), "known": listing.known}
         if plan.window is not None:
@@ -238,15 +240,15 @@ def _record(
         ctx.catalog.events.write(ctx.ref, "deletions_held", [{**payload, "reason": reason}])
     changes = _write_changes(ctx, listing, names, scope, first=frozenset(moved.values()))
     is_whole = len(changes) == len(listing.changes)
-    _rescope(ctx, listing, documents, scope)
+    _update_scopes(ctx, listing, documents, scope)
     ctx.catalog.syncs.record_listing(
         ctx.ref,
         config.name,
-        digest=listing.digest if is_whole else partial_digest(plan.settings),
+        digest=listing.digest if is_whole else build_partial_digest(plan.settings),
         at_ns=listing.listed_at_ns,
         held_deletions=len(deletions.held),
         held_reason=reason,
-        folders=_folders_to_remember(plan, names),
+        folders=_list_folders_to_store(plan, names),
     )
     kinds = [change.kind for change in changes]
     fresh = [change for change in changes if change.kind in {"added", "changed"}]
@@ -266,12 +268,12 @@ def _record(
     )
 
 
-def _folders_to_remember(plan: SourcePlan, names: MaskedNames) -> list[list[Any]] | None:
+def _list_folders_to_store(plan: SourcePlan, names: MaskedNames) -> list[list[Any]] | None:
     """Return the folders of a listing as JSON, without folders with a credential in their name."""
     if plan.folders is None:
         return None
     return folders_as_json(
-        {at: of for at, of in plan.folders.items() if not at or names.masked(at) == at}
+        {at: of for at, of in plan.folders.items() if not at or names.mask(at) == at}
     )
 
 
@@ -288,7 +290,7 @@ def _write_changes(
     People wait for the rest of the run. Remaining bulk changes are listed by the next run.
 
     Args:
-        ctx, listing, names, scope: see _record.
+        ctx, listing, names, scope: see _record_listing.
         first: documents that are written in any case, before the time limit applies.
 
     Returns:
@@ -297,19 +299,20 @@ def _write_changes(
     lines, others = list[Change](), list[Change]()
     for change in listing.changes:
         document = change.document
-        in_bulk = document.lane == _BULK and document.document_id not in first
+        in_bulk = document.lane == _BULK_LANE and document.document_id not in first
         (lines if in_bulk else others).append(change)
     _write_urgent(ctx, listing, names, scope, others)
     seconds = ctx.limits.hurried_seconds if others else ctx.limits.list_seconds
     stage = StageTime(ctx, min(seconds, ctx.limits.list_seconds))
     written = 0
-    for batch in batched(lines, _LINES):
+    for batch in batched(lines, _BULK_BATCH):
         names.prepare(change.document for change in batch)
         rows = [
-            _row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels) for change in batch
+            _build_row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels)
+            for change in batch
         ]
         ctx.guard()
-        ctx.catalog.documents.record(ctx.ref, rows, lane=_BULK)
+        ctx.catalog.documents.record(ctx.ref, rows, lane=_BULK_LANE)
         written += len(batch)
         if stage.is_over(is_urgent=False):
             break
@@ -324,22 +327,22 @@ def _write_urgent(
     changes: Sequence[Change],
 ) -> None:
     unlaned = [change for change in changes if change.document.lane is None]
-    urgent = {c.document.document_id for c in nlargest(_URGENT, unlaned, key=_urgency)}
+    urgent = {c.document.document_id for c in nlargest(_MAX_URGENT, unlaned, key=_get_urgency)}
     for batch in batched(changes, _BATCH):
         names.prepare(change.document for change in batch)
-        lanes: dict[int, list[DocumentChange]] = {0: [], _BULK: []}
+        lanes: dict[int, list[DocumentChange]] = {0: [], _BULK_LANE: []}
         for change in batch:
-            row = _row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels)
+            row = _build_row(change, listing.listed_at_ns, names, scope, ctx.tenant.labels)
             lane = change.document.lane
             if lane is None:
-                lane = 0 if change.document.document_id in urgent else _BULK
+                lane = 0 if change.document.document_id in urgent else _BULK_LANE
             lanes[lane].append(row)
         ctx.guard()
         for lane, rows in lanes.items():
             ctx.catalog.documents.record(ctx.ref, rows, lane=lane)
 
 
-def _urgency(change: Change) -> tuple[bool, datetime]:
+def _get_urgency(change: Change) -> tuple[bool, datetime]:
     """Return a sort key that is larger for an edit than for a new document, then for newer content.
 
     A listing of a bulk import may also contain a document that a person has just saved.
@@ -347,7 +350,7 @@ def _urgency(change: Change) -> tuple[bool, datetime]:
     return change.kind == "changed", change.modified_at
 
 
-def _rescope(
+def _update_scopes(
     ctx: TenantContext, listing: SourceListing, documents: list[CatalogDocument], scope: str
 ) -> None:
     settled = listing.removed | listing.scoped
@@ -363,7 +366,7 @@ def _rescope(
     ]
     for batch in batched(moved, _BATCH):
         rows = ctx.catalog.documents.find(ctx.ref.id, batch)
-        changes = [replace(change_from_row(row), access_scope=scope) for row in rows]
+        changes = [replace(build_change_from_row(row), access_scope=scope) for row in rows]
         ctx.catalog.documents.record(ctx.ref, changes, lane=0)
 
 
@@ -373,7 +376,7 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
     for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
         deletions = plan.deletions
-        if deletions.removed and (refused := refusal(ctx)) is not None:
+        if deletions.removed and (refused := find_refusal(ctx)) is not None:
             deletions = Deletions(held=deletions.removed, reason=refused.message)
         if deletions.held:
             ctx.catalog.syncs.record_listing(
@@ -400,7 +403,7 @@ def _list_declared_types(tenant: Tenant) -> frozenset[str]:
     return tenant.chunk_types.union(*(kind.source_types or () for kind in kinds))
 
 
-def _row(
+def _build_row(
     change: Change,
     listed_at_ns: int,
     names: MaskedNames,
@@ -411,7 +414,7 @@ def _row(
     metadata = names.source_metadata(document.source_metadata)
     if labels:
         metadata = replace(metadata, metadata={**metadata.metadata, **labels})
-    error = None if change.error is None else names.masked(change.error.message)
+    error = None if change.error is None else names.mask(change.error.message)
     kind = None if change.error is None else failure_kind(change.error)
     if metadata.access_scope != document.source_metadata.access_scope:
         # A masked scope would be another scope: it would exclude its readers, and might admit
@@ -537,7 +540,7 @@ def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[Docume
         DocumentNote(
             change.document.document_id,
             names.uri(change.document),
-            names.masked(change.error.message),
+            names.mask(change.error.message),
         )
         for change in refused[:_SAMPLE]
         if change.error is not None

@@ -1,11 +1,10 @@
 """Marks in the stores: they detect a catalog that was restored from an earlier dump.
 
-The catalog counts the changes of each tenant; this count is the tenant's mark. It also counts the
-security changes of the installation; this count is the epoch, and the changes are listed in a
-journal. After each commit that raises a mark or the epoch, lake, blobs and index store a copy. A
-copy that is newer than the catalog proves that the catalog has lost changes. A copy may also be
-older, for example after a crash between the commit and the copying; whoever reads it then updates
-it.
+The catalog counts the changes of each tenant (the tenant's mark) and the security changes of the
+installation (the epoch), which it also lists in a journal. After each commit that raises a mark or
+the epoch, lake, blobs and index store a copy. A copy that is newer than the catalog proves that the
+catalog has lost changes. An older copy, for example after a crash between the commit and the
+copying, is updated when it is read.
 
 While the catalog lacks changes, nothing is deleted: data that seem unreferenced may be the last
 copy of the newest documents.
@@ -66,7 +65,7 @@ class KeptMark:
 
     Attributes:
         set_back: whether the catalog was found to lack changes, and nobody has accepted that yet.
-            The flag is needed because later changes raise the catalog's own mark above this one.
+            The flag is needed because later changes raise the catalog's own mark above this mark.
         forgotten: whether an operator has accepted that the catalog does not know the tenant.
     """
 
@@ -104,7 +103,7 @@ class KeptMark:
 
 @dataclass(frozen=True, slots=True)
 class SecurityStanding:
-    """Whether the catalog lacks security changes.
+    """The comparison of the catalog's security changes with the stores' journals.
 
     Attributes:
         lost: the missing changes, oldest first; only those that the stores' copies of the journal
@@ -148,13 +147,13 @@ class MarkKeeper:
 
     # -- tenants
 
-    def refusal(self, ref: TenantRef) -> CatalogSetBack | None:
-        """Return why a tenant's data must not be deleted; None if they may be.
+    def find_refusal(self, ref: TenantRef) -> CatalogSetBack | None:
+        """Return why a tenant's data must not be deleted; None if it may be deleted.
 
         Raises:
             ServiceUnavailable: no store answers.
         """
-        pending = self.pending_restore()
+        pending = self.find_pending_restore()
         if pending is not None:
             return pending
         standing = self.standing(ref)
@@ -167,9 +166,8 @@ class MarkKeeper:
         }
         return CatalogSetBack(
             reasons[standing],
-            hint="no data of the tenant is deleted, swept or pruned until the catalog is"
-            " accepted. To"
-            f" go on with this catalog, run: rag-assets sync {ref.id} --accept-catalog",
+            hint="no data of the tenant is deleted, swept or pruned until the catalog is accepted."
+            f" To go on with this catalog, run: rag-assets sync {ref.id} --accept-catalog",
         )
 
     def standing(self, ref: TenantRef) -> Standing:
@@ -178,7 +176,7 @@ class MarkKeeper:
         Raises:
             ServiceUnavailable: no store answers.
         """
-        name = _mark_name(ref)
+        name = _build_mark_name(ref)
         for _ in range(_ROUNDS):
             # Read the copies first: the catalog's mark can only grow between the two reads.
             kept = {place: KeptMark.parse(text) for place, text in self._read(name).items()}
@@ -205,7 +203,7 @@ class MarkKeeper:
         if not behind:
             return True
         text = KeptMark(own.mark).as_json()
-        written = [place for place in behind if self._write(place, _mark_name(ref), text)]
+        written = [place for place in behind if self._write(place, _build_mark_name(ref), text)]
         if written and not own.was_kept:
             self._catalog.marks.record_kept(ref)
         present = self._catalog.marks.read(ref)
@@ -235,7 +233,7 @@ class MarkKeeper:
         """
         if self.standing(ref) == "current":
             return False
-        name = _mark_name(ref)
+        name = _build_mark_name(ref)
         stores = [self._notes(place) for place in ("lake", "blobs", "index")]
         kept = [KeptMark.parse(notes.read(name)) for notes in stores]
         highest = max((k.mark.number for k in kept if k), default=0)
@@ -251,7 +249,7 @@ class MarkKeeper:
 
         The other copies were in the tenant's folders, which have been deleted.
         """
-        self._notes("index").delete(_mark_name(ref))
+        self._notes("index").delete(_build_mark_name(ref))
 
     # -- tenants that the catalog does not know
 
@@ -268,7 +266,7 @@ class MarkKeeper:
             return False
         if self.was_removed(tenant_id, incarnation):
             return True
-        notes = self._read(_mark_name(TenantRef(tenant_id, incarnation))).values()
+        notes = self._read(_build_mark_name(TenantRef(tenant_id, incarnation))).values()
         return any(kept_mark.forgotten for text in notes if (kept_mark := KeptMark.parse(text)))
 
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
@@ -281,22 +279,22 @@ class MarkKeeper:
         removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}
         return bool(removals) if incarnation is None else incarnation in removals
 
-    def unknown_tenants(self) -> list[TenantRef]:
+    def list_unknown_tenants(self) -> list[TenantRef]:
         """Return the tenants with data that the catalog may have lost."""
         found = {*self._lake.incarnations(), *self._blobs.incarnations()}
         indexes = self._store().indexes
         for name in indexes.names():
             found.update(indexes.owners(name))
         known = {(record.id, record.incarnation) for record in self._catalog.tenants.all()}
-        return [TenantRef(*one) for one in sorted(found - known) if not self.is_stray(*one)]
+        return [TenantRef(*owner) for owner in sorted(found - known) if not self.is_stray(*owner)]
 
     def forget_unknown(self) -> list[str]:
         """Allow the data of tenants that the catalog has lost to be deleted; return their ids."""
-        unknown = self.unknown_tenants()
+        unknown = self.list_unknown_tenants()
         for ref in unknown:
             for place in ("lake", "blobs", "index"):
                 self._notes(place).write(
-                    _mark_name(ref), KeptMark(Mark(0), forgotten=True).as_json()
+                    _build_mark_name(ref), KeptMark(Mark(0), forgotten=True).as_json()
                 )
         return [ref.id for ref in unknown]
 
@@ -306,7 +304,7 @@ class MarkKeeper:
         """Return the current epoch of the catalog."""
         return self._catalog.security.state()
 
-    def pending_restore(self) -> RestorePending | None:
+    def find_pending_restore(self) -> RestorePending | None:
         """Return why tokens, grants and holds are not trusted; None if they are.
 
         Raises:
@@ -357,7 +355,7 @@ class MarkKeeper:
         self._catalog.security.accept(lost)
         text = format_changes(self._catalog.security.newest())
         self._read(_JOURNAL)
-        for place in [*self._answering()]:
+        for place in [*self._list_answering_stores()]:
             self._write(place, _JOURNAL, text)
 
     def _update_journals(
@@ -385,7 +383,7 @@ class MarkKeeper:
                 return self._blobs.notes
         return self._store().notes
 
-    def _answering(self) -> Iterator[StoreName]:
+    def _list_answering_stores(self) -> Iterator[StoreName]:
         now = time.monotonic()
         places: tuple[StoreName, ...] = ("lake", "blobs", "index")
         yield from (place for place in places if self._paused_until.get(place, 0.0) <= now)
@@ -393,7 +391,7 @@ class MarkKeeper:
     def _read(self, name: str) -> dict[StoreName, str | None]:
         """Return a note, or None if it is missing, from each store that answers."""
         found: dict[StoreName, str | None] = {}
-        for place in [*self._answering()]:
+        for place in [*self._list_answering_stores()]:
             try:
                 found[place] = self._notes(place).read(name)
             except RagAssetsError as error:
@@ -434,7 +432,7 @@ def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> b
         ServiceUnavailable: the store does not answer.
     """
     # Read the copies first: the catalog's mark can only grow between the two reads.
-    kept_mark = KeptMark.parse(notes.read(_mark_name(ref)))
+    kept_mark = KeptMark.parse(notes.read(_build_mark_name(ref)))
     journal = parse_changes(notes.read(_JOURNAL) or "")
     own = catalog.marks.read(ref)
     if (
@@ -446,18 +444,18 @@ def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> b
     return bool(catalog.security.find_missing(journal))
 
 
-def _mark_name(ref: TenantRef) -> str:
+def _build_mark_name(ref: TenantRef) -> str:
     return f"{tenant_folder(ref.id, ref.incarnation)}/{_MARK}"
 
 
 def may_delete(ctx: TenantContext) -> bool:
     """Return whether the tenant's data may be deleted."""
-    return refusal(ctx) is None
+    return find_refusal(ctx) is None
 
 
-def refusal(ctx: TenantContext) -> CatalogSetBack | None:
-    """Return why the tenant's data must not be deleted; None if they may be."""
-    return ctx.keeper.refusal(ctx.ref)
+def find_refusal(ctx: TenantContext) -> CatalogSetBack | None:
+    """Return why the tenant's data must not be deleted; None if it may be deleted."""
+    return ctx.keeper.find_refusal(ctx.ref)
 
 
 def require_current(ctx: TenantContext) -> None:
@@ -466,11 +464,13 @@ def require_current(ctx: TenantContext) -> None:
     Raises:
         CatalogSetBack: the catalog lacks changes, or possibly lacks some.
     """
-    if (error := refusal(ctx)) is not None:
+    if (error := find_refusal(ctx)) is not None:
         raise error
 
 
-def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None) -> str:
+def build_held_warning(
+    tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None
+) -> str:
     """Return the warning about documents that disappeared from their source and are kept.
 
     Args:
@@ -500,7 +500,7 @@ def accept_catalog(ctx: TenantContext) -> bool:
         RestorePending: the catalog also lacks security changes, which must be resolved first.
         ServiceUnavailable: a store does not answer.
     """
-    if (pending := ctx.keeper.pending_restore()) is not None:
+    if (pending := ctx.keeper.find_pending_restore()) is not None:
         raise pending
     if not ctx.keeper.accept(ctx.ref):
         return False

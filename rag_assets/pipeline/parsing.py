@@ -1,4 +1,4 @@
-"""The stage `parsed_text`: parses the slice's documents whose text is not in the lake yet."""
+"""The stage `parsed_text`: parse the slice's documents whose text is not in the lake yet."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import (
     DocumentNote,
-    Progress,
+    SliceWork,
+    StageProgress,
     StageTime,
-    Work,
     compute_retry_time,
-    put_off,
+    postpone_documents,
 )
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import get_masker
@@ -30,7 +30,7 @@ from rag_assets.storage.lake.model import ParsedRow
 _FLUSH_DOCUMENTS = 250
 _VANISHED_RETRY = timedelta(seconds=30)
 _FLUSH_CHARACTERS = 16_000_000
-_TOLD = 50
+_MAX_NOTES = 50
 _WORKER_BYTES = 512 * 1024
 
 
@@ -98,7 +98,7 @@ class ParsingReport:
     seconds: float = 0.0
 
 
-def parse_documents(ctx: TenantContext, work: Work) -> ParsingReport:
+def parse_documents(ctx: TenantContext, work: SliceWork) -> ParsingReport:
     """Parse, scan and mask documents without a stored text; quarantine unreadable ones."""
     started = time.monotonic()
     by_key: dict[str, list[Document]] = {}
@@ -107,15 +107,15 @@ def parse_documents(ctx: TenantContext, work: Work) -> ParsingReport:
             by_key.setdefault(ctx.parse_key(document), []).append(document)
     missing = ctx.lake.missing_parsed(set(by_key))
     reused = sum(len(documents) for key, documents in by_key.items() if key not in missing)
-    stage = _Parsing(ctx, work, {key: by_key[key] for key in by_key if key in missing})
+    stage = _ParsingStage(ctx, work, {key: by_key[key] for key in by_key if key in missing})
     if missing:
         stage.run()
     return stage.report(reused, time.monotonic() - started)
 
 
-class _Parsing:
+class _ParsingStage:
     def __init__(
-        self, ctx: TenantContext, work: Work, missing: Mapping[str, list[Document]]
+        self, ctx: TenantContext, work: SliceWork, missing: Mapping[str, list[Document]]
     ) -> None:
         self._ctx = ctx
         self._work = work
@@ -130,8 +130,10 @@ class _Parsing:
 
     def run(self) -> None:
         ctx = self._ctx
-        progress = Progress("parsed_text", len(self._missing), ctx.log)
-        workers = _workers([documents[0].facts.size for documents in self._missing.values()])
+        progress = StageProgress("parsed_text", len(self._missing), ctx.log)
+        workers = _choose_worker_count(
+            [documents[0].facts.size for documents in self._missing.values()]
+        )
         with ctx.worker_pool() as pool:
             for outcome in pool.map(self._tasks(), workers=workers):
                 documents = self._missing[outcome.key]
@@ -144,7 +146,7 @@ class _Parsing:
                     self._failures += [(document, outcome.result) for document in documents]
                 progress.advance(1)
         self._flush()
-        progress.done()
+        progress.finish()
         self._quarantine()
         self._defer_vanished()
 
@@ -160,8 +162,8 @@ class _Parsing:
             ocr_pages=sum(of.ocr_pages for of in formats),
             masked=sum(of.masked for of in formats),
             formats=self._formats,
-            failures=_first_notes([(d, self._reason(error)) for d, error in self._failures]),
-            notes=_first_notes(self._notes),
+            failures=_take_first_notes([(d, self._reason(error)) for d, error in self._failures]),
+            notes=_take_first_notes(self._notes),
             seconds=seconds,
         )
 
@@ -180,7 +182,7 @@ class _Parsing:
         }
         paths = {name: ListedPaths(source) for name, source in sources.items()}
         work = self._work
-        is_hurried = work.answers and any(not document.urgency for document in work.documents)
+        is_hurried = work.is_serving and any(not document.urgency for document in work.documents)
         stage = StageTime(self._ctx, self._ctx.limits.parse_seconds, is_hurried=is_hurried)
         for number, (key, documents) in enumerate(self._missing.items()):
             document = documents[0]
@@ -195,7 +197,7 @@ class _Parsing:
                 key=key,
                 name=document.uri,
                 media_type=document.media_type,
-                read=_reader(source, paths[source.name], document),
+                read=_build_reader(source, paths[source.name], document),
                 options=self._ctx.parse_options,
             )
 
@@ -226,7 +228,7 @@ class _Parsing:
             )
             for document, error in self._failures
         ]
-        put_off(ctx, self._work, failures)
+        postpone_documents(ctx, self._work, failures)
         if self._work.is_superseded:
             return  # The configuration's build reports it.
         ctx.catalog.events.write(
@@ -260,21 +262,23 @@ class _Parsing:
             )
             for d in self._vanished
         ]
-        put_off(self._ctx, self._work, failures)
+        postpone_documents(self._ctx, self._work, failures)
 
 
-def _workers(sizes: Sequence[int]) -> int:
+def _choose_worker_count(sizes: Sequence[int]) -> int:
     """Return how many processes are worth starting for documents of these sizes."""
     # Parsing a few small documents takes less time than starting a second process.
     return min(len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
 
 
-def _first_notes(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, ...]:
-    by_name = sorted(notes, key=lambda note: note[0].uri)[:_TOLD]
+def _take_first_notes(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, ...]:
+    by_name = sorted(notes, key=lambda note: note[0].uri)[:_MAX_NOTES]
     return tuple(DocumentNote(d.document_id, d.uri, text) for d, text in by_name)
 
 
-def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> Callable[[], bytes]:
+def _build_reader(
+    source: DocumentSource, paths: ListedPaths, document: Document
+) -> Callable[[], bytes]:
     """Return a function that reads a document and verifies that its content is as listed."""
 
     def read() -> bytes:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from rag_assets.billing.spending import Cap, cap_that_stops, present_caps, require_price
+from rag_assets.billing.spending import Cap, find_present_caps, find_stopping_cap, require_price
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
@@ -22,21 +22,21 @@ from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.models.factory import build_embedder
 from rag_assets.models.providers.base import LocalEmbedding
-from rag_assets.pipeline.batches import texts_in_batches
+from rag_assets.pipeline.batches import map_texts_to_batches
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.estimates import (
     NOTHING_TO_ESTIMATE,
+    DoubleEditCost,
     Estimate,
-    Twice,
-    WorkAhead,
-    edits_twice,
-    estimate,
+    PlannedWork,
+    estimate_double_edits,
+    estimate_sync,
 )
-from rag_assets.pipeline.languages import UnreadDocuments, unread_notice
-from rag_assets.pipeline.recipes import wanted_build
-from rag_assets.pipeline.source_listing import (
+from rag_assets.pipeline.languages import UnreadDocuments, describe_unread
+from rag_assets.pipeline.recipes import find_wanted_build
+from rag_assets.pipeline.source_listing import SourceListing
+from rag_assets.pipeline.source_plans import (
     Deletions,
-    SourceListing,
     SourcePlan,
     mask_failure,
     plan_removed_sources,
@@ -46,7 +46,7 @@ from rag_assets.pipeline.source_listing import (
 from rag_assets.privacy.masker import get_masker
 
 _BATCH = 200
-_SAMPLED = 8
+_SAMPLED_TEXTS = 8
 """Number of texts that a plan embeds to measure their CPU time."""
 
 
@@ -84,7 +84,7 @@ class MeasuredWork:
 
 
 @dataclass(frozen=True, slots=True)
-class DueDocument:
+class PendingDocument:
     """A document that the next sync would work on."""
 
     source: DocumentSource
@@ -102,13 +102,13 @@ class DueDocument:
         return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
 
 
-class _Texts:
+class _TextCounter:
     """Counts distinct texts, and those without a vector."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
         self._seen: set[str] = set()
-        self._under_way = set(texts_in_batches(ctx))
+        self._under_way = set(map_texts_to_batches(ctx))
         self.missing = self.tokens = 0
         self.unread = UnreadDocuments(ctx.embedder)
         self._sample: dict[str, str] = {}
@@ -124,7 +124,7 @@ class _Texts:
         if lacking:
             self.tokens += sum(self._ctx.embedder.count_tokens([*lacking.values()]))
             # Sorting texts by their hash gives a random sample that is the same in every plan.
-            self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED])
+            self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED_TEXTS])
 
     @property
     def sample(self) -> tuple[str, ...]:
@@ -137,11 +137,12 @@ class _Texts:
         return len(self._seen)
 
 
-def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> Iterator[DueDocument]:
+def iter_due_documents(
+    ctx: TenantContext, plan: SourcePlan, pending: set[str]
+) -> Iterator[PendingDocument]:
     """Yield the documents of a source that the next sync works on.
 
     Args:
-        plan: the plan of the source.
         pending: ids of listed documents whose entries are out of date.
     """
     source = plan.source
@@ -149,7 +150,7 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
     for change in changes:
         if change.kind in {"added", "changed"} and change.content_sha256 is not None:
             document = change.document
-            yield DueDocument(
+            yield PendingDocument(
                 source,
                 document.source_type,
                 document.path,
@@ -165,7 +166,7 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
     waiting = sorted(pending - seen - vanished)
     for row in ctx.catalog.documents.find(ctx.ref.id, waiting):
         if row.source == source.name and row.content_sha256 is not None:
-            yield DueDocument(
+            yield PendingDocument(
                 source,
                 row.source_type,
                 paths.of(row.document_id, row.path),
@@ -177,13 +178,13 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
             )
 
 
-def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
+def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> MeasuredWork:
     """Measure the work; parse and chunk documents in memory if the lake lacks them."""
     started = time.monotonic()
-    by_key: dict[str, list[DueDocument]] = {}
+    by_key: dict[str, list[PendingDocument]] = {}
     for item in due:
         by_key.setdefault(item.parse_key, []).append(item)
-    texts = _Texts(ctx)
+    texts = _TextCounter(ctx)
     parse = failed = chunks = cut = 0
     with ctx.worker_pool() as pool:
         for keys in batched(by_key, _BATCH):
@@ -192,10 +193,12 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
             stored = {key: by_key[key] for key in keys if key not in missing}
             found = _measure_stored(ctx, stored, texts)
             chunks, cut = chunks + found.chunks, cut + found.cut
-            tasks = (_task(key, by_key[key][0]) for key in keys if key in missing)
+            tasks = (_build_task(key, by_key[key][0]) for key in keys if key in missing)
             for outcome in pool.map(tasks):
                 if isinstance(outcome.result, ParsedText):
-                    ways = _list_ways(ctx, by_key[outcome.key], outcome.result.media_type)
+                    ways = _list_chunk_parameters(
+                        ctx, by_key[outcome.key], outcome.result.media_type
+                    )
                     chunks += _measure_parsed(outcome.result, ways, texts)
                     cut += len(ways)
                 else:
@@ -216,7 +219,7 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
 
 
 def _measure_stored(
-    ctx: TenantContext, due: Mapping[str, list[DueDocument]], texts: _Texts
+    ctx: TenantContext, due: Mapping[str, list[PendingDocument]], texts: _TextCounter
 ) -> MeasuredWork:
     """Measure documents whose text is in the lake; their chunks are read, or made in memory.
 
@@ -227,7 +230,7 @@ def _measure_stored(
     wanted = {
         chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
         for key, head in heads.items()
-        for chosen in _list_ways(ctx, due[key], head.media_type)
+        for chosen in _list_chunk_parameters(ctx, due[key], head.media_type)
     }
     count = cut = 0
     stored = ctx.lake.chunk_sets(set(wanted))
@@ -245,7 +248,9 @@ def _measure_stored(
     return MeasuredWork(chunks=count, cut=cut)
 
 
-def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _Texts) -> int:
+def _measure_parsed(
+    parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _TextCounter
+) -> int:
     count = 0
     for chosen in ways:
         made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
@@ -255,13 +260,10 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
     return count
 
 
-def _list_ways(
-    ctx: TenantContext, due: Iterable[DueDocument], media_type: str
+def _list_chunk_parameters(
+    ctx: TenantContext, due: Iterable[PendingDocument], media_type: str
 ) -> set[ChunkParameters]:
-    """Return the chunk parameters for one content.
-
-    They may differ between documents that share it.
-    """
+    """Return the chunk parameters for one content; documents that share it may use others."""
     return {
         ctx.tenant.chunk_parameters(
             source=item.source.name,
@@ -273,7 +275,7 @@ def _list_ways(
     }
 
 
-def _task(key: str, item: DueDocument) -> ParseTask:
+def _build_task(key: str, item: PendingDocument) -> ParseTask:
     def read() -> bytes:
         return item.source.read(item.path, max_bytes=item.source.max_bytes)
 
@@ -337,11 +339,11 @@ class Preview:
     preparing_seconds: float = 0.0
     embedding_cpu_seconds: float | None = None
     estimate: Estimate = NOTHING_TO_ESTIMATE
-    twice: Twice | None = None
+    twice: DoubleEditCost | None = None
     unread: str = ""
 
 
-def preview(ctx: TenantContext) -> Preview:
+def preview_sync(ctx: TenantContext) -> Preview:
     """Compute the work of a sync; parse and chunk documents in memory if the lake lacks them.
 
     Raises:
@@ -349,7 +351,7 @@ def preview(ctx: TenantContext) -> Preview:
         ConfigurationError: spending caps are set, but the price is unknown.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    build = wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
+    build = find_wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
     if build is not None and build.pinned:
         ctx = ctx.for_build(build)
     target = None if build is None else build.number
@@ -358,25 +360,25 @@ def preview(ctx: TenantContext) -> Preview:
     failures: list[ListingFailed] = []
     deletions: dict[str, Deletions] = {}
     masker = get_masker(ctx.settings.local)
-    due: list[DueDocument] = []
+    due: list[PendingDocument] = []
     for plan in plan_sources(ctx):
         if plan.error is not None:
             failures.append(mask_failure(plan, masker))
         if plan.listing is not None:
             listings.append(plan.listing)
             deletions[plan.config.name] = plan.deletions
-        due += due_documents(ctx, plan, pending)
+        due += iter_due_documents(ctx, plan, pending)
     require_any_listed(failures, len(ctx.tenant.sources))
     deletions |= {plan.name: plan.deletions for plan in plan_removed_sources(ctx)}
     deleted = [d for ids in ctx.catalog.index.removals(ctx.ref.id).values() for d in ids]
     deleted += [document_id for deletion in deletions.values() for document_id in deletion.removed]
-    work = measure(ctx, due)
+    work = measure_work(ctx, due)
     kinds = [change.kind for listing in listings for change in listing.changes]
     price = require_price(ctx.tenant)
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
     cost = None if price is None else price.of(work.tokens, batch=batch)
-    ahead = WorkAhead(
+    ahead = PlannedWork(
         parsed=work.parse,
         cut=work.cut,
         embedded=work.embeddings,
@@ -410,14 +412,16 @@ def preview(ctx: TenantContext) -> Preview:
         batch=batch,
         waiting=ctx.catalog.quarantine.deferred_count(ctx.ref.id),
         unlisted=tuple(failure.message for failure in failures),
-        cap=cap_that_stops(present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0),
+        cap=find_stopping_cap(
+            find_present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0
+        ),
         preparing_seconds=work.seconds,
         embedding_cpu_seconds=_find_embedding_cpu_seconds(ctx, work),
-        estimate=estimate(ctx, generations, ahead),
-        twice=edits_twice(
+        estimate=estimate_sync(ctx, generations, ahead),
+        twice=estimate_double_edits(
             ctx, generations, build, chunks=work.chunks, documents=len(due), cost=cost
         ),
-        unread=unread_notice(ctx.embedder.embedder_id, work.unread, work.read),
+        unread=describe_unread(ctx.embedder.embedder_id, work.unread, work.read),
     )
 
 

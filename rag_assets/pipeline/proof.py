@@ -29,8 +29,8 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import ErasureIncomplete, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.uploads import nobodys_blobs
-from rag_assets.pipeline.versions import needed_keys
+from rag_assets.pipeline.uploads import list_unreferenced_blobs
+from rag_assets.pipeline.versions import find_needed_keys
 from rag_assets.storage.blobs.store import BlobStore, open_blobs_by_url
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -42,9 +42,9 @@ from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 
 _PHRASE_CHARACTERS: Final = (24, 120)
-_PHRASES_OF_A_CHUNK: Final = 3
-_MOST_PHRASES: Final = 500
-_MOST_NAMES: Final = 500
+_PHRASES_PER_CHUNK: Final = 3
+_MAX_PHRASES: Final = 500
+_MAX_NAMES: Final = 500
 _SENTENCE: Final = re.compile(r"[^.!?\n]+")
 _NONCE_BYTES: Final = 12
 _TEXTS_AT_ONCE: Final = 50
@@ -213,7 +213,7 @@ def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
     living = ctx.catalog.traces.find_existing(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
     names = {*traces.names} - {*ctx.catalog.traces.list_names(ctx.ref, sorted(living))}
-    needed = needed_keys(ctx).known
+    needed = find_needed_keys(ctx).known
     dead = DeadKeys(
         traces.dead.parsed - (needed.parsed or set()),
         traces.dead.chunk_sets - (needed.chunk_sets or set()),
@@ -228,11 +228,11 @@ def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
 
 def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> Traces:
     """Collect the traces that a tenant would leave behind, before it is removed."""
-    ids = erasure.document_ids[:_MOST_NAMES]
+    ids = erasure.document_ids[:_MAX_NAMES]
     phrases = (
         phrase for text in _iter_texts_of_tenant(lake, erasure) for phrase in extract_phrases(text)
     )
-    own = list(islice(dict.fromkeys(phrases), _MOST_PHRASES))
+    own = list(islice(dict.fromkeys(phrases), _MAX_PHRASES))
     return Traces(ids, phrases=own, names=catalog.traces.list_names(erasure.ref, ids))
 
 
@@ -245,7 +245,7 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
     """
     key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
-    notes.write(_key_name(erasure), base64.b64encode(key).decode())
+    notes.write(_build_key_name(erasure), base64.b64encode(key).decode())
     progress = {**erasure.progress, _KEPT: base64.b64encode(sealed).decode()}
     return catalog.erasures.record_progress(erasure, progress)
 
@@ -260,7 +260,7 @@ def read_traces(notes: NoteStore, erasure: Erasure) -> Traces:
     sealed = base64.b64decode(erasure.progress[_KEPT])
     nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:
-        key = base64.b64decode(notes.read(_key_name(erasure)) or "")
+        key = base64.b64decode(notes.read(_build_key_name(erasure)) or "")
         return Traces.parse(AESGCM(key).decrypt(nonce, ciphertext, erasure.id.bytes))
     except (InvalidTag, ValueError):
         return Traces(erasure.document_ids)
@@ -276,7 +276,7 @@ def replace_traces(
     """
     progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
     catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
-    notes.delete(_key_name(erasure))
+    notes.delete(_build_key_name(erasure))
 
 
 def read_proof(erasure: Erasure) -> Mapping[str, Any] | None:
@@ -290,7 +290,7 @@ def extract_phrases(text: str) -> list[str]:
     shortest, longest = _PHRASE_CHARACTERS
     sentences = (match[0].strip() for match in _SENTENCE.finditer(text))
     phrases = (_cut(sentence, longest) for sentence in sentences)
-    return [phrase for phrase in phrases if len(phrase) >= shortest][:_PHRASES_OF_A_CHUNK]
+    return [phrase for phrase in phrases if len(phrase) >= shortest][:_PHRASES_PER_CHUNK]
 
 
 def _cut(sentence: str, longest: int) -> str:
@@ -311,24 +311,24 @@ def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]
         for text in (chunk.text, chunk.context)
         for phrase in extract_phrases(text)
     )
-    return islice(found, _MOST_PHRASES)
+    return islice(found, _MAX_PHRASES)
 
 
 def _iter_texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
     tables = lake.tenant(erasure.ref.id, erasure.ref.incarnation)
     try:
-        for keys in batched(islice(sorted(tables.parsed_keys()), _MOST_PHRASES), _TEXTS_AT_ONCE):
+        for keys in batched(islice(sorted(tables.parsed_keys()), _MAX_PHRASES), _TEXTS_AT_ONCE):
             for row in tables.parsed(keys).values():
                 yield row.parsed.text
     except ServiceUnavailable:
         return  # A table that cannot be read is deleted as well.
 
 
-def _key_name(erasure: Erasure) -> str:
+def _build_key_name(erasure: Erasure) -> str:
     return f"erasure_{erasure.id}.json"
 
 
-def prove(
+def prove_erasure(
     ctx: TenantContext,
     traces: Traces,
     deleted_entries: int | None,
@@ -349,16 +349,16 @@ def prove(
         be reached, with the time when data there is deleted.
     """
     found: dict[str, int | list[str]] = {
-        "index": _found_in_index(ctx, traces),
-        "lake": _found_in_lake(ctx, traces),
-        "postgres": _found_in_postgres(ctx, traces),
+        "index": _count_index_entries(ctx, traces),
+        "lake": _count_lake_files(ctx, traces),
+        "postgres": _list_postgres_columns(ctx, traces),
     }
     if open_former_places(ctx.catalog, ctx.settings).lakes:
         found["former places"] = count_files_left(ctx, traces.dead)
     if uploaded:
         # Blobs that other uploads need are not leftovers; any other blob is.
-        found["blobs"] = len(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
-    return _proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
+        found["blobs"] = len(list_unreferenced_blobs(ctx.catalog, ctx.blobs, ctx.ref))
+    return _build_document_proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
 
 
 def prove_masked(
@@ -367,11 +367,11 @@ def prove_masked(
     """Search for texts with credentials by their hashes, after everything was scanned.
 
     Args:
-        deleted_entries, dead_rows: see prove.
+        deleted_entries, dead_rows: see prove_erasure.
     """
     traces = Traces(dead=dead)
-    found = {"index": _found_in_index(ctx, traces), "lake": _found_in_lake(ctx, traces)}
-    return _proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
+    found = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
+    return _build_document_proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
 
 
 def require_nothing_left(
@@ -405,7 +405,7 @@ def require_nothing_left(
         )
 
 
-def _proof(
+def _build_document_proof(
     ctx: TenantContext,
     searched_for: Sequence[str],
     found: Mapping[str, Any],
@@ -438,7 +438,7 @@ def build_proof(
 
     Args:
         searched_for: kinds of traces.
-        deleted_entries, dead_rows: see prove.
+        deleted_entries, dead_rows: see prove_erasure.
         unseen: former locations of the installation that could not be searched.
         remote: whether texts were sent to a provider.
     """
@@ -463,7 +463,6 @@ def name_dagster_instance(
     """Return a removal's proof with the Dagster instances that recorded runs of the tenant.
 
     Args:
-        proof: the proof of the removal.
         others: instances that still hold records of the tenant.
     """
     folder = settings.dagster_home or settings.own_dagster_home
@@ -484,13 +483,13 @@ def name_dagster_instance(
     }
 
 
-def entries_left(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
+def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
     """Return the entries with data of documents, by index.
 
     Such an entry has the id or a hash of a document, or a phrase in a text that no document needs.
     The catalog may lack the build that the entry belongs to, for example after a restore.
     """
-    needed = needed_keys(ctx).known.texts or set()
+    needed = find_needed_keys(ctx).known.texts or set()
     values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
     entries, left = ctx.store.entries, dict[str, set[str]]()
     for index_name in ctx.store.indexes.names():
@@ -508,23 +507,23 @@ def entries_left(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
     return left
 
 
-def _found_in_index(ctx: TenantContext, traces: Traces) -> int:
-    found = set[str]().union(*entries_left(ctx, traces).values())
+def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
+    found = set[str]().union(*find_remaining_entries(ctx, traces).values())
     if (vectors := ctx.store.vectors) is not None:
         found.update(vectors.matching(ctx.ref.id, "document_id", traces.document_ids))
         found.update(vectors.matching(ctx.ref.id, "text_sha256", sorted(traces.dead.texts)))
     return len(found)
 
 
-def _found_in_lake(ctx: TenantContext, traces: Traces) -> int:
+def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:
     """Return how many lake files contain the documents' rows, or a phrase in an unneeded row.
 
     Files that no table lists are searched as well.
     """
-    return len(ctx.lake.files_holding(traces.dead, traces.phrases, needed_keys(ctx).known))
+    return len(ctx.lake.files_holding(traces.dead, traces.phrases, find_needed_keys(ctx).known))
 
 
-def _found_in_postgres(ctx: TenantContext, traces: Traces) -> list[str]:
+def _list_postgres_columns(ctx: TenantContext, traces: Traces) -> list[str]:
     texts = [*traces.document_ids, *traces.dead.parsed, *traces.dead.chunk_sets]
     texts += [*traces.dead.texts, *traces.phrases]
     return ctx.catalog.traces.find_columns(ctx.ref.id, texts, traces.names)

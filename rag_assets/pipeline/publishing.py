@@ -1,13 +1,13 @@
-"""The stage `search_index`: deletes removed documents, then publishes the slice's complete ones.
+"""The stage `search_index`: delete removed documents, then publish the slice's complete documents.
 
 A document is published in an order that is safe to interrupt anywhere:
 
 1. record in the catalog that entries are about to be written,
 2. write the new version's entries, and refresh,
-3. make the new version the one that searches return (one transaction),
+3. switch searches to the new version (one transaction),
 4. delete the entries of other versions, found by query.
 
-Until step 3 searches return the previous version, and after it the new one. Because of step 1,
+Searches return the previous version until step 3, and then the new version. Because of step 1,
 leftover entries of an interrupted run are found again. Changes of access scopes are applied to
 every kept build at once, without embedding.
 """
@@ -26,14 +26,14 @@ from rag_assets.pipeline.fact_stores import build_recorders, list_fact_stores, l
 from rag_assets.pipeline.generations import (
     ActiveBuild,
     Judge,
-    active_builds,
+    open_active_builds,
     publish_when_complete,
     require_index,
 )
 from rag_assets.pipeline.listing import forget_former_contents
 from rag_assets.pipeline.mark_keeper import may_delete
-from rag_assets.pipeline.slices import Progress, Work, pending_count, prefetch_items
-from rag_assets.pipeline.versions import Version, build_entries, complete_versions
+from rag_assets.pipeline.slices import SliceWork, StageProgress, count_pending, prefetch_items
+from rag_assets.pipeline.versions import Version, build_entries, list_complete_versions
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.storage.index.model import Entry
@@ -73,7 +73,9 @@ class PublishingReport:
     seconds: float = 0.0
 
 
-def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) -> PublishingReport:
+def publish_slice(
+    ctx: TenantContext, work: SliceWork, judge: Judge | None = None
+) -> PublishingReport:
     """Delete removed documents from every live generation, then publish complete documents.
 
     Args:
@@ -89,7 +91,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     deleted += clean_up(ctx)
     for store in list_fact_stores(work.context.tenant):
         store.prepare(work.context, work)
-    complete = complete_versions(work.context, work)
+    complete = list_complete_versions(work.context, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
     intact = ctx.catalog.index.up_to_date(
         ctx.ref.id, generation.number, [v.document.document_id for v in complete]
@@ -100,12 +102,12 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     ctx.catalog.index.commit(
         ctx.ref,
         generation.number,
-        [version.indexed(work.config_key) for version in unchanged],
+        [version.to_indexed_version(work.config_key) for version in unchanged],
         clock_skew=ctx.clock.ahead,
         for_superseded_build=work.is_superseded,
         recorders=_list_recorders(ctx, unchanged),
     )
-    upserted, replaced = _publish(work.context, work, due)
+    upserted, replaced = _publish_versions(work.context, work, due)
     if ctx.catalog.moves.end(ctx.ref):
         gone, former = remove_deleted(ctx)
         removed, deleted = removed + gone, deleted + former
@@ -115,10 +117,12 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         ctx.catalog.index.refresh_statistics(list_fact_tables(ctx.tenant))
     # This run may be the first one after a run that died before it published the build.
     wanted = (
-        active_builds(ctx).wanted if work.is_superseded else ActiveBuild(work.context, generation)
+        open_active_builds(ctx).wanted
+        if work.is_superseded
+        else ActiveBuild(work.context, generation)
     )
     serves = publish_when_complete(wanted.context, wanted.generation, judge)
-    pending = pending_count(ctx) if work.is_superseded or not serves else _pending_count(ctx, work)
+    pending = count_pending(ctx) if work.is_superseded or not serves else _count_pending(ctx, work)
     if not pending:
         for source in ctx.tenant.sources:
             ctx.catalog.syncs.record_success(ctx.ref, source.name, wanted.context.config_key)
@@ -139,7 +143,7 @@ def _list_recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[Row
     return build_recorders(ctx, {version.chunk_set_key: version.media_type for version in versions})
 
 
-def _pending_count(ctx: TenantContext, work: Work) -> int:
+def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
     left = ctx.catalog.index.pending_count(ctx.ref.id, work.generation.number, work.config_key)
     return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
@@ -187,8 +191,10 @@ def _delete_other_versions(
     )
 
 
-def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[int, int]:
-    progress = Progress("search_index", len(due), ctx.log)
+def _publish_versions(
+    ctx: TenantContext, work: SliceWork, due: Sequence[Version]
+) -> tuple[int, int]:
+    progress = StageProgress("search_index", len(due), ctx.log)
     started = time.monotonic()
     upserted = deleted = 0
     batches = (
@@ -205,7 +211,7 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
         upserted += new
         deleted += old
         progress.advance(len(batch))
-    progress.done()
+    progress.finish()
     if upserted:
         seconds = time.monotonic() - started
         ctx.catalog.pace.record_writing(ctx.ref, work.generation.number, upserted, seconds)
@@ -220,13 +226,17 @@ def _list_chunk_events(
     for entry in entries:
         starts.setdefault(entry.document.document_id, []).append(entry.chunk.byte_start)
     return [
-        {"uri": one.uri, "source_type": one.source_type, "chunks": starts.get(one.document_id, [])}
-        for one in (version.document for version in batch)
+        {
+            "uri": document.uri,
+            "source_type": document.source_type,
+            "chunks": starts.get(document.document_id, []),
+        }
+        for document in (version.document for version in batch)
     ]
 
 
 def _publish_batch(
-    ctx: TenantContext, work: Work, batch: Sequence[Version], entries: Sequence[Entry]
+    ctx: TenantContext, work: SliceWork, batch: Sequence[Version], entries: Sequence[Entry]
 ) -> tuple[int, int]:
     generation = work.generation
     index_name, writer = generation.index_name, ctx.writer(generation)
@@ -241,7 +251,7 @@ def _publish_batch(
         writer.write(index_name, entries)
         ctx.guard()
         versions = [
-            replace(version.indexed(work.config_key), token_count=tokens[document_id])
+            replace(version.to_indexed_version(work.config_key), token_count=tokens[document_id])
             for document_id, version in zip(document_ids, batch, strict=True)
         ]
         ctx.catalog.index.commit(
@@ -276,7 +286,7 @@ def _publish_batch(
     return len(entries), deleted
 
 
-def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:
+def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str]) -> int:
     """Set the access scope of the slice's entries to the scope in the catalog.
 
     Args:

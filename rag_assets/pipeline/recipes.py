@@ -59,11 +59,11 @@ class Recipe:
     placement: Placement
 
     @classmethod
-    def of(cls, tenant: Tenant, kind: VectorIndex) -> Recipe:
+    def from_tenant(cls, tenant: Tenant, kind: VectorIndex) -> Recipe:
         """Return the recipe of a tenant's configuration, for a build with this kind of index."""
         return cls(
-            chunker=_settings(tenant.chunker.parameters),
-            chunkers=tuple(_rule_settings(rule) for rule in tenant.chunkers),
+            chunker=_build_settings(tenant.chunker.parameters),
+            chunkers=tuple(_build_rule_settings(rule) for rule in tenant.chunkers),
             chunker_version=CHUNKER_VERSION,
             schema_version=SCHEMA_VERSION,
             vector_index=kind,
@@ -102,11 +102,11 @@ def find_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
 
     The embedder is not compared.
     """
-    kind = _keys(tenant, generation.embedder_id).get(generation.key)
-    return None if kind is None else Recipe.of(tenant, kind)
+    kind = _map_kinds_by_key(tenant, generation.embedder_id).get(generation.key)
+    return None if kind is None else Recipe.from_tenant(tenant, kind)
 
 
-def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) -> Tenant:
+def configure_tenant_for_build(tenant: Tenant, embedder_id: str, generation: Generation) -> Tenant:
     """Return the tenant, configured as when this build was opened.
 
     Args:
@@ -118,16 +118,18 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
     """
     recipe = read_recipe(generation)
     if recipe is None:
-        raise _not_writable(
+        raise _build_not_writable_error(
             tenant, generation, "was made by an earlier version, which did not record its chunker"
         )
     try:
         configured = recipe.configure_tenant(tenant)
     except (ValueError, RagAssetsError):
         configured = None
-    if configured is None or generation.key not in _keys(configured, generation.embedder_id):
+    if configured is None or generation.key not in _map_kinds_by_key(
+        configured, generation.embedder_id
+    ):
         what = "was made by a different version of the chunker or of the index's schema"
-        raise _not_writable(tenant, generation, what)
+        raise _build_not_writable_error(tenant, generation, what)
     if generation.embedder_id == embedder_id:
         return configured
     return configured.model_copy(update={"embedder": _get_embedder_config(tenant, generation)})
@@ -135,7 +137,9 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
 
 def choose_index_spec(generation: Generation, tenant: Tenant) -> IndexSpec:
     """Return the properties of a build's index."""
-    return IndexSpec(generation.dimensions, _keys(tenant, generation.embedder_id)[generation.key])
+    return IndexSpec(
+        generation.dimensions, _map_kinds_by_key(tenant, generation.embedder_id)[generation.key]
+    )
 
 
 def find_build(
@@ -146,12 +150,12 @@ def find_build(
     If the tenant's configuration leaves the kind of index open, a build with any kind counts and is
     kept.
     """
-    keys = _keys(tenant, embedder_id)
+    keys = _map_kinds_by_key(tenant, embedder_id)
     builds = [g for g in generations if g.key in keys and g.state != "REMOVING"]
     return builds[-1] if builds else None
 
 
-def wanted_build(
+def find_wanted_build(
     generations: Sequence[Generation], tenant: Tenant, embedder_id: str
 ) -> Generation | None:
     """Return the build that should answer: the pinned build, else the configuration's."""
@@ -159,7 +163,7 @@ def wanted_build(
     return pinned or find_build(generations, tenant, embedder_id)
 
 
-def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
+def compute_generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
     """Return the hash that distinguishes one complete build of a tenant from another.
 
     Args:
@@ -185,7 +189,7 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
     )
 
 
-def config_key(tenant: Tenant, embedder_id: str) -> str:
+def compute_config_key(tenant: Tenant, embedder_id: str) -> str:
     """Return the hash of all configuration that determines a tenant's entries.
 
     It includes the versions of parsers, readers of facts, secret rules, language detector and term
@@ -203,7 +207,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
     kind: VectorIndex = "int8_hnsw" if chosen == "auto" else chosen
     return compute_key(
         "config",
-        generation_key(tenant, embedder_id, kind),
+        compute_generation_key(tenant, embedder_id, kind),
         parsers_version(),
         detector_version(),
         DROPPING_VERSION,
@@ -223,30 +227,29 @@ def _get_embedder_config(tenant: Tenant, generation: Generation) -> EmbedderConf
             return config
     except (ValueError, ConfigurationError):
         pass
-    raise _not_writable(
+    raise _build_not_writable_error(
         tenant,
         generation,
         f"was embedded by {generation.embedder_id}, which is no longer available",
     )
 
 
-def _not_writable(tenant: Tenant, generation: Generation, why: str) -> BuildNotWritable:
+def _build_not_writable_error(tenant: Tenant, generation: Generation, why: str) -> BuildNotWritable:
     return BuildNotWritable(
         f"generation {generation.number} of tenant {tenant.id!r} {why}",
-        hint="the build can answer searches, but cannot be brought up to date; run `rag-assets"
-        " sync`"
-        " for a new build of the present configuration",
+        hint="the build can answer searches, but cannot be brought up to date;"
+        " run `rag-assets sync` for a new build of the present configuration",
     )
 
 
-def _keys(tenant: Tenant, embedder_id: str) -> dict[str, VectorIndex]:
+def _map_kinds_by_key(tenant: Tenant, embedder_id: str) -> dict[str, VectorIndex]:
     """Return the keys of all builds of a tenant's configuration, with their kinds of index."""
     chosen = tenant.index.vector_index
     kinds: Sequence[VectorIndex] = get_args(VectorIndex) if chosen == "auto" else (chosen,)
-    return {generation_key(tenant, embedder_id, kind): kind for kind in kinds}
+    return {compute_generation_key(tenant, embedder_id, kind): kind for kind in kinds}
 
 
-def _settings(parameters: ChunkParameters) -> dict[str, Any]:
+def _build_settings(parameters: ChunkParameters) -> dict[str, Any]:
     kind = parameters.kind
     values = {f"max_{kind.unit}": parameters.limit, "overlap": parameters.overlap}
     if parameters.levels is not None:
@@ -255,18 +258,18 @@ def _settings(parameters: ChunkParameters) -> dict[str, Any]:
     return {"chunker": kind.name, **chosen}
 
 
-def _rule_settings(rule: ChunkerRule) -> dict[str, Any]:
+def _build_rule_settings(rule: ChunkerRule) -> dict[str, Any]:
     # Use media types, not the configured formats, because a later version may add media types to a
     # format.
     return {
-        **_settings(rule.parameters),
+        **_build_settings(rule.parameters),
         "formats": sorted(rule.media_types),
         "sources": sorted(rule.sources),
         "source_types": sorted(rule.source_types),
     }
 
 
-def differences(build: Generation, other: Generation) -> list[str]:
+def describe_differences(build: Generation, other: Generation) -> list[str]:
     """Return the differences between two builds, one line each."""
     ours, theirs = read_recipe(build), read_recipe(other)
     lines = []

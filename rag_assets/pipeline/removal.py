@@ -1,4 +1,4 @@
-"""Removal of a tenant from every store, with a proof, after which its id can be used again."""
+"""Remove a tenant from every store and prove it; then its id can be used again."""
 
 from __future__ import annotations
 
@@ -123,8 +123,7 @@ def purge_tenant(
 
     The state REMOVING is written first. It stops every writer that still has the tenant's context.
     Interrupting the removal is safe: the next call continues. Data of a later tenant with the same
-    id is not deleted: a restored catalog lacks that tenant, and an operator first has to release
-    the data.
+    id is kept until an operator releases it, because a restored catalog may lack that tenant.
 
     Args:
         delete_history: deletes Dagster's records of the tenant.
@@ -139,14 +138,14 @@ def purge_tenant(
     """
     blobs = open_blobs(settings)
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
-    if (pending := keeper.pending_restore()) is not None:
+    if (pending := keeper.find_pending_restore()) is not None:
         raise pending
     require_no_hold(catalog.holds.all(record.id), record.id, "removing the tenant")
     catalog.tenants.set_state(record.id, "REMOVING")
     at = (clock or Clock()).now()
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
     if "lake" not in erasure.counts:
-        erasure = catalog.erasures.note(erasure, "lake", _rows_of_the_lake(lake, record))
+        erasure = catalog.erasures.note(erasure, "lake", _count_lake_rows(lake, record))
     proof = read_proof(erasure)
     if proof is None and not has_traces(erasure):
         traces = collect_traces_of_tenant(catalog, lake, erasure)
@@ -166,14 +165,14 @@ def purge_tenant(
     catalog.erasures.forget_tenant(erasure)
     if proof is None:
         stores = Stores(catalog, lake, store, blobs)
-        proof = _prove(stores, record, erasure, settings, delete_history)
+        proof = _prove_removal(stores, record, erasure, settings, delete_history)
     replace_traces(catalog, lake.notes, erasure, proof)
     receipt = catalog.erasures.end_removal(erasure, proof)
     catalog.traces.vacuum(only=("tenants", "erasures"))
     return receipt
 
 
-def _prove(
+def _prove_removal(
     stores: Stores,
     record: TenantRecord,
     erasure: Erasure,
@@ -199,7 +198,7 @@ def _prove(
 
 
 def find_interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
-    """Return the tenants whose removal was interrupted, and which no process is removing now."""
+    """Return the tenants with an interrupted removal that no process is continuing now."""
     return [
         record
         for record in catalog.tenants.all()
@@ -214,7 +213,7 @@ def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
             store.tenant(record.id, incarnation).purge()
 
 
-def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
+def _count_lake_rows(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
     rows: Counter[str] = Counter()
     try:
         tables = lake.tenant(record.id, record.incarnation).size()
@@ -226,13 +225,12 @@ def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore) -> int:
-    """Delete what late writers left behind for removed tenants; return how many items.
+    """Delete entries and folders that late writers left for removed tenants; return how many.
 
-    The items are entries and folders. Nothing is deleted while the catalog lacks security changes,
-    such as the removal of a tenant.
+    Nothing is deleted while the catalog lacks security changes, such as the removal of a tenant.
     """
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
-    if keeper.pending_restore() is not None:
+    if keeper.find_pending_restore() is not None:
         return 0
     swept = _delete_strays(keeper, lake, store, None)
     swept += _delete_stray_vectors(catalog, keeper, store)
@@ -248,9 +246,8 @@ def delete_late_writes(
 ) -> None:
     """Delete entries that this writer may have written after its tenant was removed.
 
-    Called by a writer that has lost the tenant's lock. Entries of a present tenant with the same id
-    belong to another writer and stay. Entries of a tenant that a restored catalog lacks stay as
-    well.
+    Called by a writer that has lost the tenant's lock. Entries of a present tenant with the same
+    id, and entries of a tenant that a restored catalog lacks, stay.
     """
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
     _delete_strays(keeper, lake, store, tenant_id)
@@ -303,7 +300,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
     }
     strays = [schema for schema in found if schema not in known]
     if strays and (
-        keeper.unknown_tenants() or any(keeper.standing(ref) != "current" for ref in refs)
+        keeper.list_unknown_tenants() or any(keeper.standing(ref) != "current" for ref in refs)
     ):
         return 0
     for schema in strays:

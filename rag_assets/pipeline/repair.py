@@ -1,4 +1,4 @@
-"""Repair: brings lake and index in line with the catalog.
+"""Repair: bring lake and index in line with the catalog.
 
 Only vectors that no store has are embedded again. Lost rows of the lake are recovered from its
 other files and from the index.
@@ -13,17 +13,17 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import LakeDamaged
 from rag_assets.common.formatting import format_count
 from rag_assets.common.hashing import HashRange
-from rag_assets.pipeline.context import Share, TenantContext, build_index_ref
+from rag_assets.pipeline.context import DailyShare, TenantContext, build_index_ref
 from rag_assets.pipeline.drift import IndexState, inspect_index
-from rag_assets.pipeline.fact_stores import StoreRepair, all_stores
+from rag_assets.pipeline.fact_stores import StoreRepair, list_all_stores
 from rag_assets.pipeline.generations import (
     ActiveBuild,
-    active_builds,
     drop_generation,
     find_builds,
+    open_active_builds,
     publish,
 )
-from rag_assets.pipeline.index_comparison import is_sound
+from rag_assets.pipeline.index_comparison import has_unit_length
 from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.separate_vectors import repair_vectors
@@ -58,21 +58,21 @@ class Repair:
     vectors_beside: int = 0
 
     @property
-    def healthy(self) -> bool:
+    def is_healthy(self) -> bool:
         """Return whether no repair was needed."""
         altered = self.contents.altered or self.contents.gone
-        sound = self.lake.none and not altered and not self.vectors_beside
+        sound = self.lake.is_empty and not altered and not self.vectors_beside
         sound = sound and not any(store.description for store in self.stores)
-        return sound and all(state.healthy for state in self.states)
+        return sound and all(state.is_healthy for state in self.states)
 
     def lines(self) -> list[str]:
         """Return the repairs in words."""
         found = [
             f"generation {state.generation.number}: {state.drift}"
             for state in self.states
-            if not state.healthy
+            if not state.is_healthy
         ]
-        if not self.lake.none:
+        if not self.lake.is_empty:
             found.append(str(self.lake))
         found += [store.description for store in self.stores if store.description]
         if self.vectors_beside:
@@ -86,25 +86,25 @@ class Repair:
         return found
 
 
-def repair(ctx: TenantContext, share: Share | None = None) -> Repair:
-    """Repair what differs; the next sync writes missing entries and reads altered documents again.
+def repair_tenant(ctx: TenantContext, share: DailyShare | None = None) -> Repair:
+    """Repair a tenant's stores; the next sync writes missing entries and reads altered documents.
 
     Args:
         share: the part of contents, vectors and files that is compared; None: all.
     """
-    share = share or Share(1, ctx.clock.now().date())
+    share = share or DailyShare(1, ctx.clock.now().date())
     contents = compare_contents(ctx, share)
     if contents.altered or contents.gone:
         read_again(ctx, [*contents.altered, *contents.gone])
     lake = repair_lake(ctx, share)
     states = repair_index(ctx, share)
-    stores = tuple(store.repair(ctx, share) for store in all_stores())
+    stores = tuple(store.repair(ctx, share) for store in list_all_stores())
     done = Repair(tuple(states), lake, contents, stores, repair_vectors(ctx))
-    ctx.catalog.events.write(ctx.ref, "index_repaired", [_summary(done)])
+    ctx.catalog.events.write(ctx.ref, "index_repaired", [_summarize_repair(done)])
     return done
 
 
-def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexState]:
+def repair_index(ctx: TenantContext, share: DailyShare | None = None) -> list[IndexState]:
     """Repair the drift that inspect_index finds; the next sync writes missing entries again.
 
     Nothing is deleted while the catalog may have been restored from an older dump.
@@ -121,7 +121,7 @@ def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexSt
         if build is not None and state.replaceable:
             if may_delete(ctx):
                 _replace_index(build)
-        elif build is not None and not state.drift.none:
+        elif build is not None and not state.drift.is_empty:
             _repair(ctx, state)
     for state in states:
         if state.generation.number not in builds:
@@ -151,13 +151,13 @@ def _repair_other(ctx: TenantContext, state: IndexState) -> None:
     generation, drift = state.generation, state.drift
     damaged = state.replaceable or bool(drift.damaged)
     if not damaged:
-        if not drift.none:
+        if not drift.is_empty:
             _repair(ctx, state)
         return
     if generation.state == "SERVING":
         if not state.replaceable:
             return  # The build's remaining entries are served until its successor is complete.
-        publish(ctx, active_builds(ctx).wanted.generation)
+        publish(ctx, open_active_builds(ctx).wanted.generation)
     if may_delete(ctx):
         drop_generation(ctx, generation)
 
@@ -173,9 +173,9 @@ def _replace_index(build: ActiveBuild) -> None:
     ctx.catalog.generations.move(ctx.ref, generation, index.name, index.identity)
 
 
-def _summary(done: Repair) -> dict[str, object]:
+def _summarize_repair(done: Repair) -> dict[str, object]:
     return {
-        "builds": [_build_summary(state) for state in done.states if not state.healthy],
+        "builds": [_summarize_build(state) for state in done.states if not state.is_healthy],
         "files_of_the_lake": len(done.lake.files),
         "documents_lost_by_the_lake": len(
             {id_ for lost in done.lake.losses for id_ in lost.documents}
@@ -186,7 +186,7 @@ def _summary(done: Repair) -> dict[str, object]:
     }
 
 
-def _build_summary(state: IndexState) -> dict[str, object]:
+def _summarize_build(state: IndexState) -> dict[str, object]:
     drift = state.drift
     return {
         "generation": state.generation.number,
@@ -203,7 +203,7 @@ def _build_summary(state: IndexState) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class BuildLosses:
-    """Rows that one build needs and the lake has lost.
+    """The rows that a build needs and that the lake has lost.
 
     Attributes:
         parsed, chunks, vectors: documents with a missing text, chunk or vector.
@@ -240,7 +240,7 @@ class LakeDrift:
     versions: int = 0
 
     @property
-    def none(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether the lake is complete."""
         return not (self.files or self.losses)
 
@@ -258,7 +258,7 @@ class LakeDrift:
         )
 
 
-def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
+def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
     """Compare the lake with the needs of the live builds; read-only.
 
     Only keys are compared. The files of the share are also read completely, to find damaged ones.
@@ -281,13 +281,13 @@ def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
             most=_CHUNKS_AT_ONCE,
         ):
             versions += len(batch)
-            lost = _plus(lost, _losses(readable, generation, batch))
+            lost = _add_losses(lost, _find_losses(readable, generation, batch))
         if lost.documents:
             losses.append(lost)
     nowhere = {
         embedder_id: lacking
         for embedder_id, texts in find_lacking_texts(losses).items()
-        if (lacking := texts - texts_in_index(ctx, embedder_id, texts))
+        if (lacking := texts - find_texts_in_index(ctx, embedder_id, texts))
     }
     return LakeDrift(files, tuple(losses), nowhere, versions)
 
@@ -302,7 +302,7 @@ def find_lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[s
     return found
 
 
-def texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
+def find_texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
     """Return the texts with an entry that has an embedder's vector."""
     found: set[str] = set()
     for generation in list_builds(ctx, embedder_id):
@@ -315,10 +315,14 @@ def texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str])
 def list_builds(ctx: TenantContext, embedder_id: str) -> list[Generation]:
     """Return the live builds with vectors of this embedder."""
     live = ctx.catalog.generations.live(ctx.ref.id)
-    return [one for one in live if one.embedder_id == embedder_id and one.state != "REMOVING"]
+    return [
+        generation
+        for generation in live
+        if generation.embedder_id == embedder_id and generation.state != "REMOVING"
+    ]
 
 
-def _losses(
+def _find_losses(
     lake: TenantLake, generation: Generation, versions: Collection[NeededVersion]
 ) -> BuildLosses:
     without_text = lake.missing_parsed({version.parse_key for version in versions})
@@ -343,7 +347,7 @@ def _losses(
     )
 
 
-def _plus(one: BuildLosses, other: BuildLosses) -> BuildLosses:
+def _add_losses(one: BuildLosses, other: BuildLosses) -> BuildLosses:
     return BuildLosses(
         one.generation,
         one.parsed | other.parsed,
@@ -353,7 +357,7 @@ def _plus(one: BuildLosses, other: BuildLosses) -> BuildLosses:
     )
 
 
-def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
+def repair_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
     """Restore the rows that the live builds need in the lake, without embedding any text.
 
     Damaged files are removed from their tables. Lost rows are first recovered from files that no
@@ -364,7 +368,7 @@ def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
         The state before the repair.
     """
     found = compare_lake(ctx, share)
-    if found.none:
+    if found.is_empty:
         return found
     ctx.lake.damage.drop(found.files)
     _salvage(ctx)
@@ -375,9 +379,9 @@ def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
         texts = lacking.get(embedder_id, frozenset())
         if chunks_lost:
             # Without the lost chunks, only the index entries show which texts these chunks had.
-            _take_all_back(ctx, embedder_id, left.versions)
+            _recover_all_vectors(ctx, embedder_id, left.versions)
         elif texts:
-            _take_back(ctx, embedder_id, texts)
+            _recover_vectors(ctx, embedder_id, texts)
     for lost in compare_lake(ctx, share).losses:
         ctx.guard()
         if lost.generation.state in {"COMPLETE", "HELD"}:
@@ -387,13 +391,9 @@ def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
 
 
 def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
-    """Repair the files that a stage could not read, so that the stage can be run again.
-
-    Args:
-        damage: the damage that the stage found.
-    """
+    """Repair the files that a stage could not read, so that the stage can be run again."""
     ctx.log(f"{damage.message}; it is repaired, and the step is run again")
-    found = repair_lake(ctx, Share(1, ctx.clock.now().date()))
+    found = repair_lake(ctx, DailyShare(1, ctx.clock.now().date()))
     files = [f"{file.table}/{file.path} ({file.fault})" for file in found.files]
     event = {"files": files[:_FILES_NAMED], "texts_to_embed": found.to_embed}
     ctx.catalog.events.write(ctx.ref, "lake_healed", [event])
@@ -420,7 +420,7 @@ def _salvage(ctx: TenantContext) -> None:
             )
 
 
-def _take_back(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:
+def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:
     """Append missing vectors to the lake, from the entries of these texts."""
     left = set(texts)
     for generation in list_builds(ctx, embedder_id):
@@ -429,7 +429,7 @@ def _take_back(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> 
             left -= _append(ctx, embedder_id, generation.dimensions, entries)
 
 
-def _take_all_back(ctx: TenantContext, embedder_id: str, versions: int) -> None:
+def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) -> None:
     """Append every vector that an entry has and the lake lacks."""
     for generation in list_builds(ctx, embedder_id):
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
@@ -450,7 +450,7 @@ def _append(
         if entry.genuine
         and entry.vector is not None
         and entry.vector.shape == (dimensions,)
-        and is_sound(entry.vector)
+        and has_unit_length(entry.vector)
     }
     lacking = sorted(ctx.lake.missing_vectors(embedder_id, vectors.keys()))
     if lacking:

@@ -32,7 +32,7 @@ from rag_assets.ingest.sources.model import (
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import find_builds
-from rag_assets.pipeline.slices import Progress, find_parsed_documents
+from rag_assets.pipeline.slices import StageProgress, find_parsed_documents
 from rag_assets.pipeline.versions import record_missing_keys
 from rag_assets.privacy.masker import MASKING_VERSION, Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
@@ -79,7 +79,7 @@ class MaskedNames:
     def source_type(self, document: ListedDocument) -> str:
         """Return a document's source type; with credentials masked if its source chose it."""
         is_declared = document.source_type in self._declared_types
-        return document.source_type if is_declared else self.masked(document.source_type)
+        return document.source_type if is_declared else self.mask(document.source_type)
 
     def prepare(self, documents: Iterable[ListedDocument]) -> None:
         """Scan the metadata of many documents together."""
@@ -88,7 +88,7 @@ class MaskedNames:
     def uri(self, document: ListedDocument) -> str:
         """Return a document's uri with credentials masked; the uri stays unique."""
         if document.source_metadata.uri is not None:
-            return self.masked(document.source_metadata.uri)
+            return self.mask(document.source_metadata.uri)
         # The former uri of a pushed record may not derive from its path.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
@@ -102,7 +102,7 @@ class MaskedNames:
             known = path_from_uri(self._uris[document.document_id])
             if known == document.path:
                 return known
-        return self.masked(document.path)
+        return self.mask(document.path)
 
     def source_metadata(self, source: SourceMetadata) -> SourceMetadata:
         """Return a document's metadata from its source with credentials masked."""
@@ -110,19 +110,19 @@ class MaskedNames:
             return source
         metadata: dict[str, Any] = {}
         for name, value in source.metadata.items():
-            shown = self.masked(name)
+            shown = self.mask(name)
             while shown in metadata:
                 shown += "*"
             metadata[shown] = self._value(name, value)
         return replace(
             source,
-            title=None if source.title is None else self.masked(source.title),
-            access_scope=None if source.access_scope is None else self.masked(source.access_scope),
-            tags=tuple(map(self.masked, source.tags)),
+            title=None if source.title is None else self.mask(source.title),
+            access_scope=None if source.access_scope is None else self.mask(source.access_scope),
+            tags=tuple(map(self.mask, source.tags)),
             metadata=metadata,
         )
 
-    def masked(self, text: str) -> str:
+    def mask(self, text: str) -> str:
         """Return the text with credentials masked."""
         return self._masker.text(text)
 
@@ -144,16 +144,16 @@ class MaskedNames:
         yield from filter(None, (source.title, source.uri, source.access_scope, *source.tags))
         for name, value in source.metadata.items():
             yield name
-            for one in value if isinstance(value, list) else [value]:
-                yield str(one)
-                yield f"{name}: {one}"
+            for item in value if isinstance(value, list) else [value]:
+                yield str(item)
+                yield f"{name}: {item}"
 
     def _distinct_path(self, document: ListedDocument) -> str:
         """Return the path with credentials masked.
 
         A masked path ends with a part of the document's id, so that it is unique.
         """
-        path = self.masked(document.path)
+        path = self.mask(document.path)
         if path == document.path:
             return path
         folder, slash, name = path.rpartition("/")
@@ -179,9 +179,9 @@ def mask_rows(
     masker.prime(text for row in rows for text in _iter_texts(row))
     found, rules = [], Counter[str]()
     for row in rows:
-        change = _masked_change(row, masker)
+        change = _build_masked_change(row, masker)
         title = masker.text(row.title) if row.title else row.title
-        if change == change_from_row(row) and title == row.title:
+        if change == build_change_from_row(row) and title == row.title:
             continue
         found.append(MaskedDocument(row, change, title))
         texts = dict.fromkeys(text for text in _iter_texts(row) if masker.holds_credential(text))
@@ -190,7 +190,7 @@ def mask_rows(
     return found, rules
 
 
-def change_from_row(row: Document) -> DocumentChange:
+def build_change_from_row(row: Document) -> DocumentChange:
     """Return the change by which a listing would have written this row."""
     return DocumentChange(
         document_id=row.document_id,
@@ -215,26 +215,26 @@ def change_from_row(row: Document) -> DocumentChange:
 
 
 def _iter_texts(row: Document) -> Iterator[str]:
-    yield _path(row)
+    yield _decode_path(row)
     yield row.uri
     yield from filter(None, (row.title, row.said_title, *row.tags))
     for name, value in row.metadata.items():
         yield name
-        for one in value if isinstance(value, list) else [value]:
-            yield f"{name}: {one}"
+        for item in value if isinstance(value, list) else [value]:
+            yield f"{name}: {item}"
 
 
-def _path(row: Document) -> str:
+def _decode_path(row: Document) -> str:
     return row.path.decode("utf-8", "surrogateescape")
 
 
-def _masked_change(row: Document, masker: Masker) -> DocumentChange:
+def _build_masked_change(row: Document, masker: Masker) -> DocumentChange:
     """Return the change by which a listing would write this row, masked."""
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)
     return replace(
-        change_from_row(row),
-        path=masker.text(_path(row)).encode("utf-8", "surrogateescape"),
+        build_change_from_row(row),
+        path=masker.text(_decode_path(row)).encode("utf-8", "surrogateescape"),
         uri=masker.text(row.uri),
         source_type=masker.text(row.source_type),
         said_title=shown.title,
@@ -244,8 +244,8 @@ def _masked_change(row: Document, masker: Masker) -> DocumentChange:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A text with credentials.
+class _CredentialText:
+    """A text in which credentials were found.
 
     Attributes:
         masked: the text with credentials masked; None if it could not be scanned.
@@ -275,20 +275,20 @@ class MaskedTexts:
         self._ctx = ctx
         self._scanner = scanner
 
-    def masked(self, keys: Collection[str]) -> FoundTexts | None:
+    def mask_texts(self, keys: Collection[str]) -> FoundTexts | None:
         """Mask the texts with these keys; None if they contain no credential."""
-        found: dict[str, _Found] = {}
+        found: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
             try:
                 again = mask_again(row.parsed, self._scanner)
             except TimeoutError:
-                found[key] = _Found(row.parsed, None, [NOT_SCANNED])
+                found[key] = _CredentialText(row.parsed, None, [NOT_SCANNED])
                 continue
             if again is not None:
-                found[key] = _Found(row.parsed, *again)
+                found[key] = _CredentialText(row.parsed, *again)
         return self._store_masked_texts(found) if found else None
 
-    def _store_masked_texts(self, found: Mapping[str, _Found]) -> FoundTexts:
+    def _store_masked_texts(self, found: Mapping[str, _CredentialText]) -> FoundTexts:
         """Write the masked texts to the lake, before the catalog refers to them."""
         ctx = self._ctx
         behind = [id_ for key in found for id_ in self._unindexed_documents.get(key, ())]
@@ -303,7 +303,7 @@ class MaskedTexts:
         }
         for item in find_parsed_documents(ctx, holders):
             chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
-        kept = {key: _find_key_for_holds(key, one.masked) for key, one in found.items()}
+        kept = {key: _find_key_for_holds(key, text.masked) for key, text in found.items()}
         rows = {
             ctx.parse_key(_with_reindex_request(holder)): found[ctx.parse_key(holder)]
             for holder in holders
@@ -321,10 +321,12 @@ class MaskedTexts:
             chunk_sets=chunk_sets.keys(),
             hashes=self._list_hashes(chunk_sets, found),
             present={holder.document_id: holder.reindex_requests for holder in holders},
-            rules=Counter(rule for one in found.values() for rule in one.rules),
+            rules=Counter(rule for text in found.values() for rule in text.rules),
         )
 
-    def _list_hashes(self, chunk_sets: Mapping[str, str], found: Mapping[str, _Found]) -> set[str]:
+    def _list_hashes(
+        self, chunk_sets: Mapping[str, str], found: Mapping[str, _CredentialText]
+    ) -> set[str]:
         """Return the hashes of the chunks that masking changes."""
         return {
             chunk.text_sha256
@@ -337,7 +339,7 @@ class MaskedTexts:
     def _list_documents_with_texts(
         self, ids: Collection[str], found: Collection[str]
     ) -> list[Document]:
-        """Return the documents whose present text is one of these texts."""
+        """Return the documents that have one of these texts now."""
         ctx = self._ctx
         return [
             document
@@ -352,7 +354,7 @@ class MaskedTexts:
 
     @cached_property
     def _unindexed_documents(self) -> dict[str, list[str]]:
-        """Return documents whose present text is in no build yet, by parse_key."""
+        """Return the documents with a present text that every build lacks, by parse_key."""
         ctx = self._ctx
         builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
         keys = {build.generation.number: build.context.config_key for build in builds} or {
@@ -390,7 +392,7 @@ def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
         return None
     ctx.guard()
     at = ctx.clock.now()
-    return ctx.catalog.rescans.begin(ctx.ref, version, rule=_rule(version), by=by, at=at)
+    return ctx.catalog.rescans.begin(ctx.ref, version, rule=_format_rule(version), by=by, at=at)
 
 
 def scan(
@@ -404,12 +406,12 @@ def scan(
     Returns:
         The finished scan; None if data is left to be scanned.
     """
-    if erasure.rule != _rule(read_rules_version()):
+    if erasure.rule != _format_rule(read_rules_version()):
         return erasure  # A scan with newer rules has started; it covers the rest.
     return _Scan(ctx, erasure, scanner).run(seconds)
 
 
-def _rule(version: str) -> str:
+def _format_rule(version: str) -> str:
     return f"rules {version}"
 
 
@@ -422,7 +424,11 @@ class _Scan:
     def run(self, seconds: float | None) -> Erasure | None:
         deadline = None if seconds is None else time.monotonic() + seconds
         place = ScanPosition.from_scan(self._erasure)
-        phases = {"texts": self._iter_texts, "names": self._names, "columns": self._iter_columns}
+        phases = {
+            "texts": self._iter_texts,
+            "names": self._iter_names,
+            "columns": self._iter_columns,
+        }
         names = [*phases]
         for name in names[names.index(place.phase) :] if place.phase in phases else ():
             after = place.after if name == place.phase else ""
@@ -440,11 +446,11 @@ class _Scan:
     def _iter_texts(self, after: str) -> Iterator[None]:
         ctx = self._ctx
         keys = sorted(key for key in ctx.lake.parsed_keys() if key > after)
-        progress = Progress("credentials in texts", len(keys), ctx.log)
+        progress = StageProgress("credentials in texts", len(keys), ctx.log)
         texts = MaskedTexts(ctx, self._scanner)
         for start in range(0, len(keys), _TEXTS):
             batch = keys[start : start + _TEXTS]
-            found = texts.masked(batch)
+            found = texts.mask_texts(batch)
             if found is None:
                 self._advance(ScanPosition("texts", batch[-1]))
             else:
@@ -454,9 +460,9 @@ class _Scan:
                 )
             progress.advance(len(batch))
             yield
-        progress.done()
+        progress.finish()
 
-    def _names(self, after: str) -> Iterator[None]:
+    def _iter_names(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
         while rows := ctx.catalog.rescans.documents_after(ctx.ref.id, after, _NAMES):
             after = rows[-1].document_id

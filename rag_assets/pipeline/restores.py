@@ -25,7 +25,7 @@ from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
 _LOCK_SECONDS = 60.0
 
-Remake: TypeAlias = Callable[[], object]
+RepeatChange: TypeAlias = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LostChange:
 
     change: SecurityChange
     sentence: str
-    remake: Remake | None = None
+    repeat: RepeatChange | None = None
 
 
 def describe_lost_changes(
@@ -75,8 +75,8 @@ def accept_restore(
         security: the changes that the catalog lacks.
     """
     for lost_change in lost:
-        if lost_change.remake is not None:
-            lost_change.remake()
+        if lost_change.repeat is not None:
+            lost_change.repeat()
     catalog.panel_sessions.end_all()
     keeper.accept_security(security.lost)
 
@@ -111,29 +111,33 @@ class _Describer:
             return None  # Or the change belongs to a tenant that has been removed since.
         on = f"on {change.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         if change.tenant is None:
-            return self._of_organization(change, on)
+            return self._describe_organization_change(change, on)
         record = self._catalog.tenants.find(change.tenant)
         if record is None:
-            return _removed_or_unknown(change, on)
+            return _describe_unknown_tenant(change, on)
         describe = {
-            "token_created": self._token_created,
-            "token_revoked": self._token_revoked,
-            "scope_granted": self._scope_granted,
-            "scope_revoked": self._scope_revoked,
-            "page_changed": self._page_changed,
-            "hold_set": self._hold_set,
-            "hold_lifted": self._hold_lifted,
-            "key_removed": self._key_removed,
-            "purged": self._purged,
-            "tenant_removed": self._tenant_removed,
+            "token_created": self._describe_created_token,
+            "token_revoked": self._describe_revoked_token,
+            "scope_granted": self._describe_granted_scope,
+            "scope_revoked": self._describe_revoked_scope,
+            "page_changed": self._describe_changed_page,
+            "hold_set": self._describe_set_hold,
+            "hold_lifted": self._describe_lifted_hold,
+            "key_removed": self._describe_removed_key,
+            "purged": self._describe_purge,
+            "tenant_removed": self._describe_removed_tenant,
         }[change.kind]
         return describe(change, record.ref, on)
 
-    def _token_created(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_created_token(
+        self, change: SecurityChange, ref: TenantRef, on: str
+    ) -> LostChange:
         what = f"{_describe_token(change)} of tenant {ref.id} was created {on}"
         return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
 
-    def _token_revoked(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_revoked_token(
+        self, change: SecurityChange, ref: TenantRef, on: str
+    ) -> LostChange:
         what = f"{_describe_token(change)} of tenant {ref.id} was revoked {on}"
         valid = {token.token_id for token in self._catalog.service_tokens.all(ref.id)}
         if change.name not in valid:
@@ -141,11 +145,15 @@ class _Describer:
         revoke = partial(self._catalog.service_tokens.revoke, ref, change.name)
         return LostChange(change, f"{what}, and is valid again in this catalog", revoke)
 
-    def _scope_granted(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_granted_scope(
+        self, change: SecurityChange, ref: TenantRef, on: str
+    ) -> LostChange:
         what = f"scope {change.name!r} of tenant {ref.id} was granted to {change.about[0]} {on}"
         return LostChange(change, f"{what}, and is not granted in this catalog: grant it again")
 
-    def _scope_revoked(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_revoked_scope(
+        self, change: SecurityChange, ref: TenantRef, on: str
+    ) -> LostChange:
         (principal,) = change.about
         what = f"scope {change.name!r} of tenant {ref.id} was revoked from {principal} {on}"
         granted = self._catalog.access.grants(ref.id, [change.name]).get(change.name, [])
@@ -154,11 +162,11 @@ class _Describer:
         revoke = partial(self._catalog.access.revoke, ref, change.name, [principal])
         return LostChange(change, f"{what}, and is granted again in this catalog", revoke)
 
-    def _page_changed(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_changed_page(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         what = f"page {change.name} of tenant {ref.id} was moved, removed or given other readers"
         return LostChange(change, f"{what} {on}: have its application push the tree again")
 
-    def _hold_set(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_set_hold(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         source, *hashes = change.about
         what = f"a hold on {_describe_held(change)} of tenant {ref.id} was set {on}"
         ids = self._list_documents(ref, hashes)
@@ -170,11 +178,11 @@ class _Describer:
         reset = partial(self._set_hold, ref, scope, f"set again after a restore; first set {on}")
         return LostChange(change, f"{what}, and is missing in this catalog", reset)
 
-    def _hold_lifted(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_lifted_hold(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         what = f"a hold on {_describe_held(change)} of tenant {ref.id} was lifted {on}"
         return LostChange(change, f"{what}, and is set again in this catalog: lift it again")
 
-    def _key_removed(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_removed_key(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         what = f"the key of tenant {ref.id} for {change.name} was removed {on}"
         kept = self._catalog.provider_keys.find(ref, change.name)
         if kept is None or kept.owner != ref:
@@ -182,32 +190,34 @@ class _Describer:
         remove = partial(self._catalog.provider_keys.remove, ref, change.name)
         return LostChange(change, f"{what}, and is used again by this catalog", remove)
 
-    def _purged(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
+    def _describe_purge(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         what = f"{len(change.about)} documents of tenant {ref.id} were purged {on}"
-        ids = self._list_documents(ref, [parse_hash(one) for one in change.about])
+        ids = self._list_documents(ref, [parse_hash(sealed) for sealed in change.about])
         purge = partial(self._purge, ref, ids, change.about)
         if not ids:
             kept_out = "unknown to this catalog as well: their sources are not to bring them back"
             return LostChange(change, f"{what}, and are {kept_out}", purge)
         return LostChange(change, f"{what}, and {len(ids)} of them are in this catalog", purge)
 
-    def _tenant_removed(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange | None:
+    def _describe_removed_tenant(
+        self, change: SecurityChange, ref: TenantRef, on: str
+    ) -> LostChange | None:
         if change.name != str(ref.incarnation):
             return None
         what = f"tenant {ref.id} was removed {on}, and is in this catalog again"
         return LostChange(change, f"{what}: rag-assets tenants remove {ref.id} --yes")
 
-    def _of_organization(self, change: SecurityChange, on: str) -> LostChange:
+    def _describe_organization_change(self, change: SecurityChange, on: str) -> LostChange:
         owner = OrganizationRef(change.about[0] if change.about else "")
         if change.kind in {"token_created", "token_revoked"}:
-            return self._token_of_organization(change, owner, on)
+            return self._describe_organization_token(change, owner, on)
         what = f"the key of organization {owner.id} for {change.name} was removed {on}"
         if self._catalog.provider_keys.find(owner, change.name) is None:
             return LostChange(change, f"{what}, and is not in this catalog either")
         remove = partial(self._catalog.provider_keys.remove, owner, change.name)
         return LostChange(change, f"{what}, and is used again by this catalog", remove)
 
-    def _token_of_organization(
+    def _describe_organization_token(
         self, change: SecurityChange, owner: OrganizationRef, on: str
     ) -> LostChange:
         token = _describe_token(replace(change, about=change.about[1:]))
@@ -227,7 +237,7 @@ class _Describer:
             return []
         ids = [document.document_id for document in self._catalog.documents.all(ref.id)]
         by_hash = self._catalog.receipts.ids_by_hash(ids)
-        return [by_hash[one] for one in hashes if one in by_hash]
+        return [by_hash[hash_] for hash_ in hashes if hash_ in by_hash]
 
     def _set_hold(self, ref: TenantRef, scope: HoldScope, reason: str) -> None:
         with self._hold_lock(ref):
@@ -259,7 +269,7 @@ class _Describer:
             yield
 
 
-def _removed_or_unknown(change: SecurityChange, on: str) -> LostChange | None:
+def _describe_unknown_tenant(change: SecurityChange, on: str) -> LostChange | None:
     if change.kind == "tenant_removed":
         return None
     action = change.kind.replace("_", " ")

@@ -1,4 +1,4 @@
-"""Retention: prune documents whose content was first embedded too long ago, and report on it."""
+"""Retention: prune documents that were first embedded too long ago, and report on retention."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 
 from rag_assets.common.errors import CatalogSetBack
 from rag_assets.common.formatting import format_count
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.erasure import settle, settle_open
-from rag_assets.pipeline.mark_keeper import refusal
+from rag_assets.pipeline.erasure import settle_erasure, settle_open
+from rag_assets.pipeline.mark_keeper import find_refusal
 from rag_assets.storage.catalog.erasure.holds import Hold
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.catalog.erasure.retention import Cutoffs, DueDocuments
 from rag_assets.storage.catalog.journal.events import SEARCHES
 from rag_assets.tenants.model import Tenant
 
-_UNSUSPICIOUS = 20
+_MAX_UNCONFIRMED = 20
 """Up to this many documents of a source are pruned, whatever their share."""
 
 
@@ -69,18 +69,16 @@ class PruningReport:
 
     @property
     def _prune_receipts(self) -> list[Receipt]:
-        """Return the receipts of prunes, without those of other interrupted erasures."""
+        """Return the receipts of prunes, without receipts of other interrupted erasures."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
-        """Return what a person has to know, one sentence each."""
+        """Return warnings for people, each one sentence."""
         found = [
-            f"{format_count(one.due, 'document')} of {one.documents:,} in source"
-            f" {one.source!r} exceed"
-            " their"
-            " retention, but so many are pruned only after confirmation. To prune them, run:"
-            f" rag-assets prune {tenant_id} --confirm"
-            for one in self.held
+            f"{format_count(prune.due, 'document')} of {prune.documents:,} in source"
+            f" {prune.source!r} exceed their retention, but so many are pruned only after"
+            f" confirmation. To prune them, run: rag-assets prune {tenant_id} --confirm"
+            for prune in self.held
         ]
         if self.refused is not None:
             found.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
@@ -88,21 +86,21 @@ class PruningReport:
             found.append(self.doubt.line)
         if self.corrected:
             found.append(
-                f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the"
-                " future, recorded"
-                " while the clock was ahead: their ages are now counted from the present time"
+                f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the future,"
+                " recorded while the clock was ahead: their ages are now counted from the present"
+                " time"
             )
         return found
 
 
-def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningReport:
+def prune_tenant(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningReport:
     """Prune documents and search events that exceed their retention, from every store.
 
     Args:
         confirm: whether a person has allowed pruning any share of a source's documents.
     """
     receipts = settle_open(ctx)
-    now = time_for_deletion(ctx.catalog, ctx.clock)
+    now = get_deletion_time(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return PruningReport(tuple(receipts), doubt=now)
     corrected = _correct_times(ctx, now)
@@ -118,7 +116,7 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
 def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
     """Prune due documents in a sync; if none is due, this costs three queries."""
     receipts = tuple(settle_open(ctx, seconds=ctx.limits.parse_seconds))
-    now = time_for_deletion(ctx.catalog, ctx.clock)
+    now = get_deletion_time(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return PruningReport(receipts, doubt=now)
     cutoffs = compute_cutoffs(ctx.tenant, now)
@@ -148,12 +146,12 @@ def _prune_documents(
     cutoffs = compute_cutoffs(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport()
-    if (refused := refusal(ctx)) is not None:
+    if (refused := find_refusal(ctx)) is not None:
         return PruningReport(refused=refused)
     due = ctx.catalog.retention.list_due(ctx.ref.id, cutoffs)
-    held = () if confirm else held_prunes(due, ctx.tenant.prune_share)
+    held = () if confirm else find_held_prunes(due, ctx.tenant.prune_share)
     ctx.guard()
-    counts = {one.source: one.due for one in held}
+    counts = {prune.source: prune.due for prune in held}
     if ctx.catalog.retention.record_held(ctx.ref, counts) and held:
         ctx.catalog.events.write(ctx.ref, "prunes_held", [counts])
     erasure = ctx.catalog.erasures.begin_prune(
@@ -161,7 +159,7 @@ def _prune_documents(
     )
     if erasure is None:
         return PruningReport(held=held)
-    receipt = settle(ctx, erasure)
+    receipt = settle_erasure(ctx, erasure)
     pruned = {"documents": len(erasure.document_ids), "receipt": str(erasure.id)}
     ctx.catalog.events.write(ctx.ref, "pruned", [pruned])
     return PruningReport((receipt,), held)
@@ -178,11 +176,10 @@ def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
     return Cutoffs({}, now - timedelta(days=days))
 
 
-def held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]:
+def find_held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]:
     """Return the sources with suspiciously many due documents.
 
     Args:
-        due: the documents past their retention.
         share: the share of a source's documents that may be pruned without confirmation; None: any
             share.
     """
@@ -192,7 +189,7 @@ def held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]
     return tuple(
         HeldPrune(source, count, due.living[source])
         for source, count in sorted(counts.items())
-        if count > _UNSUSPICIOUS and count > share * due.living[source]
+        if count > _MAX_UNCONFIRMED and count > share * due.living[source]
     )
 
 
@@ -244,7 +241,7 @@ class RetentionReport:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is no setting, hold or receipt to report."""
+        """Return whether the report lacks settings, holds and receipts."""
         return not (self.rule or self.holds or self.receipt_count)
 
 
@@ -261,7 +258,7 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     receipts = ctx.catalog.receipts.all(tenant_id)
     holds = ctx.catalog.holds.all(tenant_id)
     syncs = ctx.catalog.syncs.all(tenant_id)
-    trusted = time_for_deletion(ctx.catalog, ctx.clock)
+    trusted = get_deletion_time(ctx.catalog, ctx.clock)
     return RetentionReport(
         rule=None if cutoffs is None else describe_rule(ctx.tenant),
         due=due,

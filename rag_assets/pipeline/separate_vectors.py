@@ -25,12 +25,12 @@ _BATCH = 1_000
 _READING_SECONDS = 1.0
 """Searches that read the build's row before a change may read its vectors in this store for so
 long."""
-_FEW = 20
+_MAX_SINGLE_READS = 20
 """Up to this many documents are read one at a time; more are read in one scan."""
 
 
 @dataclass(frozen=True, slots=True)
-class BesideState:
+class SeparateVectorState:
     """The vectors of one build in the separate store, compared with the catalog.
 
     Attributes:
@@ -43,21 +43,21 @@ class BesideState:
     unsound: int = 0
 
     @property
-    def healthy(self) -> bool:
+    def is_healthy(self) -> bool:
         """Return whether the store has exactly the vectors that it should."""
         return not self.differing and not self.unsound
 
 
-def compare_separate_vectors(ctx: TenantContext) -> list[BesideState]:
+def compare_separate_vectors(ctx: TenantContext) -> list[SeparateVectorState]:
     """Compare separately stored vectors with the catalog, for every live build that has some.
 
     Raises:
         VectorsUnavailable: the server does not answer.
     """
     return [
-        BesideState(
+        SeparateVectorState(
             generation,
-            frozenset(_differing(ctx, vectors, generation)),
+            frozenset(_find_differing(ctx, vectors, generation)),
             vectors.unsound(ctx.owner(generation)),
         )
         for vectors, generation in _list_separate_builds(ctx)
@@ -82,7 +82,7 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
         # Write the row first: tables that no row records are deleted as unreferenced.
         ctx.guard()
         generation = table.set_vectors_state(ctx.ref, generation, "filling")
-    differing = _differing(ctx, vectors, generation)
+    differing = _find_differing(ctx, vectors, generation)
     if differing and generation.vectors_beside == "answering":
         ctx.guard()
         generation = table.set_vectors_state(ctx.ref, generation, "filling")
@@ -90,7 +90,7 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
     if differing:
         _make_equal(ctx, vectors, generation, differing)
         vectors.index(owner, generation.dimensions)
-        differing = _differing(ctx, vectors, generation)
+        differing = _find_differing(ctx, vectors, generation)
     ctx.guard()
     state: VectorsBeside = "filling" if differing else "answering"
     return table.set_vectors_state(ctx.ref, generation, state)
@@ -119,7 +119,7 @@ def repair_vectors(ctx: TenantContext) -> int:
     for vectors, generation in _list_separate_builds(ctx):
         try:
             vectors.delete_unsound(ctx.owner(generation))
-            differed += bool(_differing(ctx, vectors, generation))
+            differed += bool(_find_differing(ctx, vectors, generation))
             fill_vectors(ctx, generation, vectors)
         except VectorsUnavailable as error:
             ctx.log(error.message)
@@ -132,7 +132,7 @@ def _list_separate_builds(ctx: TenantContext) -> Iterator[tuple[PgVectors, Gener
             yield ctx.store.vectors, generation
 
 
-def _differing(ctx: TenantContext, vectors: PgVectors, generation: Generation) -> set[str]:
+def _find_differing(ctx: TenantContext, vectors: PgVectors, generation: Generation) -> set[str]:
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
     owner = ctx.owner(generation)
@@ -144,13 +144,13 @@ def _make_equal(
     ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
 ) -> None:
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
-    counted = {one.document_id: one for one in held if one.document_id in differing}
+    counted = {version.document_id: version for version in held if version.document_id in differing}
     owner = ctx.owner(generation)
     ctx.guard()
     # Correct vectors stay: a search that read the row before "filling" may be reading them.
     for documents in batched(sorted(differing), _BATCH):
         vectors.keep_only(owner, documents, _list_ids(owner, documents, counted))
-    wanted = {id_: one.indexed_key for id_, one in counted.items()}
+    wanted = {id_: version.indexed_key for id_, version in counted.items()}
     entries = _iter_entries(ctx, generation, wanted)
     done = 0
     for batch in batched(entries, _BATCH):
@@ -177,7 +177,7 @@ def _iter_entries(
 ) -> Iterator[StoredEntry]:
     """Yield the entries of the wanted versions, except altered ones; a repair writes these."""
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
-    if len(wanted) <= _FEW:
+    if len(wanted) <= _MAX_SINGLE_READS:
         found = entries.of_documents(name, owner, wanted)
     else:
         found = entries.stored(name, owner)

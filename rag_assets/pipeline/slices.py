@@ -27,7 +27,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import ActiveBuild, active_builds, find_builds
+from rag_assets.pipeline.generations import ActiveBuild, find_builds, open_active_builds
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.syncs import Slice
 from rag_assets.storage.catalog.documents.model import Document, Failure
@@ -37,7 +37,7 @@ from rag_assets.storage.catalog.documents.status import NEVER
 _T = TypeVar("_T")
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=1)
-_LONGEST_WAIT = timedelta(days=1)
+_MAX_WAIT = timedelta(days=1)
 _FOR_A_PERSON = (ProviderRefused, WrongShape)
 _BATCH = 2_000
 _FIRST_SECONDS = 2.0
@@ -96,7 +96,7 @@ def prefetch_items(items: Iterable[_T]) -> Iterator[_T]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SliceWork:
     """A slice with its documents.
 
     Attributes:
@@ -116,7 +116,7 @@ class Work:
     is_superseded: bool = False
 
     @property
-    def answers(self) -> bool:
+    def is_serving(self) -> bool:
         """Return whether the slice's build answers searches, so that people wait for its edits."""
         return self.generation.state == "SERVING"
 
@@ -157,8 +157,7 @@ class ParsedDocument:
         title: the title found in its content.
         media_type: the type of its content.
         parse_key, chunk_set_key: the keys of its text and its chunks in the lake.
-        former: the former version that the text belongs to; None: the text is the document's
-            present one.
+        former: the former version that the text belongs to; None for the document's present text.
     """
 
     document: Document
@@ -169,42 +168,42 @@ class ParsedDocument:
     former: FormerVersion | None = None
 
 
-def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> Work:
+def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> SliceWork:
     """Choose a run's slice and store it for the following stages of that run.
 
-    A run works on one build. While the serving build is not the configured one, documents missing
+    A run works on one build. While the serving build is not the configured build, documents missing
     from the serving build come first, so that edits become searchable. If both builds lack
     documents, they alternate from run to run.
     """
-    builds = active_builds(ctx)
-    behind = [] if builds.superseded is None else _pending(builds.superseded)
+    builds = open_active_builds(ctx)
+    behind = [] if builds.superseded is None else _list_pending(builds.superseded)
     if builds.superseded is None or not behind:
-        return _store_slice(builds.wanted, _pending(builds.wanted), run_id, unlisted)
+        return _store_slice(builds.wanted, _list_pending(builds.wanted), run_id, unlisted)
     if ctx.catalog.syncs.last_generation(ctx.ref.id) == builds.superseded.generation.number:
-        pending = _pending(builds.wanted)
+        pending = _list_pending(builds.wanted)
         if pending:
             return _store_slice(builds.wanted, pending, run_id, unlisted)
     return _store_slice(builds.superseded, behind, run_id, unlisted)
 
 
-def load_work(ctx: TenantContext, run_id: str) -> Work:
+def load_work(ctx: TenantContext, run_id: str) -> SliceWork:
     """Return the slice of this run; plan it again if the run started at a later stage."""
     planned = ctx.catalog.syncs.find_slice(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
     build = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(planned.generation)
     if build is not None and build.context.config_key == planned.config_key:
-        return _work(build, planned)
+        return _load_slice(build, planned)
     # The configuration changed during the run.
     return plan_work(ctx, run_id, planned.unlisted)
 
 
-def pending_count(ctx: TenantContext) -> int:
+def count_pending(ctx: TenantContext) -> int:
     """Return the number of documents that can be processed now, in both builds kept up to date.
 
     A source that is only partly listed counts as one document.
     """
-    builds = active_builds(ctx)
+    builds = open_active_builds(ctx)
     return ctx.catalog.syncs.count_partly_listed(ctx.ref.id) + sum(
         ctx.catalog.index.pending_count(
             ctx.ref.id,
@@ -235,7 +234,7 @@ def find_parsed_documents(
     ]
 
 
-def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
+def find_wait_reason(ctx: TenantContext, work: SliceWork) -> str | None:
     """Return why documents of the slice wait for a retry; None if no document does."""
     # A document that could not be read does not wait for the embedder.
     ids = [p.document.document_id for p in find_parsed_documents(ctx, work.documents)]
@@ -247,8 +246,8 @@ def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
     return None
 
 
-def put_off(
-    ctx: TenantContext, work: Work, waits: Sequence[Failure], *, deferred: bool = False
+def postpone_documents(
+    ctx: TenantContext, work: SliceWork, waits: Sequence[Failure], *, deferred: bool = False
 ) -> None:
     """Record why documents of the slice cannot be published now.
 
@@ -259,7 +258,7 @@ def put_off(
         deferred: whether the documents did not fail, but wait for a batch at the provider.
     """
     ctx.guard()
-    waits = _with_environment(ctx, waits)
+    waits = _add_environment_keys(ctx, waits)
     if work.is_superseded:
         number = work.generation.number
         ctx.catalog.index.put_off(ctx.ref, number, waits, config_key=work.config_key)
@@ -269,7 +268,7 @@ def put_off(
         ctx.catalog.quarantine.fail(ctx.ref, waits, config_key=work.config_key)
 
 
-def _with_environment(ctx: TenantContext, waits: Sequence[Failure]) -> list[Failure]:
+def _add_environment_keys(ctx: TenantContext, waits: Sequence[Failure]) -> list[Failure]:
     """Add the environment's key to failures that another setting of this installation may fix."""
     if not any(map(_is_for_setting, waits)):
         return [*waits]
@@ -284,7 +283,7 @@ def _is_for_setting(wait: Failure) -> bool:
     return wait.retry_at == NEVER and wait.kind != "cap-reached"
 
 
-def _pending(build: ActiveBuild) -> list[str]:
+def _list_pending(build: ActiveBuild) -> list[str]:
     ctx = build.context
     return ctx.catalog.index.pending(
         ctx.ref.id,
@@ -299,14 +298,14 @@ def _pending(build: ActiveBuild) -> list[str]:
 
 def _store_slice(
     build: ActiveBuild, document_ids: Sequence[str], run_id: str, unlisted: tuple[str, ...]
-) -> Work:
+) -> SliceWork:
     ctx, number = build.context, build.generation.number
     planned = Slice(run_id, number, ctx.config_key, tuple(document_ids), unlisted)
     ctx.catalog.syncs.put_slice(ctx.ref, planned)
-    return _work(build, planned)
+    return _load_slice(build, planned)
 
 
-def _work(build: ActiveBuild, planned: Slice) -> Work:
+def _load_slice(build: ActiveBuild, planned: Slice) -> SliceWork:
     ctx = build.context
     documents = ctx.catalog.documents.find(ctx.ref.id, planned.document_ids)
     living = tuple(
@@ -314,7 +313,7 @@ def _work(build: ActiveBuild, planned: Slice) -> Work:
         for document in documents
         if document.status != "DELETED" and document.access_scope != EXCLUDED
     )
-    return Work(
+    return SliceWork(
         ctx, build.generation, planned.config_key, living, planned.unlisted, build.is_superseded
     )
 
@@ -337,12 +336,12 @@ def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
     wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
     if isinstance(outage, ProviderUnavailable) and outage.retry_after is not None:
         # Bounded before the conversion, because a timedelta can overflow.
-        seconds = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
+        seconds = min(outage.retry_after, _MAX_WAIT.total_seconds())
         wait = max(wait, timedelta(seconds=seconds))
     return now + wait
 
 
-def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -> int:
+def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsError) -> int:
     """Quarantine all waiting documents that lack a vector, in this slice and later ones.
 
     Returns:
@@ -354,7 +353,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
     quarantined = 0
     for document_ids in batched(waiting, _BATCH):
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
-        complete = _complete(ctx, documents)
+        complete = _find_complete(ctx, documents)
         failures = [
             Failure(
                 d.document_id,
@@ -366,12 +365,12 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
             for d in documents
             if d.document_id not in complete
         ]
-        put_off(ctx, work, failures)
+        postpone_documents(ctx, work, failures)
         quarantined += len(failures)
     return quarantined
 
 
-def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
+def _find_complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
     """Return the documents with all chunks and vectors in the lake."""
     parsed = find_parsed_documents(ctx, documents)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
@@ -384,7 +383,7 @@ def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
     }
 
 
-class Progress:
+class StageProgress:
     """Counts items of one stage and reports the count, total, rate and time left."""
 
     def __init__(self, what: str, total: int, log: Callable[[str], None]) -> None:
@@ -398,9 +397,9 @@ class Progress:
 
     def advance(self, count: int) -> None:
         """Count further finished items."""
-        self.at(self._count + count)
+        self.set_count(self._count + count)
 
-    def at(self, count: int) -> None:
+    def set_count(self, count: int) -> None:
         """Set the number of finished items."""
         self._count = count
         now = time.monotonic()
@@ -408,7 +407,7 @@ class Progress:
             self._next = now + _EVERY_SECONDS
             self._report(now)
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """End the stage; report once more if the last line is out of date."""
         if self._reported is not None and self._reported != self._count:
             self._report(time.monotonic())

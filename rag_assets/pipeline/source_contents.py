@@ -15,17 +15,17 @@ from typing import TypeAlias
 from rag_assets.common.errors import DocumentVanished, ListingFailed
 from rag_assets.ingest.sources.diff import Digest, hash_documents
 from rag_assets.ingest.sources.model import DocumentSource, ListedDocument
-from rag_assets.pipeline.context import BYTES_A_SECOND, Pace, Share, TenantContext
+from rag_assets.pipeline.context import BYTES_PER_SECOND, DailyShare, RateLimiter, TenantContext
 from rag_assets.pipeline.source_listing import (
     ListingDigest,
-    digest_without_listing,
+    compute_settings_key,
+    compute_state_digest,
     open_sources,
-    settings_key,
 )
 from rag_assets.pipeline.uploads import compare_blobs
 from rag_assets.storage.catalog.documents.model import CatalogDocument
 
-_UNSWEPT = timedelta(days=8)
+_UNSWEPT_AGE = timedelta(days=8)
 """An unreferenced file of this age should have been deleted by the weekly compaction."""
 
 
@@ -58,14 +58,14 @@ class ContentsReport:
 
 
 def compare_contents(
-    ctx: TenantContext, share: Share, *, bytes_a_second: float = BYTES_A_SECOND
+    ctx: TenantContext, share: DailyShare, *, bytes_per_second: float = BYTES_PER_SECOND
 ) -> ContentsReport:
     """Read a share of a tenant's documents again and compare them with the catalog.
 
     Documents whose listing facts differ from the catalog are left out: the next listing finds them.
 
     Args:
-        bytes_a_second: limit of the reading rate.
+        bytes_per_second: limit of the reading rate.
     """
     # Read this before the rows: a listing recorded between both reads would make rows seem left
     # over.
@@ -76,16 +76,16 @@ def compare_contents(
         rows = {
             row.document_id: row for row in ctx.catalog.documents.stream(ctx.ref.id, source.name)
         }
-        settings = settings_key(ctx.tenant, config)
-        known_state = digest_without_listing(source, settings)
+        settings = compute_settings_key(ctx.tenant, config)
+        known_state = compute_state_digest(source, settings)
         digest = ListingDigest(settings)
         comparison = _Comparison(rows, share)
         try:
-            chosen = comparison.chosen(digest.of(source))
+            chosen = comparison.iter_chosen(digest.list_source(source))
             found = comparison.altered(
-                hash_documents(source, _limit_rate(chosen, Pace(bytes_a_second)))
+                hash_documents(source, _limit_rate(chosen, RateLimiter(bytes_per_second)))
             )
-            altered = _still_unchanged(source, rows, found)
+            altered = _drop_changed(source, rows, found)
         except ListingFailed:
             total = total.plus(ContentsReport(unlisted=(source.name,)))
             continue
@@ -116,13 +116,13 @@ def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) 
 class _Comparison:
     """Compares one listing with the catalog's rows of a source, as a stream."""
 
-    def __init__(self, rows: Mapping[str, CatalogDocument], share: Share) -> None:
+    def __init__(self, rows: Mapping[str, CatalogDocument], share: DailyShare) -> None:
         self._rows = rows
         self._share = share
         self.compared = 0
         self.unseen = {id_ for id_, row in rows.items() if row.status != "DELETED"}
 
-    def chosen(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+    def iter_chosen(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Yield the documents of the share that a listing considers unchanged."""
         for document in documents:
             self.unseen.discard(document.document_id)
@@ -141,7 +141,7 @@ class _Comparison:
         }
 
 
-def _still_unchanged(
+def _drop_changed(
     source: DocumentSource, rows: Mapping[str, CatalogDocument], altered: set[str]
 ) -> set[str]:
     """Leave out documents that changed while they were read: the next listing finds them."""
@@ -164,10 +164,10 @@ def _looks_unchanged(document: ListedDocument, row: CatalogDocument | None) -> b
     )
 
 
-def _limit_rate(documents: Iterable[ListedDocument], pace: Pace) -> Iterator[ListedDocument]:
+def _limit_rate(documents: Iterable[ListedDocument], pace: RateLimiter) -> Iterator[ListedDocument]:
     for document in documents:
         yield document
-        pace.took(document.size)
+        pace.add_bytes(document.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class StoredDrift:
     """The difference between one store and the catalog.
 
     Attributes:
-        store, one: name of the store, and the word for a single item in it.
+        store, item_name: name of the store, and the word for a single item in it.
         remedy: how to resolve a difference.
         compared: how many contents were compared.
         missing, altered: ids of documents with missing or altered stored content.
@@ -183,7 +183,7 @@ class StoredDrift:
     """
 
     store: str
-    one: str
+    item_name: str
     remedy: str
     compared: int = 0
     missing: tuple[str, ...] = ()
@@ -191,12 +191,12 @@ class StoredDrift:
     nobodys: tuple[str, ...] = ()
 
     @property
-    def none(self) -> bool:
+    def is_empty(self) -> bool:
         """Return whether the store equals the catalog."""
         return not (self.missing or self.altered or self.nobodys)
 
 
-def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
+def compare_stored(ctx: TenantContext, share: DailyShare) -> list[StoredDrift]:
     """Compare each store with the catalog; read-only.
 
     Args:
@@ -205,7 +205,7 @@ def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
     return [compare(ctx, share) for compare in STORES]
 
 
-def compare_records(ctx: TenantContext, share: Share) -> StoredDrift:
+def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     """Compare the tenant's pushed records with its documents."""
     named = [
         config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).of_records
@@ -213,7 +213,7 @@ def compare_records(ctx: TenantContext, share: Share) -> StoredDrift:
     found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hashes)
     return StoredDrift(
         store="records",
-        one="record",
+        item_name="record",
         remedy="push missing and altered records again; to delete records that belong to no source,"
         " configure their source again and delete them there",
         compared=found.compared,
@@ -223,7 +223,7 @@ def compare_records(ctx: TenantContext, share: Share) -> StoredDrift:
     )
 
 
-def compare_uploads(ctx: TenantContext, share: Share) -> StoredDrift:
+def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     """Compare the tenant's uploaded files with its uploads."""
     found: dict[str, set[str]] = {"missing": set(), "altered": set(), "nobody's": set()}
     differences = compare_blobs(
@@ -231,14 +231,14 @@ def compare_uploads(ctx: TenantContext, share: Share) -> StoredDrift:
         ctx.blobs,
         ctx.ref,
         is_read=share.__contains__,
-        older_than=ctx.clock.now() - _UNSWEPT,
-        bytes_a_second=BYTES_A_SECOND,
+        older_than=ctx.clock.now() - _UNSWEPT_AGE,
+        bytes_per_second=BYTES_PER_SECOND,
     )
     for difference in differences:
         found[difference.fault].update(difference.document_ids or (difference.sha256,))
     return StoredDrift(
         store="files",
-        one="uploaded file",
+        item_name="uploaded file",
         remedy="upload missing and altered files again; `rag-assets uploads list TENANT` lists"
         " them",
         missing=tuple(sorted(found["missing"])),
@@ -247,7 +247,7 @@ def compare_uploads(ctx: TenantContext, share: Share) -> StoredDrift:
     )
 
 
-Comparison: TypeAlias = Callable[[TenantContext, Share], StoredDrift]
+Comparison: TypeAlias = Callable[[TenantContext, DailyShare], StoredDrift]
 
 STORES: tuple[Comparison, ...] = (compare_records, compare_uploads)
 """One comparison for each store that holds the only copy of its contents."""

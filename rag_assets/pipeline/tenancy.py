@@ -32,8 +32,8 @@ from rag_assets.storage.catalog.tenants.table import (
 from rag_assets.storage.installation.identity import Identity
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_name
-from rag_assets.tenants.reconciliation import FILE, TenantChanges, plan_tenants, without_conflicts
+from rag_assets.tenants.projects import Project, ProjectSettings, build_project_config, require_name
+from rag_assets.tenants.reconciliation import FILE, TenantChanges, plan_tenants, split_conflicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +62,27 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
     file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
     listed, lists = file.load(), file.lists()
     known = {record.id: record for record in catalog.tenants.all()}
-    _require_none_of_the_api(listed, known)
+    _require_no_api_tenant(listed, known)
     home = identity.home
     changes = {FILE: plan_tenants(listed, known, home, over=lists)}
     problems: list[RagAssetsError] = []
     for key, said in lists.items():
-        usable, wrong = without_conflicts(key, said, listed, known)
+        usable, wrong = split_conflicts(key, said, listed, known)
         problems += wrong
         kept = {*said.kept, *listed, *(() if said.complete else known)}
         changes[key] = plan_tenants(usable, known, home, origin=key, kept=kept)
     for plan in changes.values():
-        problems += [_listed_elsewhere(catalog, known[id_]) for id_ in plan.foreign]
+        problems += [_build_listed_elsewhere_error(catalog, known[id_]) for id_ in plan.foreign]
         for tenant_id in plan.disable:
             catalog.tenants.set_state(tenant_id, "DISABLED")
     for origin, plan in changes.items():
-        problems += _put(catalog, known, plan, origin, home)
+        problems += _put_tenants(catalog, known, plan, origin, home)
     if any(plan.put or plan.disable for plan in changes.values()):
         return Reconciliation(catalog.tenants.all(), problems)
     return Reconciliation(list(known.values()), problems)
 
 
-def _put(
+def _put_tenants(
     catalog: Catalog,
     known: Mapping[str, TenantRecord],
     changes: TenantChanges,
@@ -106,7 +106,7 @@ def _put(
     return problems
 
 
-def _listed_elsewhere(catalog: Catalog, record: TenantRecord) -> ConfigurationError:
+def _build_listed_elsewhere_error(catalog: Catalog, record: TenantRecord) -> ConfigurationError:
     other = "" if record.home is None else catalog.installation.home_name(record.home)
     return ConfigurationError(
         f"tenants.yaml lists tenant {record.id!r} with a different configuration than {other}",
@@ -115,10 +115,10 @@ def _listed_elsewhere(catalog: Catalog, record: TenantRecord) -> ConfigurationEr
     )
 
 
-def _require_none_of_the_api(
+def _require_no_api_tenant(
     listed: Mapping[str, Mapping[str, Any]], known: Mapping[str, TenantRecord]
 ) -> None:
-    """Reject a file that lists a tenant created over the API: it is unclear which one applies."""
+    """Reject a file that lists a tenant created over the API, since two configurations conflict."""
     made = {id_: record for id_, record in known.items() if record.origin == "api"}
     if not made:
         return
@@ -135,8 +135,7 @@ def _require_none_of_the_api(
                 f" {record.project!r} of organization {record.organization!r}, was created over the"
                 " API",
                 hint="remove it from tenants.yaml; to replace the existing tenant, then run"
-                " `rag-assets"
-                f" tenants remove {present} --yes` and add it to tenants.yaml again",
+                f" `rag-assets tenants remove {present} --yes` and add it to tenants.yaml again",
             )
 
 
@@ -215,12 +214,11 @@ class Projects:
             )
         return record
 
-    def covered(self, tenant_ids: Iterable[str], profile: str, project: str) -> TenantRecord:
+    def get_covered(self, tenant_ids: Iterable[str], profile: str, project: str) -> TenantRecord:
         """Return the tenant of this project among a token's tenants, in any organization.
 
         Args:
             tenant_ids: the tenants that the token covers.
-            profile: profile of the requested system.
 
         Raises:
             UnknownProject: the token covers no such project. Whether another organization has such
@@ -245,7 +243,7 @@ class Projects:
     def put(
         self, project: Project, settings: ProjectSettings, *, reset: bool = False
     ) -> PutProject:
-        """Create a project, or change the given settings; repeating the call changes nothing.
+        """Create a project, or change these settings of it; a repeated call changes nothing.
 
         Args:
             reset: reset an existing project to the settings for projects in tenants.yaml; it keeps
@@ -272,7 +270,7 @@ class Projects:
         usable: list[dict[str, Any]] = []
 
         def compose(tenant_id: str, present: Mapping[str, Any] | None) -> dict[str, Any]:
-            config = project_config(
+            config = build_project_config(
                 project, tenant_id, settings, beginning=beginning, present=present, reset=reset
             )
             if {**config, "id": ""} not in usable:
@@ -300,7 +298,7 @@ class Projects:
         has_opted_in: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> Organization:
-        """Change the given settings of an organization; its projects follow.
+        """Change these settings of an organization and of its projects.
 
         Raises:
             InvalidRequest: the given id is not valid for an organization.

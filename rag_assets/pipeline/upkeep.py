@@ -1,4 +1,4 @@
-"""Upkeep: old generations, compaction, and the deletion of unneeded data."""
+"""Upkeep: drop old generations, compact the lake, and delete unneeded data."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from rag_assets.common.formatting import format_count
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import drop_generation
-from rag_assets.pipeline.mark_keeper import may_delete, refusal
-from rag_assets.pipeline.recipes import wanted_build
+from rag_assets.pipeline.mark_keeper import find_refusal, may_delete
+from rag_assets.pipeline.recipes import find_wanted_build
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.uploads import sweep_blobs
-from rag_assets.pipeline.versions import needed_keys
+from rag_assets.pipeline.versions import find_needed_keys
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
@@ -32,11 +32,11 @@ def drop_old_generations(ctx: TenantContext) -> int:
     No build is deleted while the catalog may have been restored from an older dump. While the clock
     is not trusted, only interrupted removals are continued.
     """
-    now = time_for_deletion(ctx.catalog, ctx.clock)
+    now = get_deletion_time(ctx.catalog, ctx.clock)
     grace = timedelta(days=ctx.tenant.grace_days)
     before = None if isinstance(now, ClockDoubt) else now - grace
     generations = ctx.catalog.generations.live(ctx.ref.id)
-    wanted = wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
+    wanted = find_wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
     kept = {g.number for g in (wanted,) if g is not None}
     old = [g for g in generations if g.number not in kept and _is_over(g, before)]
     if old and not may_delete(ctx):
@@ -47,7 +47,7 @@ def drop_old_generations(ctx: TenantContext) -> int:
 
 
 def _is_over(generation: Generation, before: datetime | None) -> bool:
-    """Return whether to delete a build that is not wanted; without a time, its age is ignored."""
+    """Return whether to delete an unwanted build; if `before` is None, its age is ignored."""
     if generation.state == "REMOVING":
         return True
     if generation.state == "SERVING" or before is None:
@@ -57,7 +57,7 @@ def _is_over(generation: Generation, before: datetime | None) -> bool:
     return last < before
 
 
-def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
+def compact_lake(ctx: TenantContext) -> Mapping[str, Compaction]:
     """Merge the lake's small files, and delete data that no document or build needs.
 
     Nothing is changed while the catalog may have been restored from an older dump, because it may
@@ -68,13 +68,13 @@ def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
         return {}
     drop_old_generations(ctx)
     ctx.guard()
-    now = time_for_deletion(ctx.catalog, ctx.clock)
+    now = get_deletion_time(ctx.catalog, ctx.clock)
     if not isinstance(now, ClockDoubt):
         before = now - GRACE_PERIOD
         ctx.catalog.documents.purge_deleted(ctx.ref, before)
         ctx.catalog.batches.delete_closed(ctx.ref, before)
     ctx.catalog.uploads.forget_texts(ctx.ref)
-    live = needed_keys(ctx).kept
+    live = find_needed_keys(ctx).keys_to_keep
     compacted = ctx.lake.compact(live)
     if live.embedders is not None:
         ctx.catalog.probes.keep_only(ctx.ref, live.embedders)
@@ -88,9 +88,9 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
     Returns:
         Lines for people: the result for each table, or why no data was deleted.
     """
-    if (refused := refusal(ctx)) is not None:
+    if (refused := find_refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
-    compacted = compact(ctx)
+    compacted = compact_lake(ctx)
     lines = describe_compactions(compacted)
     if swept := sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock):
         lines = [*lines, f"{swept} unneeded uploaded files deleted"]
@@ -110,11 +110,13 @@ def delete_leftovers(
         The number of deleted entries and folders of removed tenants.
     """
     swept = delete_strays(catalog, lake, store, blobs)
-    expunge(store, store.indexes.names(), log)
+    expunge_indexes(store, store.indexes.names(), log)
     return swept
 
 
-def expunge(store: VectorStore, index_names: Iterable[str], log: Callable[[str], None]) -> None:
+def expunge_indexes(
+    store: VectorStore, index_names: Iterable[str], log: Callable[[str], None]
+) -> None:
     """Remove deleted entries from the files of indexes; log a line about each."""
     for index_name in index_names:
         left = store.indexes.expunge(index_name)
@@ -136,7 +138,7 @@ def expunge_pruned(
     if not pruned or (expunged and expunged[0].id > pruned[0].id):
         return
     names = sorted({build.index_name for build in catalog.generations.live(tenant.id)})
-    expunge(store, names, log)
+    expunge_indexes(store, names, log)
     catalog.events.write(tenant, "pruned_expunged", [{"indexes": len(names)}])
 
 

@@ -1,4 +1,4 @@
-"""Uploaded files: on their way into a tenant's sources, and out of the blob store.
+"""Uploaded files: accept, replace and remove them, and delete their unneeded blobs.
 
 No function that adds or removes an upload needs the tenant's lock: short transactions of the
 catalog decide which blobs uploads need (see BlobNeeds). Blobs are compared with the catalog to find
@@ -30,8 +30,8 @@ from rag_assets.ingest.parsing.media_types import SUFFIXES, find_media_type, pic
 from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.model import StoredUpload
 from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-from rag_assets.pipeline.context import Pace
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
+from rag_assets.pipeline.context import RateLimiter
 from rag_assets.pipeline.mark_keeper import has_missing_changes
 from rag_assets.storage.blobs.store import BlobStore, ReceivedFile, TenantBlobs
 from rag_assets.storage.catalog.catalog import Catalog
@@ -39,7 +39,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.uploads.model import NeededBlob, NewUpload, UploadResult
 from rag_assets.storage.catalog.uploads.table import TenantUploads
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.sources import chosen_source
+from rag_assets.tenants.sources import choose_source
 
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker
@@ -76,7 +76,7 @@ def compare_blobs(
     *,
     is_read: Callable[[str], bool],
     older_than: datetime,
-    bytes_a_second: float,
+    bytes_per_second: float,
 ) -> Iterator[BlobDifference]:
     """Compare a tenant's blobs with the uploads that need them; read-only.
 
@@ -86,12 +86,12 @@ def compare_blobs(
     Args:
         is_read: decides by document id whether the blob's content is read and hashed.
         older_than: unreferenced blobs are reported only if they were modified before this time.
-        bytes_a_second: limit of the reading rate.
+        bytes_per_second: limit of the reading rate.
     """
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     # List the store first: every blob that is stored after this is in the catalog as well.
     present = {blob.sha256: blob for blob in of_tenant.all()}
-    pace = Pace(bytes_a_second)
+    pace = RateLimiter(bytes_per_second)
     # Read all rows at once: reading the files takes longer than a transaction may last.
     for needed in list(catalog.blob_needs.all(ref.id)):
         blob = present.pop(needed.sha256, None)
@@ -115,7 +115,7 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock
     restored from an older dump, because it may lack references to blobs that are needed. No file is
     deleted while the clock is not trusted.
     """
-    now = time_for_deletion(catalog, clock)
+    now = get_deletion_time(catalog, clock)
     if isinstance(now, ClockDoubt):
         return 0
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
@@ -131,7 +131,7 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock
 
 
 def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Iterable[str]) -> int:
-    """Delete those of the given blobs that a tenant no longer needs; return how many.
+    """Delete blobs unless the tenant still needs them; return how many were deleted.
 
     No blob is deleted while the catalog lacks changes: it may lack a reference, such as a hold.
     After an operator has accepted the catalog, the blobs are deleted as unreferenced blobs.
@@ -146,8 +146,8 @@ def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Itera
     return deleted
 
 
-def nobodys_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef) -> list[str]:
-    """Return the hashes of a tenant's unreferenced blobs, whatever their age."""
+def list_unreferenced_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef) -> list[str]:
+    """Return the hashes of all unreferenced blobs of a tenant, old and new."""
     present = [blob.sha256 for blob in blobs.tenant(ref.id, ref.incarnation).all()]
     needed = {blob.sha256 for blob in catalog.blob_needs.all(ref.id)}
     return [sha256 for sha256 in present if sha256 not in needed]
@@ -156,7 +156,7 @@ def nobodys_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef) -> list[st
 def _find_fault(
     blobs: TenantBlobs,
     needed: NeededBlob,
-    pace: Pace,
+    pace: RateLimiter,
     *,
     lost: bool,
     is_read: Callable[[str], bool],
@@ -168,7 +168,7 @@ def _find_fault(
         return None
     try:
         for piece in blobs.stream(needed.sha256):
-            pace.took(len(piece))
+            pace.add_bytes(len(piece))
     except BlobMissing:
         return "missing"
     except BlobAltered:
@@ -208,7 +208,7 @@ class UploadedFiles:
         return self.blobs.tenant(self.uploads.tenant_id, incarnation).stream(sha256)
 
 
-class Uploads:
+class UploadService:
     """Accepts uploaded files, and removes them."""
 
     def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Callable[[], Masker]) -> None:
@@ -250,16 +250,16 @@ class Uploads:
             pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
-            UploadRefused: the file is empty, has no name, is too large or cannot be read.
+            UploadRefused: the file is empty, nameless or too large, or cannot be read.
             ServiceUnavailable: the file cannot be stored now.
         """
         name = shown_name(file_name)
         if not name:
             raise UploadRefused("the file has no name", hint="send the file's name with the file")
         if not received.size:
-            raise _empty_file_error()
+            raise _build_empty_file_error()
         require_size(received.size, source)
-        media_type = _media_type(received, name, source, pictures=pictures)
+        media_type = _detect_media_type(received, name, source, pictures=pictures)
         received.stage()
         return NewUpload(
             source=source.name,
@@ -337,14 +337,14 @@ class Uploads:
         return bool(hashes)
 
 
-def uploads_source(tenant: Tenant, wanted: str | None = None) -> UploadsConfig:
-    """Return the source for a tenant's uploads: the given one, or the only one.
+def get_uploads_source(tenant: Tenant, wanted: str | None = None) -> UploadsConfig:
+    """Return the source for a tenant's uploads: the named source, or the only source.
 
     Raises:
         NoUploadsSource: no such source exists, or several do and no name is given.
     """
     takes = {s.name: s for s in tenant.sources if isinstance(s, UploadsConfig)}
-    return chosen_source(tenant.id, takes, wanted, kind="uploads", refusal=NoUploadsSource)
+    return choose_source(tenant.id, takes, wanted, kind="uploads", refusal=NoUploadsSource)
 
 
 def require_size(size: int, source: UploadsConfig) -> None:
@@ -371,11 +371,13 @@ def _list_accepted_formats(source: UploadsConfig) -> str | None:
     return f"save the file in an accepted format: {', '.join(names)}" if names else None
 
 
-def _empty_file_error() -> UploadRefused:
+def _build_empty_file_error() -> UploadRefused:
     return UploadRefused("the file is empty", hint="choose a file with content")
 
 
-def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool) -> str:
+def _detect_media_type(
+    received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool
+) -> str:
     """Return the media type of a file, by its content; its name decides among text formats."""
     try:
         with received.opened() as file:
@@ -384,7 +386,7 @@ def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pic
             file.seek(0)
             media_type = detect_file(file, find_media_type(name))
     except DocumentEmpty:
-        raise _empty_file_error() from None
+        raise _build_empty_file_error() from None
     except DocumentRejected as error:
         raise UploadUnreadable(
             error.message, hint=_list_accepted_formats(source) or error.hint

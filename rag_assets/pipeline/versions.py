@@ -1,8 +1,8 @@
 """The versions of documents that a slice can publish, and the entries they consist of.
 
 If the new content of a document fails, its former version keeps answering in the serving build. A
-new build takes over that version, made again from the text in the lake. Otherwise a change of model
-would remove from the answers a document whose replacement had failed.
+new build takes over that version, made again from the text in the lake. Otherwise a change of the
+model would remove such a document from the answers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rag_assets.pipeline.fact_stores import (
     FactStore,
     find_kinds,
     list_fact_stores,
-    texts_of_follow_up,
+    list_follow_up_texts,
 )
 from rag_assets.pipeline.generations import find_builds
-from rag_assets.pipeline.slices import ParsedDocument, Work, find_parsed_documents
+from rag_assets.pipeline.slices import ParsedDocument, SliceWork, find_parsed_documents
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
 from rag_assets.storage.catalog.documents.model import Document
@@ -43,7 +43,7 @@ class Version:
 
     Attributes:
         document_key, content_sha256: key and hash of the content that it was read from: the
-            document's present content, or that of a former version.
+            document's present content, or a former version's content.
         title: the title found in its content, otherwise its file's name.
         language: the language of its content; None if uncertain.
         key: hash of all data in its entries.
@@ -66,7 +66,7 @@ class Version:
     kinds: Mapping[str, str]
     passage_source: str | None = None
 
-    def indexed(self, config_key: str) -> IndexedVersion:
+    def to_indexed_version(self, config_key: str) -> IndexedVersion:
         """Return the version as the catalog records it."""
         return IndexedVersion(
             document_id=self.document.document_id,
@@ -82,8 +82,8 @@ class Version:
         )
 
 
-def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
-    """Return the slice's documents with a vector for every chunk, each in one version."""
+def list_complete_versions(ctx: TenantContext, work: SliceWork) -> list[Version]:
+    """Return one version of each document of the slice that has a vector for every chunk."""
     parsed = list_slice_documents(ctx, work)
     ids = [item.document.document_id for item in parsed]
     kinds = find_kinds(ctx, ids)
@@ -92,7 +92,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
     complete = {
         # Former versions come last, so that the current version of a document has priority.
-        item.document.document_id: _version(
+        item.document.document_id: _build_version(
             ctx, item, head, kinds.get(item.document.document_id, {})
         )
         for item in reversed(parsed)
@@ -111,7 +111,7 @@ def build_entries(
     owner, stores = ctx.owner(generation), list_fact_stores(ctx.tenant)
     entries = []
     for version in versions:
-        document = _entry_document(version)
+        document = _build_entry_document(version)
         chunks = sets[version.chunk_set_key].chunks
         entries += [
             Entry(
@@ -120,14 +120,14 @@ def build_entries(
                 chunk,
                 vectors[chunk.text_sha256],
                 _find_chunk_type(version, chunk, stores),
-                _within(chunk, chunks),
+                _list_enclosing_ordinals(chunk, chunks),
             )
             for chunk in chunks
         ]
     return entries
 
 
-def _within(chunk: Chunk, chunks: Sequence[Chunk]) -> tuple[int, ...]:
+def _list_enclosing_ordinals(chunk: Chunk, chunks: Sequence[Chunk]) -> tuple[int, ...]:
     """Return the ordinals of the chunks of a whole page that overlap one of its blocks."""
     if not chunk.of_block:
         return ()
@@ -146,11 +146,11 @@ def _find_chunk_type(version: Version, chunk: Chunk, stores: Sequence[FactStore]
     return stores[0].chunk_type(chunk.definition, version.kinds, version.document.source_type)
 
 
-def _version(
+def _build_version(
     ctx: TenantContext, item: ParsedDocument, head: ChunkSetHead, kinds: Mapping[str, str]
 ) -> Version:
     document = item.document
-    title = document.said_title or item.title or _file_name(document)
+    title = document.said_title or item.title or _get_file_name(document)
     passage_source = _find_passage_source(ctx.tenant, document)
     read = document if item.former is None else item.former
     key = indexed_key(
@@ -188,19 +188,19 @@ def _version(
 
 
 def _find_passage_source(tenant: Tenant, document: Document) -> str | None:
-    source = next((one for one in tenant.sources if one.name == document.source), None)
+    source = next((config for config in tenant.sources if config.name == document.source), None)
     beginning = None if source is None else tenant.source_kind(source).passage_source
     return None if beginning is None else beginning(source, path_from_uri(document.uri))
 
 
-def _entry_document(version: Version) -> EntryDocument:
+def _build_entry_document(version: Version) -> EntryDocument:
     document = version.document
     return EntryDocument(
         document_id=document.document_id,
         indexed_key=version.key,
         source=document.source,
         source_type=document.source_type,
-        path=_printable_path(document),
+        path=_get_printable_path(document),
         uri=document.uri,
         media_type=version.media_type,
         title=version.title,
@@ -215,29 +215,31 @@ def _entry_document(version: Version) -> EntryDocument:
     )
 
 
-def _printable_path(document: Document) -> str:
+def _get_printable_path(document: Document) -> str:
     # A uri from a source may belong to another document as well.
     source, _, path = document.uri.partition("/")
     return path if source == document.source else document.document_id
 
 
-def _file_name(document: Document) -> str:
+def _get_file_name(document: Document) -> str:
     name = path_from_uri(document.uri).rpartition("/")[2]
     return name if name.isprintable() else document.uri.rpartition("/")[2]
 
 
-def list_slice_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
+def list_slice_documents(ctx: TenantContext, work: SliceWork) -> list[ParsedDocument]:
     """Return the slice's documents that could be parsed, then former versions of the others."""
     return find_parsed_documents(ctx, work.documents) + _list_former_documents(ctx, work)
 
 
-def give_up(ctx: TenantContext, work: Work, document_id: str, document_key: str) -> None:
+def record_given_up(
+    ctx: TenantContext, work: SliceWork, document_id: str, document_key: str
+) -> None:
     """Record that the slice's build cannot hold a former version."""
     ctx.guard()
     ctx.catalog.former_versions.give_up(ctx.ref, work.generation.number, document_id, document_key)
 
 
-def _list_former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
+def _list_former_documents(ctx: TenantContext, work: SliceWork) -> list[ParsedDocument]:
     if work.generation.state == "SERVING" or not work.documents:
         return []
     serving = ctx.catalog.generations.serving(ctx.ref.id)
@@ -251,7 +253,7 @@ def _list_former_documents(ctx: TenantContext, work: Work) -> list[ParsedDocumen
     for version in former:
         head = heads.get(version.parse_key)
         if head is None:
-            give_up(ctx, work, version.document_id, version.document_key)
+            record_given_up(ctx, work, version.document_id, version.document_key)
             continue
         document = by_id[version.document_id]
         key = ctx.chunk_set_key(document, head.digest, head.media_type)
@@ -277,7 +279,7 @@ class NeededKeys:
     complete: bool
 
     @property
-    def kept(self) -> LiveKeys:
+    def keys_to_keep(self) -> LiveKeys:
         """Return the keys to keep.
 
         While the keys of any version are unknown, all rows are kept, except the vectors of unused
@@ -286,7 +288,7 @@ class NeededKeys:
         return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
 
 
-def needed_keys(ctx: TenantContext) -> NeededKeys:
+def find_needed_keys(ctx: TenantContext) -> NeededKeys:
     """Return the keys that the lake must keep; all other rows may be deleted."""
     generations = ctx.catalog.generations.live(ctx.ref.id)
     embedders = {ctx.embedder.embedder_id, *(generation.embedder_id for generation in generations)}
@@ -310,7 +312,7 @@ def needed_keys(ctx: TenantContext) -> NeededKeys:
         parsed=parsed,
         chunk_sets=chunk_sets,
         texts={text for of_document in hashes.values() for text in of_document}
-        | texts_of_follow_up(ctx),
+        | list_follow_up_texts(ctx),
         embedders=embedders,
     )
     return NeededKeys(live_keys, complete=not recorded.unknown)

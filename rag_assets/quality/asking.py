@@ -1,4 +1,4 @@
-"""Asks a tenant's builds its judged questions, whose vectors are kept in the catalog."""
+"""Ask a tenant's builds its judged questions; the catalog stores the questions' vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rag_assets.billing.embedders import Embedders, require_opt_in
-from rag_assets.billing.spending import Spending, present_caps, require_price
+from rag_assets.billing.spending import Spending, find_present_caps, require_price
 from rag_assets.common.errors import ConfigurationError, IndexInconsistent, ProviderRefused
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.models.config import EmbedderConfig
@@ -34,11 +34,11 @@ from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
 
-_KEPT_WITHIN = 0.1
+_FLUSH_SECONDS = 0.1
 """Maximum seconds until a vector that was paid for is stored."""
 
 
-class KeptVectors:
+class StoredQuestionVectors:
     """The stored vectors of a tenant's judged questions, which searches use instead of new vectors.
 
     Args:
@@ -58,7 +58,6 @@ class KeptVectors:
         """Load the vectors of questions for a generation, and embed questions that have none.
 
         Args:
-            ref, tenant: the tenant of the questions.
             generation: the build that is searched; its embedder is used.
             texts: the questions, as they may be sent.
 
@@ -81,30 +80,30 @@ class KeptVectors:
             self._embed(ref, tenant, generation, lacking)
         return len(lacking)
 
-    async def of(
+    async def embed(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """Return the vector of a question that has been prepared; see VectorsOfQuestions."""
+        """Return the vector of a question that has been prepared; see QuestionEmbedder."""
         return self._vectors[serving.embedder_id, sha256_hex(question)]
 
     async def assess_reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
-        """See VectorsOfQuestions."""
+        """See QuestionEmbedder."""
         if serving.embedder_id not in self._made:
             self._made[serving.embedder_id] = self._embedder(ref, tenant, serving)
         embedder = self._made[serving.embedder_id]
         return assess_reading(embedder, question, sentence_language(question))
 
     async def close(self) -> None:
-        """See VectorsOfQuestions."""
+        """See QuestionEmbedder."""
 
     def _embed(
         self, ref: TenantRef, tenant: Tenant, generation: Generation, items: Sequence[EmbedItem]
     ) -> None:
         embedder = self._embedder(ref, tenant, generation)
         billed = tenant.model_copy(update={"embedder": _get_embedder_config(tenant, generation)})
-        caps = present_caps(self._catalog, ref, tenant, run=0.0)
+        caps = find_present_caps(self._catalog, ref, tenant, run=0.0)
         spending = Spending(ref.id, require_price(billed), caps)
         account = split_embedder_id(embedder.embedder_id)
 
@@ -127,7 +126,7 @@ class KeptVectors:
                     items,
                     keep=keep,
                     purpose="query",
-                    flush_seconds=_KEPT_WITHIN,
+                    flush_seconds=_FLUSH_SECONDS,
                     budget=spending,
                 )
             )
@@ -145,7 +144,7 @@ class KeptVectors:
     def _embedder(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
         record = self._catalog.tenants.get(ref.id)
         require_opt_in(record.profile, record.organization, has_opted_in=record.has_opted_in)
-        embedder = self._embedders.of_generation(ref, tenant, generation)
+        embedder = self._embedders.get_generation_embedder(ref, tenant, generation)
         if embedder.embedder_id != generation.embedder_id:
             raise IndexInconsistent(
                 f"build {generation.number} was created with {generation.embedder_id}, but the"
@@ -163,11 +162,11 @@ def _get_embedder_config(tenant: Tenant, generation: Generation) -> EmbedderConf
     return present if same and get_embedder_id(present) == generation.embedder_id else built
 
 
-_AT_ONCE = 4
+_MAX_CONCURRENT = 4
 """Number of concurrent searches, so that users' searches continue meanwhile."""
 
 
-class WholeTenant:
+class FullAccessPolicy:
     """Access policy for every document that anybody may read, for measures that operators see.
 
     Args:
@@ -191,8 +190,8 @@ class WholeTenant:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How questions are asked.
+class AskOptions:
+    """Options of the searches that ask questions.
 
     Attributes:
         mode: by vectors, by words, or by both.
@@ -204,7 +203,7 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskResult:
     """The hits of questions.
 
     Attributes:
@@ -228,33 +227,33 @@ class Asker:
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
         self._embedders = Embedders(ctx.catalog, ctx.settings)
-        self._vectors = KeptVectors(ctx.catalog, self._embedders)
+        self._vectors = StoredQuestionVectors(ctx.catalog, self._embedders)
 
     def ask(
         self,
         generation: Generation,
         questions: Sequence[JudgedQuestion],
-        manner: Manner,
+        manner: AskOptions,
         *,
         top_k: int,
         min_score: float | None = None,
-    ) -> Asked:
+    ) -> AskResult:
         """Return the first hits of each question in one build.
 
         Args:
             min_score: replaces the tenant's threshold.
 
         Raises:
-            RagAssetsError: see KeptVectors.prepare and AsyncRetriever.search.
+            RagAssetsError: see StoredQuestionVectors.prepare and AsyncRetriever.search.
         """
         if not questions:
-            return Asked()
+            return AskResult()
         ctx, embedded = self._ctx, 0
         if manner.mode != "text" or ctx.tenant.min_score(generation.embedder_id) is not None:
             texts = [self._as_sent(question.question) for question in questions]
             embedded = self._vectors.prepare(ctx.ref, ctx.tenant, generation, texts)
         answers = asyncio.run(self._answers(generation.number, questions, manner, top_k, min_score))
-        return Asked(
+        return AskResult(
             {id_: _list_passages(answer.hits)[:top_k] for id_, answer in answers.items()},
             sum("rerank" in answer.degraded for answer in answers.values()),
             embedded,
@@ -269,17 +268,17 @@ class Asker:
         self,
         generation: int,
         questions: Sequence[JudgedQuestion],
-        manner: Manner,
+        manner: AskOptions,
         top_k: int,
         min_score: float | None,
     ) -> dict[str, SearchAnswer]:
-        ctx, turns = self._ctx, asyncio.Semaphore(_AT_ONCE)
+        ctx, turns = self._ctx, asyncio.Semaphore(_MAX_CONCURRENT)
         grants = ctx.catalog.access.grants(ctx.ref.id).values()
         retriever = AsyncRetriever(
             ctx.catalog,
             ctx.store,
             self._embedders,
-            policy=WholeTenant(principal for grant in grants for principal in grant),
+            policy=FullAccessPolicy(principal for grant in grants for principal in grant),
             vectors=self._vectors,
             journaled=False,
         )
@@ -297,7 +296,7 @@ class Asker:
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = {one.id: group.create_task(answer(one)) for one in questions}
+                tasks = {question.id: group.create_task(answer(question)) for question in questions}
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
@@ -316,5 +315,5 @@ def _list_passages(hits: Sequence[Hit]) -> list[Hit]:
     return [
         limit_to_passages(hit, [part])
         for hit in hits
-        for part in sorted(hit.ranges, key=lambda one: one.ordinal != hit.ordinal)
+        for part in sorted(hit.ranges, key=lambda part: part.ordinal != hit.ordinal)
     ]

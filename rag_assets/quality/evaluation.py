@@ -1,4 +1,4 @@
-"""How well a build answers a tenant's judged questions, and how two builds differ."""
+"""Evaluate how well a build answers a tenant's judged questions, and compare two builds."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from rag_assets.common.errors import (
     RequestRefused,
 )
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.quality.asking import Asked, Asker, Manner
+from rag_assets.quality.asking import Asker, AskOptions, AskResult
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.measures import (
     DEPTH,
     MEASURES,
-    Difference,
-    Estimate,
+    MeanDifference,
+    MeanEstimate,
     Values,
+    compute_judged_share,
     compute_measures,
     estimate_difference,
     estimate_mean,
-    judged_share,
 )
 from rag_assets.quality.store import (
     Documents,
     find_judged_documents,
     limit_judgements,
-    stored_questions,
+    read_questions,
 )
 from rag_assets.search.model import MAX_TOP_K, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -38,12 +38,12 @@ _DOCUMENT_DEPTH = 50
 """Number of passages that are read when documents are ranked, since the first ten may belong to one
 document."""
 
-Found = Mapping[str, Sequence[Hit]]
+HitsByQuestion = Mapping[str, Sequence[Hit]]
 """Hits by question id."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MeasuredPart:
     """Measures of rankings, either for questions that people judged or for synthetic questions.
 
     Attributes:
@@ -59,14 +59,14 @@ class Part:
         """Return the ids of the measured questions."""
         return tuple(self.values.get(MEASURES[0], ()))
 
-    def estimate(self, measure: str) -> Estimate | None:
+    def estimate(self, measure: str) -> MeanEstimate | None:
         """Return the mean of a measure with its interval; None if there is no question."""
         return estimate_mean(self.values[measure]) if self.ids else None
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """How well one build answers.
+    """Measures of one build's answers to the judged questions.
 
     Attributes:
         generation, embedder_id: the build, and the id of its embedder.
@@ -82,9 +82,9 @@ class Evaluation:
 
     generation: int
     embedder_id: str
-    manner: Manner
-    people: Part
-    synthetic: Part
+    manner: AskOptions
+    people: MeasuredPart
+    synthetic: MeasuredPart
     gone: Mapping[str, tuple[str, ...]]
     unmeasured: tuple[str, ...]
     unanswerable: int
@@ -93,7 +93,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BuildComparison:
     """Two builds, asked the same questions about the same documents.
 
     Attributes:
@@ -106,7 +106,7 @@ class Comparison:
     serving: Evaluation
     apart: tuple[str, ...]
 
-    def difference(self, measure: str) -> Difference | None:
+    def difference(self, measure: str) -> MeanDifference | None:
         """Return by how much the new build is better; None if there is no question."""
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
@@ -114,7 +114,7 @@ class Comparison:
         return estimate_difference(ours.values[measure], theirs.values[measure])
 
 
-def evaluate(ctx: TenantContext, generation: Generation, manner: Manner) -> Evaluation:
+def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOptions) -> Evaluation:
     """Ask a build, complete or not, every judged question of its tenant.
 
     Raises:
@@ -123,12 +123,14 @@ def evaluate(ctx: TenantContext, generation: Generation, manner: Manner) -> Eval
             unavailable.
         ServiceUnavailable: a server does not answer.
     """
-    questions = _Questions.of(ctx)
+    questions = _Questions.read(ctx)
     found = _ask(Asker(ctx), generation, questions.asked, manner)
     return questions.evaluation(generation, manner, found, questions.present)
 
 
-def compare(ctx: TenantContext, new: Generation, serving: Generation, manner: Manner) -> Comparison:
+def compare_builds(
+    ctx: TenantContext, new: Generation, serving: Generation, manner: AskOptions
+) -> BuildComparison:
     """Ask two builds the same questions; only documents with one version in both builds count.
 
     Raises:
@@ -137,22 +139,22 @@ def compare(ctx: TenantContext, new: Generation, serving: Generation, manner: Ma
             unavailable.
         ServiceUnavailable: a server does not answer.
     """
-    questions, asker = _Questions.of(ctx), Asker(ctx)
+    questions, asker = _Questions.read(ctx), Asker(ctx)
     builds = (new, serving)
     found = [_ask(asker, build, questions.asked, manner) for build in builds]
     same = _find_documents_in_both(ctx, new, serving, questions, found)
-    if short := [one for one in questions.asked if _is_short(one, found, same)]:
+    if short := [question for question in questions.asked if _is_short(question, found, same)]:
         deeper = [asker.ask(build, short, manner, top_k=MAX_TOP_K) for build in builds]
         found = [_join_results(*pair) for pair in zip(found, deeper, strict=True)]
         same = _find_documents_in_both(ctx, new, serving, questions, found)
     kept = limit_judgements(questions.all, questions.documents, same)
-    left = {one.id for one in kept if one.answerable}
-    apart = tuple(one.id for one in questions.asked if one.id not in left)
+    left = {question.id for question in kept if question.answerable}
+    apart = tuple(question.id for question in questions.asked if question.id not in left)
     ours, theirs = (
         questions.evaluation(build, manner, _filter_hits(asked, same), kept)
         for build, asked in zip(builds, found, strict=True)
     )
-    return Comparison(ours, theirs, apart)
+    return BuildComparison(ours, theirs, apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +172,9 @@ class _Questions:
     present: Sequence[JudgedQuestion]
 
     @classmethod
-    def of(cls, ctx: TenantContext) -> _Questions:
+    def read(cls, ctx: TenantContext) -> _Questions:
         """Read the questions of a tenant."""
-        found = stored_questions(ctx.catalog, ctx.ref.id)
+        found = read_questions(ctx.catalog, ctx.ref.id)
         documents = find_judged_documents(ctx.catalog, ctx.ref.id, found)
         return cls(found, documents, limit_judgements(found, documents))
 
@@ -184,14 +186,13 @@ class _Questions:
     def evaluation(
         self,
         generation: Generation,
-        manner: Manner,
-        asked: Asked,
+        manner: AskOptions,
+        asked: AskResult,
         judged: Sequence[JudgedQuestion],
     ) -> Evaluation:
         """Measure the hits of a build.
 
         Args:
-            manner: how the build was asked.
             judged: the questions with the judgements that count.
         """
         measured = [question for question in judged if question.answerable]
@@ -222,15 +223,15 @@ class _Questions:
         return {id_: paths for id_, paths in gone.items() if paths}
 
 
-def _measure_part(questions: Sequence[JudgedQuestion], found: Found) -> Part:
+def _measure_part(questions: Sequence[JudgedQuestion], found: HitsByQuestion) -> MeasuredPart:
     if not questions:
-        return Part()
-    return Part(compute_measures(questions, found), judged_share(questions, found))
+        return MeasuredPart()
+    return MeasuredPart(compute_measures(questions, found), compute_judged_share(questions, found))
 
 
 def _ask(
-    asker: Asker, generation: Generation, questions: Sequence[JudgedQuestion], manner: Manner
-) -> Asked:
+    asker: Asker, generation: Generation, questions: Sequence[JudgedQuestion], manner: AskOptions
+) -> AskResult:
     passages = [question for question in questions if not question.is_of_documents]
     documents = [question for question in questions if question.is_of_documents]
     try:
@@ -242,9 +243,9 @@ def _ask(
         raise BuildNotAskable(generation.number, error) from error
 
 
-def _join_results(one: Asked, other: Asked) -> Asked:
+def _join_results(one: AskResult, other: AskResult) -> AskResult:
     """Combine two results; if a question is in both, the second result's hits are used."""
-    return Asked(
+    return AskResult(
         {**one.hits, **other.hits},
         one.unranked + other.unranked,
         one.embedded + other.embedded,
@@ -256,20 +257,20 @@ def _find_documents_in_both(
     new: Generation,
     serving: Generation,
     questions: _Questions,
-    found: Iterable[Asked],
+    found: Iterable[AskResult],
 ) -> set[str]:
     """Return the documents, found or judged, that both builds hold in the same version."""
     ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
-    ids |= {one.document_id for document in questions.documents.values() for one in document}
+    ids |= {named.document_id for document in questions.documents.values() for named in document}
     return ctx.catalog.judgements.find_in_both(ctx.ref.id, new.number, serving.number, ids)
 
 
-def _is_short(question: JudgedQuestion, found: Iterable[Asked], same: Container[str]) -> bool:
+def _is_short(question: JudgedQuestion, found: Iterable[AskResult], same: Container[str]) -> bool:
     """Return whether some hits of a question do not count, so that more hits are needed."""
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 
-def _filter_hits(asked: Asked, same: Container[str]) -> Asked:
+def _filter_hits(asked: AskResult, same: Container[str]) -> AskResult:
     hits = {
         id_: [hit for hit in found if hit.document_id in same] for id_, found in asked.hits.items()
     }

@@ -1,4 +1,4 @@
-"""Reading and writing of judgement files, also as a BEIR folder: queries.jsonl and qrels with tabs.
+"""Read and write files of judgements, and BEIR folders with queries.jsonl and qrels.
 
 A file is read completely or not at all.
 """
@@ -14,15 +14,15 @@ from typing import Any
 from rag_assets.common.errors import ConfigurationError, WrongJudgements
 from rag_assets.quality.judgements import UNANSWERED, JudgedQuestion, Judgement
 from rag_assets.quality.yaml_files import (
-    Entry,
-    Lines,
-    Place,
+    FileFaults,
+    FileLine,
+    QuestionEntry,
     ReadJudgement,
-    grade_fault,
-    least_fault,
-    question_fault,
+    find_grade_fault,
+    find_least_fault,
+    find_question_fault,
+    find_text_fault,
     read_yaml,
-    text_fault,
 )
 
 QUERIES = "queries.jsonl"
@@ -59,10 +59,10 @@ def find_qrels_file(folder: Path, split: str | None) -> Path:
     return found[split]
 
 
-def read_queries(path: Path, lines: Lines) -> dict[str, Entry]:
+def read_queries(path: Path, lines: FileFaults) -> dict[str, QuestionEntry]:
     """Read the questions of queries.jsonl, by id, without judgements."""
-    found: dict[str, Entry] = {}
-    for number, line in enumerate(lines.text_of(path).split("\n"), start=1):
+    found: dict[str, QuestionEntry] = {}
+    for number, line in enumerate(lines.read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -79,7 +79,9 @@ def read_queries(path: Path, lines: Lines) -> dict[str, Entry]:
     return found
 
 
-def read_qrels(path: Path, queries: Mapping[str, Entry], lines: Lines) -> list[Entry]:
+def read_qrels(
+    path: Path, queries: Mapping[str, QuestionEntry], lines: FileFaults
+) -> list[QuestionEntry]:
     """Read the judged questions, with their judgements.
 
     Args:
@@ -87,8 +89,8 @@ def read_qrels(path: Path, queries: Mapping[str, Entry], lines: Lines) -> list[E
         queries: all questions, by id.
         lines: collects the faults of the file.
     """
-    judged: dict[str, Entry] = {}
-    for number, line in enumerate(lines.text_of(path).split("\n"), start=1):
+    judged: dict[str, QuestionEntry] = {}
+    for number, line in enumerate(lines.read_text(path).split("\n"), start=1):
         cells = [cell.strip() for cell in line.rstrip("\r").split("\t")]
         if cells == [""] or (number == 1 and cells == _HEAD.split("\t")):
             continue
@@ -112,7 +114,7 @@ def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
     """
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
     queries = "".join(
-        f"{json.dumps(_format_query(one), ensure_ascii=False)}\n" for one in questions
+        f"{json.dumps(_format_query(question), ensure_ascii=False)}\n" for question in questions
     )
     (folder / QUERIES).write_text(queries, encoding="utf-8")
     rows = "".join(f"{row}\n" for question in questions for row in _format_rows(question))
@@ -120,9 +122,9 @@ def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
     return sum(j.quote is not None for question in questions for j in question.relevant)
 
 
-def _parse_query(given: Mapping[str, Any], number: int, lines: Lines) -> Entry | None:
+def _parse_query(given: Mapping[str, Any], number: int, lines: FileFaults) -> QuestionEntry | None:
     id_, question = given.get("_id"), given.get("text")
-    faults = (text_fault(id_, "_id"), question_fault(question))
+    faults = (find_text_fault(id_, "_id"), find_question_fault(question))
     if wrong := [fault for fault in faults if fault]:
         for fault in wrong:
             lines.add(number, fault)
@@ -133,26 +135,26 @@ def _parse_query(given: Mapping[str, Any], number: int, lines: Lines) -> Entry |
     kind, least = metadata.get("kind"), metadata.get("relevant_from")
     judged = JudgedQuestion(
         str(id_),
-        kind if isinstance(kind, str) and text_fault(kind, "kind") is None else "",
+        kind if isinstance(kind, str) and find_text_fault(kind, "kind") is None else "",
         str(question),
         relevant_from=least
-        if isinstance(least, int) and least_fault(least) is None
+        if isinstance(least, int) and find_least_fault(least) is None
         else RELEVANT_FROM,
         synthetic=metadata.get("synthetic") is True,
     )
-    return Entry(judged.id, lines.place(number), judged)
+    return QuestionEntry(judged.id, lines.place(number), judged)
 
 
-def _find_row_fault(cells: Sequence[str], queries: Mapping[str, Entry]) -> str | None:
+def _find_row_fault(cells: Sequence[str], queries: Mapping[str, QuestionEntry]) -> str | None:
     if len(cells) != _COLUMNS:
         return f"the line has {len(cells)} columns, but needs query-id, corpus-id and score"
     query, document, grade = cells
     if query not in queries:
         return f"{QUERIES} has no query with this id"
-    if (fault := text_fault(document, "corpus-id")) is not None:
+    if (fault := find_text_fault(document, "corpus-id")) is not None:
         return fault
     try:
-        return grade_fault(max(0, int(grade)))
+        return find_grade_fault(max(0, int(grade)))
     except ValueError:
         return "the score must be a whole number"
 
@@ -187,7 +189,7 @@ class ReadQuestions:
     """
 
     questions: tuple[JudgedQuestion, ...]
-    places: Mapping[str, Place]
+    places: Mapping[str, FileLine]
 
 
 def read_judgements(
@@ -209,52 +211,52 @@ def read_judgements(
         ConfigurationError: a path does not hold judgements.
         WrongJudgements: lines are wrong; the error names all of them.
     """
-    read = [entries for path in paths for entries in _read(path, split)]
-    wrong = [line for _, lines in read for line in lines.described]
+    read = [entries for path in paths for entries in _read_path(path, split)]
+    wrong = [line for _, lines in read for line in lines.descriptions]
     entries = [entry for found, _ in read for entry in found]
     known = {question.id: question for question in present}
     questions, faults = _combine_entries(entries, known)
     refused = _find_refused_texts(entries, is_refused)
     if wrong := [*wrong, *faults, *refused]:
         raise WrongJudgements(wrong)
-    places: dict[str, Place] = {}
+    places: dict[str, FileLine] = {}
     for judged in (judgement for entry in entries for judgement in entry.judgements):
         places.setdefault(judged.judgement.path, judged.place)
     return ReadQuestions(tuple(questions), places)
 
 
-def _read(path: Path, split: str | None) -> Iterator[tuple[list[Entry], Lines]]:
+def _read_path(path: Path, split: str | None) -> Iterator[tuple[list[QuestionEntry], FileFaults]]:
     if (path / QUERIES).is_file():
         yield from _read_beir(path, split)
         return
     files = [path]
     if path.is_dir():
-        files = [one for one in sorted(path.iterdir()) if one.suffix in SUFFIXES]
+        files = [file for file in sorted(path.iterdir()) if file.suffix in SUFFIXES]
         if not files:
             raise ConfigurationError(
                 f"{path.name}: the folder has no judgements",
                 hint=f"add {QUERIES} and qrels, or files that end in {SUFFIXES[0]}",
             )
     for file in files:
-        lines = Lines(file.name)
+        lines = FileFaults(file.name)
         yield read_yaml(file, lines), lines
 
 
-def _read_beir(folder: Path, split: str | None) -> Iterator[tuple[list[Entry], Lines]]:
+def _read_beir(folder: Path, split: str | None) -> Iterator[tuple[list[QuestionEntry], FileFaults]]:
     qrels = find_qrels_file(folder, split)
-    lines = Lines(QUERIES)
+    lines = FileFaults(QUERIES)
     queries = read_queries(folder / QUERIES, lines)
     yield [], lines
-    lines = Lines(qrels.name)
+    lines = FileFaults(qrels.name)
     yield read_qrels(qrels, queries, lines), lines
 
 
 def _combine_entries(
-    entries: Sequence[Entry], present: Mapping[str, JudgedQuestion]
+    entries: Sequence[QuestionEntry], present: Mapping[str, JudgedQuestion]
 ) -> tuple[list[JudgedQuestion], list[str]]:
     """Return the questions with all their judgements, and faults that concern a whole question."""
     faults: list[str] = []
-    first: dict[str, Entry] = {}
+    first: dict[str, QuestionEntry] = {}
     for entry in entries:
         if entry.question is None:
             continue
@@ -280,8 +282,8 @@ def _combine_entries(
     partly = {entry.id for entry in entries if not entry.is_whole}
     faults += [
         f"{where[id_]}: {fault}"
-        for id_, one in found.items()
-        if id_ not in partly and (fault := _find_question_fault(one))
+        for id_, question in found.items()
+        if id_ not in partly and (fault := _find_question_fault(question))
     ]
     return list(found.values()), faults
 
@@ -291,11 +293,13 @@ def _merge_judgements(
 ) -> tuple[Judgement, ...]:
     by_passage = {(judgement.path, judgement.quote): judgement for judgement in present}
     new = (read.judgement for read in added)
-    return tuple((by_passage | {(one.path, one.quote): one for one in new}).values())
+    return tuple(
+        (by_passage | {(judgement.path, judgement.quote): judgement for judgement in new}).values()
+    )
 
 
 def _find_duplicates(judgements: Sequence[ReadJudgement]) -> Iterator[str]:
-    seen: dict[tuple[str, str | None], Place] = {}
+    seen: dict[tuple[str, str | None], FileLine] = {}
     for read in judgements:
         key = (read.judgement.path, read.judgement.quote)
         if key in seen:
@@ -316,7 +320,7 @@ def _find_question_fault(question: JudgedQuestion) -> str | None:
 
 
 def _find_refused_texts(
-    entries: Sequence[Entry], is_refused: Callable[[str], bool]
+    entries: Sequence[QuestionEntry], is_refused: Callable[[str], bool]
 ) -> Iterator[str]:
     for entry in entries:
         asked = entry.question

@@ -1,7 +1,7 @@
 """Judged questions, and the grades of the passages that a search finds for them.
 
 A judgement names a document and quotes a passage. Any passage of that document that contains the
-quote has the grade, however the document is chunked. Other passages that a person read while
+quote has the grade, for any chunking of the document. Other passages that a person read while
 judging are irrelevant. The hashes of all passages that were read are kept, so that unjudged
 passages can be recognized.
 """
@@ -19,10 +19,10 @@ ANSWERS = 3
 """The grade of a passage that answers the question."""
 IN_PART = 2
 """The grade of a passage that answers the question in part."""
-_LEAST_WORDS = 3
+_MIN_QUOTE_WORDS = 3
 
 
-class Passage(Protocol):
+class JudgeablePassage(Protocol):
     """The properties of a hit that are compared with judgements."""
 
     @property
@@ -60,12 +60,12 @@ class Judgement:
     grade: int = ANSWERS
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
-    def is_about(self, passage: Passage) -> bool:
+    def is_about(self, passage: JudgeablePassage) -> bool:
         """Return whether a passage is the judged passage, or contains at least half of it."""
         names = self.names or {self.path}
         if names.isdisjoint((passage.document_id, passage.uri, *passage.also)):
             return False
-        return self.quote is None or holds(passage.text, self.quote)
+        return self.quote is None or contains_quote(passage.text, self.quote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class JudgedQuestion:
         """Return the grade of each judgement, by the name that names() gives to the judgement."""
         return {str(at): judgement.grade for at, judgement in enumerate(self.relevant)}
 
-    def names(self, passages: Sequence[Passage]) -> list[str]:
+    def names(self, passages: Sequence[JudgeablePassage]) -> list[str]:
         """Return a name for each passage, in order: its judgement's name, or its own name.
 
         Each judgement is matched only once, by the first passage that fits. So only one of two
@@ -118,27 +118,27 @@ class JudgedQuestion:
             names.append(f"other-{place}" if met is None else str(met))
         return names
 
-    def is_answered_by(self, passage: Passage) -> bool:
+    def is_answered_by(self, passage: JudgeablePassage) -> bool:
         """Return whether a passage contains an answer."""
         return any(j.is_about(passage) for j in self.relevant if j.grade >= ANSWERS)
 
-    def knows(self, passage: Passage) -> bool:
+    def knows(self, passage: JudgeablePassage) -> bool:
         """Return whether a passage was judged."""
-        return passage_hash(passage.text) in self.pool or any(
+        return hash_passage(passage.text) in self.pool or any(
             judgement.is_about(passage) for judgement in self.relevant
         )
 
 
-def holds(text: str, quote: str) -> bool:
+def contains_quote(text: str, quote: str) -> bool:
     """Return whether a passage contains a quote, or at least half of a quote that was cut.
 
-    A chunker may cut a document within the quote. Then the passage must end or start with at least
-    half of the quote's words, or consist of them.
+    A chunker may cut the document within the quote. Then the passage must start or end with at
+    least half of the quote's words, or lie within the quote.
     """
-    words, plain = quote.split(), plain_text(text)
+    words, plain = quote.split(), collapse_whitespace(text)
     if " ".join(words) in plain:
         return True
-    least = max(_LEAST_WORDS, -(-len(words) // 2))
+    least = max(_MIN_QUOTE_WORDS, -(-len(words) // 2))
     if len(plain.split(maxsplit=least)) < least:
         return False
     for count in range(len(words) - 1, least - 1, -1):
@@ -147,11 +147,11 @@ def holds(text: str, quote: str) -> bool:
     return f" {plain} " in f" {' '.join(words)} "
 
 
-def passage_hash(text: str) -> str:
+def hash_passage(text: str) -> str:
     """Return a hash of a passage in ten hexadecimal digits."""
-    return sha256(plain_text(text).encode()).hexdigest()[:10]
+    return sha256(collapse_whitespace(text).encode()).hexdigest()[:10]
 
 
-def plain_text(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """Return a text with single spaces in place of all white space."""
     return " ".join(text.split())

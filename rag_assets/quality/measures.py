@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.quality.judgements import JudgedQuestion, Passage
+from rag_assets.quality.judgements import JudgeablePassage, JudgedQuestion
 
 DEPTH = 10
 """Number of passages of a ranking that count."""
@@ -21,7 +21,7 @@ Values = Mapping[str, Mapping[str, float]]
 
 
 def compute_measures(
-    questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
+    questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[JudgeablePassage]]
 ) -> dict[str, dict[str, float]]:
     """Return the measures of each question's ranking.
 
@@ -47,14 +47,14 @@ def compute_measures(
             reciprocal_rank @ DEPTH: MRR,
         }
         qrels = {question.id: question.grades for question in of_grade}
-        runs = {question.id: _run(question, found) for question in of_grade}
+        runs = {question.id: _rank_names(question, found) for question in of_grade}
         for metric in iter_calc(list(names), qrels, runs):
             values[names[metric.measure]][metric.query_id] = metric.value
     return values
 
 
-def judged_share(
-    questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
+def compute_judged_share(
+    questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[JudgeablePassage]]
 ) -> float | None:
     """Return the share of judged passages among the first ten; None without passages.
 
@@ -65,19 +65,21 @@ def judged_share(
 
 
 def get_top_hits(
-    question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]
-) -> Sequence[Passage]:
+    question: JudgedQuestion, found: Mapping[str, Sequence[JudgeablePassage]]
+) -> Sequence[JudgeablePassage]:
     """Return a question's first ten hits; if documents were judged, each document only once."""
     passages = found[question.id]
     if question.is_of_documents:
-        once: dict[str, Passage] = {}
+        once: dict[str, JudgeablePassage] = {}
         for passage in passages:
             once.setdefault(passage.document_id, passage)
         passages = list(once.values())
     return passages[:DEPTH]
 
 
-def _run(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -> dict[str, float]:
+def _rank_names(
+    question: JudgedQuestion, found: Mapping[str, Sequence[JudgeablePassage]]
+) -> dict[str, float]:
     names = question.names(get_top_hits(question, found))
     return {name: float(DEPTH - place) for place, name in enumerate(names)}
 
@@ -93,7 +95,7 @@ _Numbers = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeanEstimate:
     """A mean over questions, with its 95 % interval for samples of such questions."""
 
     mean: float
@@ -102,7 +104,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(Estimate):
+class MeanDifference(MeanEstimate):
     """The mean difference of two rankings of the same questions.
 
     Attributes:
@@ -112,7 +114,7 @@ class Difference(Estimate):
     p: float
 
 
-def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = None) -> Estimate:
+def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = None) -> MeanEstimate:
     """Return the mean over at least one question, and its 95 % interval.
 
     Args:
@@ -121,10 +123,10 @@ def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = Non
     """
     sample = np.array([values[id_] for id_ in (values if ids is None else ids)])
     low, high = np.percentile(_resample(sample), (2.5, 97.5))
-    return Estimate(_short(sample.mean()), _short(low), _short(high))
+    return MeanEstimate(_round_value(sample.mean()), _round_value(low), _round_value(high))
 
 
-def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) -> Difference:
+def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) -> MeanDifference:
     """Return by how much the first values are better, compared question by question.
 
     The p-value is from a paired randomisation test, which flips signs at random.
@@ -136,7 +138,9 @@ def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) ->
     by_chance = np.abs(_flip_signs(differences))
     p = (by_chance >= abs(differences.mean()) - _TOLERANCE).mean()
     low, high = np.percentile(_resample(differences), (2.5, 97.5))
-    return Difference(_short(differences.mean()), _short(low), _short(high), _short(p))
+    return MeanDifference(
+        _round_value(differences.mean()), _round_value(low), _round_value(high), _round_value(p)
+    )
 
 
 def _resample(sample: _Numbers) -> _Numbers:
@@ -163,5 +167,5 @@ def _iter_rows(questions: int) -> Iterator[int]:
         yield min(at_once, _SAMPLES - start)
 
 
-def _short(value: Any) -> float:
+def _round_value(value: Any) -> float:
     return round(float(value), _DIGITS)

@@ -16,8 +16,8 @@ from rag_assets.storage.catalog.documents.model import Document
 KIND = "heading"
 _READ_AT_ONCE = 50
 _QUOTED_WORDS = 8
-_LEAST_WORDS = 5
-_LEAST_LETTERS = 3
+_MIN_WORDS = 5
+_MIN_LETTERS = 3
 _PROSE = frozenset({"paragraph", "list"})
 _ID_DIGITS = 12
 
@@ -35,10 +35,13 @@ def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
 
     Args:
         ctx: the tenant's TenantContext, for reading.
-        count: maximum number of questions.
     """
     documents = sorted(
-        (one for one in ctx.catalog.documents.all(ctx.ref.id) if one.status == "READY"),
+        (
+            document
+            for document in ctx.catalog.documents.all(ctx.ref.id)
+            if document.status == "READY"
+        ),
         # The id is a hash of the document's origin, so this order is fixed and has no pattern.
         key=lambda document: document.document_id,
     )
@@ -89,19 +92,19 @@ def _iter_passages(parsed: ParsedText) -> Iterator[_Passage]:
     for block in parsed.blocks:
         headings = block.heading_path
         if block.kind in _PROSE and headings and headings not in found:
-            quote = _quote(parsed, block)
-            if quote and sum(map(str.isalpha, headings[-1])) >= _LEAST_LETTERS:
+            quote = _find_quote(parsed, block)
+            if quote and sum(map(str.isalpha, headings[-1])) >= _MIN_LETTERS:
                 found[headings] = quote
     deepest = sorted(found.items(), key=lambda item: -len(item[0]))
     yield from (_Passage(headings, quote) for headings, quote in deepest)
 
 
-def _quote(parsed: ParsedText, block: Block) -> str | None:
+def _find_quote(parsed: ParsedText, block: Block) -> str | None:
     """Return the first words of a block; None if they are too few or a credential is masked."""
     if any(span.start < block.end and block.start < span.end for span in parsed.masked):
         return None
     words = parsed.text[block.start : block.end].split(maxsplit=_QUOTED_WORDS)[:_QUOTED_WORDS]
-    return " ".join(words) if len(words) >= _LEAST_WORDS else None
+    return " ".join(words) if len(words) >= _MIN_WORDS else None
 
 
 def _format_question(title: str | None, headings: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
-from rag_assets.quality.yaml_files import judgement_mapping
+from rag_assets.quality.yaml_files import to_judgement_mapping
 from rag_assets.storage.catalog.builds.judgements import NamedDocument, Others, StoredQuestion
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -15,7 +15,7 @@ Documents = Mapping[str, Sequence[NamedDocument]]
 """By each path of a judgement, the present documents that the path refers to."""
 
 
-def stored_questions(catalog: Catalog, tenant_id: str) -> list[JudgedQuestion]:
+def read_questions(catalog: Catalog, tenant_id: str) -> list[JudgedQuestion]:
     """Return a tenant's judged questions; questions that people judged come first."""
     return [_to_judged_question(stored) for stored in catalog.judgements.all(tenant_id)]
 
@@ -53,9 +53,9 @@ def limit_judgements(
     names = {
         path: frozenset(
             name
-            for one in document
-            if kept is None or one.document_id in kept
-            for name in (one.document_id, one.uri)
+            for named in document
+            if kept is None or named.document_id in kept
+            for name in (named.document_id, named.uri)
         )
         for path, document in documents.items()
     }
@@ -77,7 +77,7 @@ def _to_stored_question(question: JudgedQuestion) -> StoredQuestion:
         question.id,
         question.question,
         question.kind,
-        [judgement_mapping(judgement) for judgement in question.relevant],
+        [to_judgement_mapping(judgement) for judgement in question.relevant],
         sorted(question.pool),
         question.relevant_from,
         question.synthetic,

@@ -1,4 +1,4 @@
-"""Thresholds of cosines: measured with judged questions or past tasks, shown, and set."""
+"""Cosine thresholds: measure them with judged questions or past tasks, list them, and set them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.privacy.masker import get_masker
-from rag_assets.quality.asking import Asker, Manner
+from rag_assets.quality.asking import Asker, AskOptions
 from rag_assets.quality.judgements import JudgedQuestion
-from rag_assets.quality.store import find_judged_documents, limit_judgements, stored_questions
+from rag_assets.quality.store import find_judged_documents, limit_judgements, read_questions
 from rag_assets.search.model import Hit
-from rag_assets.search.scoring import QUESTIONS
+from rag_assets.search.scoring import CALIBRATION_QUESTIONS
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
 from rag_assets.tenants.model import Tenant
@@ -68,17 +68,17 @@ class Threshold:
     at: str | None
 
 
-def past_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
+def list_past_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     """Return the distinct questions of the tenant's last searches, without judgements."""
     events = ctx.catalog.events.latest(ctx.ref.id, kind="rag_search_started", limit=10 * MAX_TASKS)
     texts = dict.fromkeys(str(event.payload.get("query") or "") for event in events)
     return build_questions([text for text in texts if text.strip()][:MAX_TASKS])
 
 
-def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
+def list_judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     """Return the tenant's judged questions, except those that were generated from headings."""
     stored = [
-        question for question in stored_questions(ctx.catalog, ctx.ref.id) if not question.synthetic
+        question for question in read_questions(ctx.catalog, ctx.ref.id) if not question.synthetic
     ]
     present = limit_judgements(stored, find_judged_documents(ctx.catalog, ctx.ref.id, stored))
     # If all documents of an answerable question are gone, an empty result is not a correct answer
@@ -90,11 +90,11 @@ def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
     ]
 
 
-def stored_tasks(ctx: TenantContext) -> tuple[list[JudgedQuestion], str]:
+def list_tasks(ctx: TenantContext) -> tuple[list[JudgedQuestion], str]:
     """Return judged questions or, without any, past tasks; and the name of their origin."""
-    if judged := judged_tasks(ctx):
+    if judged := list_judged_tasks(ctx):
         return judged, "judged questions"
-    return past_tasks(ctx), "past tasks"
+    return list_past_tasks(ctx), "past tasks"
 
 
 def build_questions(texts: Sequence[str]) -> list[JudgedQuestion]:
@@ -113,7 +113,7 @@ def measure_curve(
     asked = Asker(ctx).ask(
         generation,
         questions,
-        Manner("knn"),
+        AskOptions("knn"),
         top_k=ctx.tenant.retrieval.top_k,
         min_score=_ANY_COSINE,
     )
@@ -134,7 +134,7 @@ def suggest_threshold(points: Sequence[CurvePoint], loss: float = 0.02) -> float
     return max(threshold for threshold, answered in known if answered >= most - loss)
 
 
-def serving_build(ctx: TenantContext) -> Generation:
+def get_serving_build(ctx: TenantContext) -> Generation:
     """Return the serving build.
 
     Raises:
@@ -151,7 +151,7 @@ def serving_build(ctx: TenantContext) -> Generation:
 
 def list_thresholds(tenant: Tenant, serving: Generation) -> list[Threshold]:
     """Return the threshold in force for each use of a search."""
-    return [_threshold_of_use(tenant, serving, use) for use in _list_uses(tenant)]
+    return [_build_threshold(tenant, serving, use) for use in _list_uses(tenant)]
 
 
 def is_configured(tenant: Tenant) -> bool:
@@ -174,7 +174,7 @@ def set_threshold(
         ConfigurationError: the use or a serving build does not exist, the value is not a
             cosine, the reason is missing or too long, or the configuration fixes the threshold.
     """
-    serving = serving_build(ctx)
+    serving = get_serving_build(ctx)
     uses = _list_uses(ctx.tenant)
     if use not in uses:
         raise ConfigurationError(
@@ -192,7 +192,7 @@ def set_threshold(
     ctx.catalog.thresholds.set_value(
         ctx.ref, serving.embedder_id, use, value, reason=masked, by=by, questions=0
     )
-    return _threshold_of_use(ctx.tenant, serving_build(ctx), use)
+    return _build_threshold(ctx.tenant, get_serving_build(ctx), use)
 
 
 def _require_valid(value: float, reason: str) -> None:
@@ -213,7 +213,7 @@ def _list_uses(tenant: Tenant) -> tuple[str, ...]:
     return tuple(get_profile(tenant.profile).thresholds_of_uses) or ("",)
 
 
-def _threshold_of_use(tenant: Tenant, serving: Generation, use: str) -> Threshold:
+def _build_threshold(tenant: Tenant, serving: Generation, use: str) -> Threshold:
     measured = measured_value(serving, use)
     stored = serving.thresholds.get(use, {})
     described = get_profile(tenant.profile).threshold(serving.embedder_id, use or None)
@@ -224,7 +224,7 @@ def _threshold_of_use(tenant: Tenant, serving: Generation, use: str) -> Threshol
         origin, reason = str(stored.get("by")), str(stored.get("reason"))
     elif tenant.calibrates(serving.embedder_id) and described is not None:
         origin = "calibration"
-        reason = f"{len(measured_floors(serving, use))} of {QUESTIONS} questions so far"
+        reason = f"{len(measured_floors(serving, use))} of {CALIBRATION_QUESTIONS} questions so far"
     in_force = tenant.min_score(serving.embedder_id, use or None, measured=measured)
     return Threshold(use, in_force, described, origin, reason, stored.get("at"))
 
@@ -246,7 +246,7 @@ def _measure_point(
     *,
     is_judged: bool,
 ) -> CurvePoint:
-    kept = [[hit for hit in found if _cosine(hit) >= threshold] for found in hits]
+    kept = [[hit for hit in found if _get_cosine(hit) >= threshold] for found in hits]
     answered = [
         any(_is_relevant(question, hit) for hit in found)
         for question, found in zip(questions, kept, strict=True)
@@ -266,7 +266,7 @@ def _measure_point(
     )
 
 
-def _cosine(hit: Hit) -> float:
+def _get_cosine(hit: Hit) -> float:
     return _ANY_COSINE if hit.cosine is None else hit.cosine
 
 

@@ -1,4 +1,4 @@
-"""Whether a build answers judged questions worse than the serving build; the guard of a publish."""
+"""The quality gate: decide whether a build answers judged questions worse than the serving one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 from rag_assets.common.errors import BuildNotAskable
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.quality.asking import Manner
-from rag_assets.quality.evaluation import Comparison, compare
+from rag_assets.quality.asking import AskOptions
+from rag_assets.quality.evaluation import BuildComparison, compare_builds
 from rag_assets.quality.measures import NDCG, RECALL_5
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.tenants.model import QualityConfig
@@ -24,12 +24,12 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardedMeasure:
     """A measure of the new build, and the value that it must reach.
 
     Attributes:
         serving: the same measure of the serving build.
-        least: the value that the new build must reach: that of the serving build, minus the
+        least: the value that the new build must reach: the serving build's value minus the
             tenant's tolerance.
         new: the value of the new build.
     """
@@ -46,7 +46,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
-class Worse:
+class WorseQuestion:
     """A question that the new build answers worse, with its nDCG@10 in both builds."""
 
     question: str
@@ -56,7 +56,7 @@ class Worse:
 
 @dataclass(frozen=True, slots=True)
 class QualityVerdict:
-    """Whether a build may replace the serving build.
+    """The decision whether a build may replace the serving build.
 
     Attributes:
         outcome: "fail" forbids it; "warn" if there are too few questions to forbid it.
@@ -66,28 +66,28 @@ class QualityVerdict:
         guarded: the guarded measures with their required and actual values; empty without a
             question.
         worse: questions that the new build answers worse, the worst first.
-        apart: see Comparison.
+        apart: see BuildComparison.
     """
 
     outcome: Outcome
     description: str
     questions: int
     least: int
-    guarded: tuple[Guarded, ...] = ()
-    worse: tuple[Worse, ...] = ()
+    guarded: tuple[GuardedMeasure, ...] = ()
+    worse: tuple[WorseQuestion, ...] = ()
     apart: tuple[str, ...] = ()
 
 
-def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
+def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> QualityVerdict:
     """Judge a build by how well it answers the questions that people judged.
 
-    It fails if its nDCG@10 or recall@5 is lower than that of the serving build by more than the
+    It fails if its nDCG@10 or recall@5 is lower than the serving build's by more than the
     tolerance. It cannot fail if there are fewer questions than required. Synthetic questions never
     count.
     """
     count = len(comparison.new.people.ids)
     guarded = tuple(_measure_guarded(comparison, limits.tolerance))
-    lower = [one for one in guarded if one.is_lower]
+    lower = [measure for measure in guarded if measure.is_lower]
     few = count < limits.least
     outcome: Outcome = "warn" if few else "fail" if lower else "pass"
     return QualityVerdict(
@@ -101,37 +101,39 @@ def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
     )
 
 
-def _measure_guarded(comparison: Comparison, tolerance: float) -> Iterator[Guarded]:
+def _measure_guarded(comparison: BuildComparison, tolerance: float) -> Iterator[GuardedMeasure]:
     for measure in GUARDED:
         new = comparison.new.people.estimate(measure)
         serving = comparison.serving.people.estimate(measure)
         if new is not None and serving is not None:
             least = max(0.0, round(serving.mean - tolerance, 4))
-            yield Guarded(measure, serving.mean, least, new.mean)
+            yield GuardedMeasure(measure, serving.mean, least, new.mean)
 
 
-def _list_worse_questions(comparison: Comparison) -> list[Worse]:
+def _list_worse_questions(comparison: BuildComparison) -> list[WorseQuestion]:
     new, serving = (
         build.people.values.get(NDCG, {}) for build in (comparison.new, comparison.serving)
     )
     worse = [
-        Worse(id_, round(serving[id_], 4), round(value, 4))
+        WorseQuestion(id_, round(serving[id_], 4), round(value, 4))
         for id_, value in new.items()
         if value < serving[id_] - _TOLERANCE
     ]
-    return sorted(worse, key=lambda one: (one.new - one.serving, one.question))
+    return sorted(worse, key=lambda question: (question.new - question.serving, question.question))
 
 
 def _describe_verdict(
-    comparison: Comparison,
+    comparison: BuildComparison,
     limits: QualityConfig,
-    guarded: tuple[Guarded, ...],
+    guarded: tuple[GuardedMeasure, ...],
     *,
     few: bool,
 ) -> str:
     builds = f"build {comparison.new.generation}", f"build {comparison.serving.generation}"
-    lower = [one for one in guarded if one.is_lower]
-    values = ", ".join(f"{one.measure} {one.new:.3f} against {one.serving:.3f}" for one in guarded)
+    lower = [guard for guard in guarded if guard.is_lower]
+    values = ", ".join(
+        f"{guard.measure} {guard.new:.3f} against {guard.serving:.3f}" for guard in guarded
+    )
     compared = f"{builds[0]} compared with {builds[1]}, which serves: {values}" if values else ""
     if few:
         count = format_count(len(comparison.new.people.ids), "judged question")
@@ -139,7 +141,9 @@ def _describe_verdict(
         return f"{note}; {compared}" if compared else note
     if not lower:
         return compared
-    margins = ", ".join(f"{one.measure} is {one.new:.3f}, below {one.least:.3f}" for one in lower)
+    margins = ", ".join(
+        f"{guard.measure} is {guard.new:.3f}, below {guard.least:.3f}" for guard in lower
+    )
     return (
         f"{builds[0]} answers worse than {builds[1]}, which serves: {margins}"
         f" ({values}; tolerance {limits.tolerance:g})"
@@ -154,7 +158,6 @@ def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> Qua
 
     Args:
         ctx: the tenant's TenantContext, for reading.
-        new: the build to be judged.
         serving: the baseline.
 
     Raises:
@@ -165,18 +168,18 @@ def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> Qua
     """
     least = ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(ctx.ref.id).get(False):
-        return QualityVerdict("pass", no_questions(ctx.ref.id), 0, least)
+        return QualityVerdict("pass", describe_missing_questions(ctx.ref.id), 0, least)
     try:
-        comparison = compare(ctx, new, serving, Manner(ctx.tenant.retrieval.mode))
+        comparison = compare_builds(ctx, new, serving, AskOptions(ctx.tenant.retrieval.mode))
     except BuildNotAskable as error:
         if error.generation != serving.number:
             raise
         note = f"there is nothing to compare with: {error.advice}"
         return QualityVerdict("warn", note, 0, least)
-    return judge(comparison, ctx.tenant.quality)
+    return judge_comparison(comparison, ctx.tenant.quality)
 
 
-def no_questions(tenant_id: str) -> str:
+def describe_missing_questions(tenant_id: str) -> str:
     """Return the message for a tenant without judged questions."""
     return (
         "the tenant has no judged questions, so no build is held back for its answers;"

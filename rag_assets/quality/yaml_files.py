@@ -28,7 +28,7 @@ MAX_GRADE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileLine:
     """A line of a file, counted from 1."""
 
     file: str
@@ -43,11 +43,11 @@ class ReadJudgement:
     """A judgement, and the line where it was read."""
 
     judgement: Judgement
-    place: Place
+    place: FileLine
 
 
 @dataclass(slots=True)
-class Entry:
+class QuestionEntry:
     """The contents of a file for one question.
 
     Attributes:
@@ -59,14 +59,14 @@ class Entry:
     """
 
     id: str
-    place: Place
+    place: FileLine
     question: JudgedQuestion | None
     judgements: list[ReadJudgement] = field(default_factory=list)
     pool: set[str] = field(default_factory=set)
     is_whole: bool = True
 
 
-class Lines:
+class FileFaults:
     """The faults of a file, line by line.
 
     Args:
@@ -81,11 +81,11 @@ class Lines:
         """Add the fault of a line; the reason must not quote a question or a document."""
         self.wrong.append((line, reason))
 
-    def place(self, line: int) -> Place:
+    def place(self, line: int) -> FileLine:
         """Return the location of a line."""
-        return Place(self.file, line)
+        return FileLine(self.file, line)
 
-    def text_of(self, path: Path) -> str:
+    def read_text(self, path: Path) -> str:
         """Return the text of a UTF-8 file; empty if it cannot be read."""
         try:
             return path.read_bytes().decode("utf-8-sig")
@@ -96,12 +96,12 @@ class Lines:
         return ""
 
     @property
-    def described(self) -> list[str]:
+    def descriptions(self) -> list[str]:
         """Return every faulty line with its number and reason, in order."""
         return [f"{self.file}, line {line}: {reason}" for line, reason in sorted(self.wrong)]
 
 
-def text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
+def find_text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
     """Return why a value cannot be stored as a text; None if it can.
 
     Args:
@@ -119,8 +119,8 @@ def text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
     return None
 
 
-def grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
-    """Return why a value is not a valid grade; None if it is one."""
+def find_grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
+    """Return why a value is not a valid grade; None if it is valid."""
     if isinstance(value, bool) or not isinstance(value, int):
         return "the grade must be a whole number"
     if not 0 <= value <= most:
@@ -128,16 +128,16 @@ def grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
     return None
 
 
-def least_fault(value: object) -> str | None:
-    """Return why a value is not a valid lowest relevant grade; None if it is one."""
-    if (fault := grade_fault(value)) is None and value == 0:
+def find_least_fault(value: object) -> str | None:
+    """Return why a value is not a valid lowest relevant grade; None if it is valid."""
+    if (fault := find_grade_fault(value)) is None and value == 0:
         fault = "grade 0 means irrelevant, so it cannot count as relevant"
     return fault
 
 
-def question_fault(value: object) -> str | None:
-    """Return why a value is not a valid question; None if it is one."""
-    return text_fault(value, "the question", MAX_QUERY)
+def find_question_fault(value: object) -> str | None:
+    """Return why a value is not a valid question; None if it is valid."""
+    return find_text_fault(value, "the question", MAX_QUERY)
 
 
 def _is_encodable(text: str) -> bool:
@@ -153,7 +153,7 @@ _QUESTION_FIELDS = ("id", "kind", "question", "relevant", "read", "relevant_from
 _JUDGEMENT_FIELDS = ("path", "quote", "grade")
 
 
-def read_yaml(path: Path, lines: Lines) -> list[Entry]:
+def read_yaml(path: Path, lines: FileFaults) -> list[QuestionEntry]:
     """Read the questions and judgements of a file.
 
     Args:
@@ -171,7 +171,7 @@ def read_yaml(path: Path, lines: Lines) -> list[Entry]:
     return []
 
 
-def as_yaml(questions: Sequence[JudgedQuestion]) -> str:
+def format_yaml(questions: Sequence[JudgedQuestion]) -> str:
     """Format questions in the form that read_yaml reads."""
     from ruamel.yaml import YAML
 
@@ -179,11 +179,11 @@ def as_yaml(questions: Sequence[JudgedQuestion]) -> str:
     yaml.default_flow_style = None
     yaml.width = 1_000_000
     stream = StringIO()
-    yaml.dump([as_mapping(question) for question in questions], stream)
+    yaml.dump([to_mapping(question) for question in questions], stream)
     return stream.getvalue()
 
 
-def as_mapping(question: JudgedQuestion) -> dict[str, Any]:
+def to_mapping(question: JudgedQuestion) -> dict[str, Any]:
     """Return a question as an entry of the list, without values that equal defaults."""
     optional = {
         "relevant_from": (question.relevant_from, IN_PART),
@@ -194,24 +194,24 @@ def as_mapping(question: JudgedQuestion) -> dict[str, Any]:
         "id": question.id,
         **({"kind": question.kind} if question.kind else {}),
         "question": question.question,
-        "relevant": [judgement_mapping(judgement) for judgement in question.relevant],
+        "relevant": [to_judgement_mapping(judgement) for judgement in question.relevant],
         **{name: value for name, (value, default) in optional.items() if value != default},
     }
 
 
-def judgement_mapping(judgement: Judgement) -> dict[str, Any]:
+def to_judgement_mapping(judgement: Judgement) -> dict[str, Any]:
     """Return a judgement as a mapping of path, quote and grade."""
     quote = {} if judgement.quote is None else {"quote": judgement.quote}
     return {"path": judgement.path, **quote, "grade": judgement.grade}
 
 
-def _load_yaml(path: Path, lines: Lines) -> Any:
+def _load_yaml(path: Path, lines: FileFaults) -> Any:
     from ruamel.yaml import YAML
     from ruamel.yaml.constructor import DuplicateKeyError
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return YAML(typ="rt", pure=True).load(lines.text_of(path))
+        return YAML(typ="rt", pure=True).load(lines.read_text(path))
     except DuplicateKeyError as error:
         # The parser's own message would quote the values.
         lines.add(_get_line_number(error), "a name occurs twice in one mapping")
@@ -229,7 +229,7 @@ def _get_line_number(error: Any) -> int:
     return 1 if mark is None else int(mark.line) + 1
 
 
-def _parse_questions(document: Any, lines: Lines) -> Iterator[Entry]:
+def _parse_questions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry]:
     for at, given in enumerate(document):
         line = int(document.lc.item(at)[0]) + 1
         if not isinstance(given, Mapping):
@@ -238,17 +238,17 @@ def _parse_questions(document: Any, lines: Lines) -> Iterator[Entry]:
             yield entry
 
 
-def _parse_question(given: Any, line: int, lines: Lines) -> Entry | None:
+def _parse_question(given: Any, line: int, lines: FileFaults) -> QuestionEntry | None:
     id_ = _id_to_text(given.get("id"))
     least = given.get("relevant_from", IN_PART)
     kind, synthetic = given.get("kind", ""), given.get("synthetic", False)
     faults = [
         *_find_unknown_fields(given, _QUESTION_FIELDS),
-        text_fault(id_, "the id"),
-        question_fault(given.get("question")),
-        None if kind == "" else text_fault(kind, "the kind"),
+        find_text_fault(id_, "the id"),
+        find_question_fault(given.get("question")),
+        None if kind == "" else find_text_fault(kind, "the kind"),
         None if isinstance(synthetic, bool) else "synthetic must be true or false",
-        least_fault(least) and f"relevant_from: {least_fault(least)}",
+        find_least_fault(least) and f"relevant_from: {find_least_fault(least)}",
     ]
     relevant, read = given.get("relevant", ()), given.get("read", ())
     if not isinstance(relevant, list | tuple) or not isinstance(read, list | tuple):
@@ -264,34 +264,34 @@ def _parse_question(given: Any, line: int, lines: Lines) -> Entry | None:
         relevant_from=int(least),
         synthetic=synthetic,
     )
-    entry = Entry(question.id, lines.place(line), question)
+    entry = QuestionEntry(question.id, lines.place(line), question)
     _add_judgements(entry, relevant, line, lines)
     _add_judgements(entry, read, line, lines)
     return entry
 
 
-def _parse_additions(document: Any, lines: Lines) -> Iterator[Entry]:
+def _parse_additions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry]:
     for key, given in document.items():
         line = int(document.lc.key(key)[0]) + 1
         id_ = _id_to_text(key)
-        if (fault := text_fault(id_, "the id")) is not None:
+        if (fault := find_text_fault(id_, "the id")) is not None:
             lines.add(line, fault)
         elif not isinstance(given, list):
             lines.add(line, "the id of a question must be followed by a list of judgements")
         else:
-            entry = Entry(str(id_), lines.place(line), None)
+            entry = QuestionEntry(str(id_), lines.place(line), None)
             _add_judgements(entry, given, line, lines)
             yield entry
 
 
-def _add_judgements(entry: Entry, given: Any, line: int, lines: Lines) -> None:
+def _add_judgements(entry: QuestionEntry, given: Any, line: int, lines: FileFaults) -> None:
     """Add judgements and hashes of passages to an entry."""
-    for at, one in enumerate(given):
+    for at, item in enumerate(given):
         its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line
-        if isinstance(one, Mapping):
-            _add_judgement(entry, one, its_line, lines)
-        elif isinstance(one, str) and _HASH.fullmatch(one):
-            entry.pool.add(str(one))
+        if isinstance(item, Mapping):
+            _add_judgement(entry, item, its_line, lines)
+        elif isinstance(item, str) and _HASH.fullmatch(item):
+            entry.pool.add(str(item))
         else:
             entry.is_whole = False
             lines.add(
@@ -299,13 +299,15 @@ def _add_judgements(entry: Entry, given: Any, line: int, lines: Lines) -> None:
             )
 
 
-def _add_judgement(entry: Entry, given: Mapping[Any, Any], line: int, lines: Lines) -> None:
+def _add_judgement(
+    entry: QuestionEntry, given: Mapping[Any, Any], line: int, lines: FileFaults
+) -> None:
     path, quote, grade = given.get("path"), given.get("quote"), given.get("grade", ANSWERS)
     faults = [
         *_find_unknown_fields(given, _JUDGEMENT_FIELDS),
-        text_fault(path, "the path"),
-        None if quote is None else text_fault(quote, "the quote"),
-        grade_fault(grade),
+        find_text_fault(path, "the path"),
+        None if quote is None else find_text_fault(quote, "the quote"),
+        find_grade_fault(grade),
     ]
     if wrong := [fault for fault in faults if fault]:
         entry.is_whole = False

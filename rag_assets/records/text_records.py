@@ -19,7 +19,7 @@ from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.sources import chosen_source
+from rag_assets.tenants.sources import choose_source
 
 TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 """Media types that a record's text may have."""
@@ -182,4 +182,4 @@ def records_source(tenant: Tenant, wanted: str | None, *, pulled: bool = False) 
     if pulled:
         others = {s.name: s for s in tenant.sources if tenant.source_kind(s).pulled}
         takes = others if wanted in others or not takes else takes
-    return chosen_source(tenant.id, takes, wanted, kind="records", refusal=NoRecordsSource)
+    return choose_source(tenant.id, takes, wanted, kind="records", refusal=NoRecordsSource)

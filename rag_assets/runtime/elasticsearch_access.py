@@ -114,11 +114,12 @@ def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | No
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    from rag_assets.billing.master_key import KeyFile, key_file_path, keys_of_environment
+    from rag_assets.billing.master_key import KeyFile, get_key_file_path, read_environment_keys
 
     env = os.environ if environ is None else environ
     keys = (
-        keys_of_environment(env) or KeyFile(key_file_path(settings, env), [settings.local]).create()
+        read_environment_keys(env)
+        or KeyFile(get_key_file_path(settings, env), [settings.local]).create()
     )
     nonce = os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(keys.present.secret).encrypt(nonce, secret.encode(), _ASSOCIATED_DATA)
@@ -187,11 +188,11 @@ class _Secrets:
         )
 
     def _find_master_keys(self) -> MasterKeys | None:
-        from rag_assets.billing.master_key import KeyFile, key_file_path, keys_of_environment
+        from rag_assets.billing.master_key import KeyFile, get_key_file_path, read_environment_keys
 
         return (
-            keys_of_environment(self._environ)
-            or KeyFile(key_file_path(self._settings, self._environ)).read()
+            read_environment_keys(self._environ)
+            or KeyFile(get_key_file_path(self._settings, self._environ)).read()
         )
 
 

@@ -1,4 +1,4 @@
-"""Search: questions → passages that the caller may read, and answers that cite them.
+"""Search: find passages that the caller may read, and write answers that cite them.
 
 Belongs here: recall, verification against the catalog, fusion, scores, hits, citations, answers.
 Does not belong here: building the index (pipeline) and interfaces such as HTTP or the command line.

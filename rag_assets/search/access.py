@@ -15,7 +15,7 @@ from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.profiles import get_profile
 
 MANY_SCOPES = 1_000
-"""Maximum number of scopes by which the first search of the index filters; see Verify."""
+"""Maximum number of scopes by which the first search of the index filters; see VerifyStep."""
 _WITHHELD = "\n[...]\n"
 _BLANKS = 16
 """Maximum blanks between two adjacent chunks. Chunks start and end with words."""
@@ -41,7 +41,7 @@ class AccessPolicy(Protocol):
     """
 
     def principals(self, caller: Caller) -> tuple[str, ...]:
-        """Return the principals whose grants apply to a caller."""
+        """Return the principals of a caller, by which grants are looked up."""
 
     def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
         """Return the access scopes that filter searches of the index.
@@ -55,7 +55,7 @@ class AccessPolicy(Protocol):
 
 
 class FlatScopes:
-    """An access policy that applies granted scopes as they are, without a hierarchy."""
+    """The default access policy: the granted scopes apply unchanged."""
 
     def principals(self, caller: Caller) -> tuple[str, ...]:  # noqa: D102
         return caller.principals
@@ -68,7 +68,7 @@ class FlatScopes:
         return True
 
 
-def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
+def split_moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
     """Split recently moved pages into readable and unreadable ones, by their current scopes."""
     if not scopes:
         return NONE_MOVED
@@ -78,19 +78,19 @@ def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPag
     )
 
 
-def may_ask(profile: str, caller: Caller) -> bool:
+def may_query(profile: str, caller: Caller) -> bool:
     """Return whether a caller may query tenants of a profile and read their documents."""
     roles = get_profile(profile).asked_by
     return not roles or caller.role is None or caller.role in roles
 
 
-def require_asker(profile: str, caller: Caller) -> None:
+def require_query_role(profile: str, caller: Caller) -> None:
     """Require that a caller may query tenants of a profile.
 
     Raises:
         RoleRefused: the caller's role may not query them.
     """
-    if not may_ask(profile, caller):
+    if not may_query(profile, caller):
         roles = " or ".join(sorted(get_profile(profile).asked_by))
         raise RoleRefused(
             f"only the role {roles} may query this tenant",
@@ -139,7 +139,7 @@ class DocumentReader:
             RoleRefused: the caller's role may not query this tenant.
         """
         record = self.catalog.tenants.get(tenant_id)
-        require_asker(record.profile, caller)
+        require_query_role(record.profile, caller)
         serving = self.catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return []
@@ -153,7 +153,7 @@ class DocumentReader:
                 limit=wanted,
                 after=after,
             )
-            permitted += [one for one in found if self.policy.permits(caller, one)]
+            permitted += [document for document in found if self.policy.permits(caller, document)]
             if len(found) < wanted:
                 break
             after = found[-1].place
@@ -177,7 +177,7 @@ class DocumentReader:
         Raises:
             UnknownTenant, RoleRefused: see read().
         """
-        found = self.entries_of(tenant_id, caller, document_ids)
+        found = self.read_entries_of(tenant_id, caller, document_ids)
         return {id_: _build_text(id_, chunks) for id_, chunks in found.items()}
 
     def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
@@ -188,7 +188,7 @@ class DocumentReader:
         """
         # No id contains a zero byte; Postgres would reject one with an error.
         asked = [] if "\0" in document_id else [document_id]
-        found = self.entries_of(tenant_id, caller, asked)
+        found = self.read_entries_of(tenant_id, caller, asked)
         if document_id not in found:
             raise UnknownDocument(
                 f"tenant {tenant_id!r} has no such document",
@@ -196,7 +196,7 @@ class DocumentReader:
             )
         return found[document_id]
 
-    def entries_of(
+    def read_entries_of(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> Mapping[str, Sequence[StoredEntry]]:
         """Return, in order, the entries of those named documents that the caller may read.
@@ -205,7 +205,7 @@ class DocumentReader:
             UnknownTenant, RoleRefused: see read().
         """
         record = self.catalog.tenants.get(tenant_id)
-        require_asker(record.profile, caller)
+        require_query_role(record.profile, caller)
         serving = self.catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None or not document_ids:
             return {}
@@ -223,7 +223,7 @@ class DocumentReader:
         }
         intact = [entry for entry in found if entry.intact]
         chunks: dict[str, list[StoredEntry]] = {}
-        for entry in sorted(intact, key=lambda one: int(one.fields["ordinal"])):
+        for entry in sorted(intact, key=lambda stored: int(stored.fields["ordinal"])):
             document_id = entry.fields["document_id"]
             if keys.get(document_id) == entry.index_key:
                 chunks.setdefault(document_id, []).append(entry)

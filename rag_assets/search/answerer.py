@@ -1,4 +1,4 @@
-"""Answers: a question → passages → sentences that cite the passages that support them."""
+"""Answers: let a chat model write sentences from passages, and require citations for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag_assets.common.errors import PassagesWithdrawn, RagAssetsError
 from rag_assets.ingest.chunking.model import describe_location, location_fields
 from rag_assets.models.chat import Completion, estimate_input_tokens
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.search.access import require_asker
+from rag_assets.search.access import require_query_role
 from rag_assets.search.answers import (
     CONTEXT_TOKENS,
     SWITCHED_OFF,
@@ -31,12 +31,12 @@ from rag_assets.search.answers import (
     UnsupportedClaim,
 )
 from rag_assets.search.citations import UNSUPPORTED_MARK, enforce_citations, verify_citations
-from rag_assets.search.contexts import as_source, escape_imitations
+from rag_assets.search.contexts import escape_imitations, format_source
 from rag_assets.search.hits import (
     BlockPart,
+    build_block_excerpt,
     build_block_url,
-    excerpt_of_block,
-    is_clear,
+    is_decided_by_words,
     list_block_parts,
 )
 from rag_assets.search.model import (
@@ -67,10 +67,10 @@ anybody reads it; so keep to their words. Cite nothing but these numbers: no add
 
 If the passages do not answer the question, write only: {not_answered}
 Write plain sentences or short lists, no headings."""
-_MOST_BLOCKS: Final = 64
+_MAX_BLOCKS: Final = 64
 """Maximum blocks of a passage that are compared by meaning; a passage has about 1,200 tokens at
 most."""
-_MOST_CHARACTERS: Final = 1_000
+_MAX_CHARACTERS: Final = 1_000
 _KEY_BYTES = 32
 
 
@@ -80,10 +80,10 @@ class PassageSearch(Protocol):
     async def search(self, tenant_id: str, request: SearchRequest) -> SearchAnswer:
         """Search one tenant's knowledge."""
 
-    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
+    async def can_still_read(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """Return whether the caller may still read the document of every hit in an answer."""
 
-    async def masked(self, question: str) -> str:
+    async def mask_question(self, question: str) -> str:
         """Return the question without the credentials in it."""
 
 
@@ -105,7 +105,6 @@ def compute_seal(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
 
     Args:
         key: a random key that only this process knows.
-        tenant: the tenant that owns the passages.
     """
     digest = hmac.new(key, digestmod=hashlib.sha256)
     for part in (tenant, *(_format_passage(hit, "") for hit in hits)):
@@ -129,7 +128,7 @@ def build_prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
 
 def _format_passage(hit: Hit, seal: str) -> str:
     where = (hit.uri, describe_location(hit), hit.title or "", " › ".join(hit.heading_path))
-    source = as_source("; ".join(filter(None, where)))
+    source = format_source("; ".join(filter(None, where)))
     shown = escape_imitations(hit.text_in_context)
     return f"--- Passage [{hit.number}] {seal} (source: {source}) ---\n{shown}"
 
@@ -149,14 +148,14 @@ class CitedHit:
     parts: tuple[BlockPart, ...]
 
     @property
-    def is_open(self) -> bool:
-        """Return whether words leave undecided which block the claim is about."""
-        return 1 < len(self.parts) <= _MOST_BLOCKS and not is_clear(self.parts)
+    def is_undecided(self) -> bool:
+        """Return whether words alone cannot decide which block the claim is about."""
+        return 1 < len(self.parts) <= _MAX_BLOCKS and not is_decided_by_words(self.parts)
 
     def texts(self) -> list[str]:
         """Return the claim and the blocks, each cut to the length that is compared."""
         parts = (self.hit.text[part.start : part.end] for part in self.parts)
-        return [text[:_MOST_CHARACTERS].strip() or "-" for text in (self.claim, *parts)]
+        return [text[:_MAX_CHARACTERS].strip() or "-" for text in (self.claim, *parts)]
 
 
 def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
@@ -191,8 +190,8 @@ async def compare_meanings(
 
     The result is empty if the model cannot be used, because that must not make the answer fail.
     """
-    asked = [cited_hit for cited_hit in cited if cited_hit.is_open]
-    texts = list(dict.fromkeys(text for one in asked for text in one.texts()))
+    asked = [cited_hit for cited_hit in cited if cited_hit.is_undecided]
+    texts = list(dict.fromkeys(text for cited_hit in asked for text in cited_hit.texts()))
     if not texts:
         return {}
     try:
@@ -203,9 +202,9 @@ async def compare_meanings(
         return {}
     place = {text: at for at, text in enumerate(texts)}
     found = {}
-    for one in asked:
-        claim, *parts = (vectors[place[text]] for text in one.texts())
-        found[one.hit.number] = [float(claim @ part) for part in parts]
+    for cited_hit in asked:
+        claim, *parts = (vectors[place[text]] for text in cited_hit.texts())
+        found[cited_hit.hit.number] = [float(claim @ part) for part in parts]
     return found
 
 
@@ -213,11 +212,10 @@ def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> C
     """Return the citation of a passage.
 
     Args:
-        cited: the passage.
         cosines: cosines between its claim and each of its blocks, if known.
     """
     hit = cited.hit
-    block_id, shown = excerpt_of_block(
+    block_id, shown = build_block_excerpt(
         hit.text, cited.claim, cited.parts, cosines, language=hit.language
     )
     return Citation(
@@ -274,16 +272,16 @@ class Answerer:
             RagAssetsError: as raised by a search.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
-        require_asker(record.profile, request.caller)
+        require_query_role(record.profile, request.caller)
         if record.state != "ACTIVE":
             return AnswerResult(disabled=True, notice=SWITCHED_OFF)
-        chat = await self._chat_models.of(record)
+        chat = await self._chat_models.get_chat(record)
         started = time.perf_counter()
         budget = request.token_budget or CONTEXT_TOKENS
         search = request.model_copy(update={"token_budget": budget})
         found = await self._retriever.search(tenant_id, search)
         searched = time.perf_counter()
-        latency = {"search": _milliseconds(searched - started)}
+        latency = {"search": _to_milliseconds(searched - started)}
         if not found.hits:
             # Either the tenant was disabled meanwhile, or no passage is near enough to answer from.
             reason: Reason | None = "over budget" if found.omitted else "nothing found"
@@ -300,20 +298,20 @@ class Answerer:
         question = request.query
         tenant = Tenant.from_config(record.config)
         if not tenant.privacy.send_unmasked_questions:
-            question = await self._retriever.masked(question)
+            question = await self._retriever.mask_question(question)
         completion = await self._write_answer(
             chat, tenant_id, question, found.hits, request.max_tokens
         )
-        latency["write"] = _milliseconds(time.perf_counter() - searched)
+        latency["write"] = _to_milliseconds(time.perf_counter() - searched)
         # The model takes up to a minute; passages that were revoked meanwhile must not be shown.
-        if not await self._retriever.still_readable(record.ref, request.caller, found):
+        if not await self._retriever.can_still_read(record.ref, request.caller, found):
             raise PassagesWithdrawn(
                 "a source of the answer was withdrawn while the answer was written",
                 hint="ask the question again",
             )
         mark = tenant.retrieval.unsupported_claims == "mark"
         # Run in a thread: comparing every claim with its passages would block other requests.
-        result = await run_sync(partial(supported_answer, completion, found.hits, mark=mark))
+        result = await run_sync(partial(build_supported_answer, completion, found.hits, mark=mark))
         if self._model is not None:
             result = replace(result, citations=await _cite_by_meaning(result, self._model))
         return replace(
@@ -340,13 +338,12 @@ class Answerer:
         return await chat.model.complete(system, text, max_tokens=most, seconds=seconds)
 
 
-def supported_answer(
+def build_supported_answer(
     completion: Completion, hits: Sequence[Hit], *, mark: bool = False
 ) -> AnswerResult:
     """Build an answer from a model's text, and leave out claims that cite no passage.
 
     Args:
-        completion: the model's output.
         hits: the passages that the model was given.
         mark: whether a claim with figures that no cited passage has is marked instead of
             removed.
@@ -404,8 +401,8 @@ async def _cite_by_meaning(
     """Return the citations of an answer, each with the block that its claims are about."""
     cited = await run_sync(list_cited_hits, result.answer, result.hits)
     near = await compare_meanings(cited, model)
-    return tuple(build_citation(one, near.get(one.hit.number)) for one in cited)
+    return tuple(build_citation(cited_hit, near.get(cited_hit.hit.number)) for cited_hit in cited)
 
 
-def _milliseconds(seconds: float) -> float:
+def _to_milliseconds(seconds: float) -> float:
     return round(1_000 * seconds, 1)

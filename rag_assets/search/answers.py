@@ -14,9 +14,9 @@ from rag_assets.search.model import NUMBER, Hit, SearchRequest, SkippableStep, U
 
 CONTEXT_TOKENS = 4_000
 """Default token budget for the passages that a model is given."""
-MOST_CONTEXT_TOKENS = 32_000
+MAX_CONTEXT_TOKENS = 32_000
 
-ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CONTEXT_TOKENS), NUMBER]
+ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS), NUMBER]
 AnswerLength: TypeAlias = Annotated[int, Field(ge=16, le=MOST_WRITTEN), NUMBER]
 SWITCHED_OFF = "The knowledge base is switched off. Ask one of its admins to switch it on."
 Reason: TypeAlias = Literal["nothing found", "over budget", "not answered", "nothing supported"]

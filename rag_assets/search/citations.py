@@ -1,4 +1,4 @@
-"""Citations: which sentences of an answer are supported by the passages that they cite.
+"""Citations: check whether the cited passages support each sentence of an answer.
 
 Only a model could decide whether a passage truly entails a sentence. The checks here cost nothing,
 and no text can deceive them. They require that:
@@ -23,29 +23,29 @@ from typing import Final, Literal, Protocol
 
 from rag_assets.ingest.parsing.languages import language_of_text
 from rag_assets.search.contradictions import find_contradictions
-from rag_assets.search.figures import Figures, claimed_figures
-from rag_assets.search.names import NamedWords, missing_full_names, missing_names
+from rag_assets.search.figures import Figures, find_claimed_figures
+from rag_assets.search.names import NamedWords, find_missing_full_names, find_missing_names
 from rag_assets.search.sentences import (
     Addresses,
+    AnswerPart,
     Digits,
-    Piece,
     blank_markers,
-    cited_numbers,
-    list_sign,
-    only_known_markers,
+    find_list_marker,
+    keep_known_markers,
+    list_cited_numbers,
     split_answer,
 )
-from rag_assets.search.words import content_words
+from rag_assets.search.words import extract_content_words
 from rag_assets.storage.index.terms import choose_analysis
 
-Verdict = Literal["supported", "unchecked", "unsupported", "uncited", "unknown", "no claim"]
+CitationVerdict = Literal["supported", "unchecked", "unsupported", "uncited", "unknown", "no claim"]
 
 _MARK: Final = re.compile(r"[ \t]?\[unsupported\]", re.IGNORECASE)
 _HEADING = re.compile(r"#{1,6}\s")
 _OPEN_LINK = re.compile(r"[\[\]<]")
-_LEAST_SHARED = 0.2
+_MIN_SHARED = 0.2
 """Minimum share of a sentence's words that the cited passages must contain."""
-_LEAST_OF_ONE = 0.5
+_MIN_SHARED_IF_SINGLE = 0.5
 """The same minimum for a sentence that shares only a single word."""
 _SHARED_IN_ONE_LANGUAGE = 0.5
 """Share of common words above which a sentence counts as written in its passage's language."""
@@ -55,7 +55,7 @@ UNSUPPORTED_MARK: Final = "[unsupported]"
 """Text that replaces the citations of a claim with figures that no cited passage has."""
 
 
-class Cited(Protocol):
+class CitablePassage(Protocol):
     """A passage that can be cited; see Hit."""
 
     @property
@@ -76,7 +76,7 @@ class Cited(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class CheckedSentence:
     """A sentence of an answer.
 
     Attributes:
@@ -98,7 +98,7 @@ class Sentence:
     text: str
     cites: tuple[int, ...]
     shared: float
-    verdict: Verdict
+    verdict: CitationVerdict
     missing: tuple[str, ...] = ()
 
 
@@ -111,7 +111,7 @@ class CitationReport:
         unknown: cited numbers that do not exist.
     """
 
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[CheckedSentence, ...]
     unknown: tuple[int, ...]
 
     @property
@@ -121,7 +121,7 @@ class CitationReport:
         return not self.unknown and all(s.verdict in allowed for s in self.sentences)
 
 
-def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
+def verify_citations(answer: str, hits: Sequence[CitablePassage]) -> CitationReport:
     """Check each sentence of an answer with [n] markers against the passages.
 
     A marker belongs to the sentence that contains it or directly precedes it. A marker at the start
@@ -134,7 +134,7 @@ def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
     return _check_sentences(answer, _collect_evidence(hits))
 
 
-def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False) -> str:
+def enforce_citations(answer: str, hits: Sequence[CitablePassage], *, mark: bool = False) -> str:
     """Return the answer without unsupported claims and without markers of unknown passages.
 
     Text that makes no claim stays if it shares words with a passage and adds no address. Text that
@@ -166,24 +166,24 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     kept = ("supported", "unchecked")
     if not any(s.verdict in kept or UNSUPPORTED_MARK in s.text for s in report.sentences):
         return ""
-    pieces = list(split_answer(answer))
+    parts = list(split_answer(answer))
     stays = [
         sentence.verdict in kept
-        or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.of(sentence.text)))
-        or (sentence.verdict == "no claim" and everything.concerns(sentence.text, piece))
-        for sentence, piece in zip(report.sentences, pieces, strict=True)
+        or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.parse(sentence.text)))
+        or (sentence.verdict == "no claim" and everything.concerns(sentence.text, part))
+        for sentence, part in zip(report.sentences, parts, strict=True)
     ]
-    _drop_heads_without_rows(pieces, stays)
-    return "".join(_yield_kept_texts(answer, pieces, stays, evidence.keys())).strip()
+    _drop_heads_without_rows(parts, stays)
+    return "".join(_yield_kept_texts(answer, parts, stays, evidence.keys())).strip()
 
 
 def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    """Return an answer with a mark at each claim whose figures its cited passages lack."""
+    """Mark each claim of an answer that states figures its cited passages lack."""
     parts = []
     for sentence in _check_sentences(answer, evidence).sentences:
         text = answer[sentence.start : sentence.end]
         if sentence.missing:
-            bare = only_known_markers(text, ()).rstrip()
+            bare = keep_known_markers(text, ()).rstrip()
             end = re.search(r"(?:[.!?…。！？]+|\|)?\Z", bare)
             at = end.start() if end else len(bare)
             blank = text[len(text.rstrip()) :]
@@ -192,33 +192,33 @@ def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     return "".join(parts)
 
 
-def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None:
+def _drop_heads_without_rows(parts: Sequence[AnswerPart], stays: list[bool]) -> None:
     rows = False
-    for at in reversed(range(len(pieces))):
-        role = pieces[at].role
+    for at in reversed(range(len(parts))):
+        role = parts[at].role
         if role == "head":
             stays[at] = stays[at] and rows
         rows = role == "row" and (rows or stays[at])
 
 
 def _yield_kept_texts(
-    answer: str, pieces: Sequence[Piece], stays: Sequence[bool], known: Container[int]
+    answer: str, parts: Sequence[AnswerPart], stays: Sequence[bool], known: Container[int]
 ) -> Iterator[str]:
     """Yield the text of each kept piece, and the bullet or line break of removed pieces."""
     sign = ""
     ended = True
-    for piece, stay in zip(pieces, stays, strict=True):
-        text = answer[piece.start : piece.end]
+    for part, stay in zip(parts, stays, strict=True):
+        text = answer[part.start : part.end]
         if stay:
-            yield sign + only_known_markers(text, known)
+            yield sign + keep_known_markers(text, known)
             sign, ended = "", text.endswith("\n")
         elif text.endswith("\n"):
             # Text from two separate lines must not become one sentence.
             if not ended:
                 yield "\n"
             sign, ended = "", True
-        elif not piece.start or answer[piece.start - 1] in "\r\n":
-            sign = list_sign(text)
+        elif not part.start or answer[part.start - 1] in "\r\n":
+            sign = find_list_marker(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,15 +242,15 @@ class _Evidence:
         return _find_language(self.named.text)
 
     @classmethod
-    def merged(cls, parts: Sequence[_Evidence]) -> _Evidence:
+    def merge(cls, parts: Sequence[_Evidence]) -> _Evidence:
         """Return one object with the evidence of all parts."""
         return cls(
             frozenset[str]().union(*(part.words for part in parts)),
             frozenset[str]().union(*(part.analyses for part in parts)),
             frozenset[str]().union(*(part.addresses for part in parts)),
-            Digits.merged([part.digits for part in parts]),
-            Figures.merged([part.figures for part in parts]),
-            NamedWords.merged([part.named for part in parts]),
+            Digits.merge([part.digits for part in parts]),
+            Figures.merge([part.figures for part in parts]),
+            NamedWords.merge([part.named for part in parts]),
         )
 
     def list_claim_words(self, claim: str) -> frozenset[str]:
@@ -259,10 +259,10 @@ class _Evidence:
         return max(forms, key=self.compute_covered_share, default=frozenset())
 
     def compute_covered_share(self, words: frozenset[str]) -> float:
-        """Return the share of the given words that the passages contain."""
+        """Return the share of these words that the passages contain."""
         return len(words & self.words) / max(1, len(words))
 
-    def concerns(self, text: str, piece: Piece) -> bool:
+    def concerns(self, text: str, part: AnswerPart) -> bool:
         """Return whether a text that makes no claim fits the passages.
 
         It must share words with the passages and add no address. A text without words passes unless
@@ -272,7 +272,9 @@ class _Evidence:
         if not words:
             # Rejects, for example, the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
-        return (piece.role == "head" or bool(words & self.words)) and self.knows(Addresses.of(text))
+        return (part.role == "head" or bool(words & self.words)) and self.knows(
+            Addresses.parse(text)
+        )
 
     def knows(self, named: Addresses) -> bool:
         """Return whether the passages contain every address, port, telephone and card number."""
@@ -280,7 +282,7 @@ class _Evidence:
         return known and self.digits.contain(named.numbers)
 
 
-def _collect_evidence(hits: Sequence[Cited]) -> dict[int, _Evidence]:
+def _collect_evidence(hits: Sequence[CitablePassage]) -> dict[int, _Evidence]:
     return {
         hit.number: _read_evidence(
             "\n".join([hit.title or "", *hit.heading_path, getattr(hit, "context", ""), hit.text]),
@@ -293,12 +295,17 @@ def _collect_evidence(hits: Sequence[Cited]) -> dict[int, _Evidence]:
 # An answer is checked several times: as the model wrote it, as it is shown, and for its citations.
 @lru_cache(maxsize=64)
 def _read_evidence(text: str, context: str) -> _Evidence:
-    addresses = Addresses.of(text).known
+    addresses = Addresses.parse(text).known
     named_words = NamedWords(text, context)
     analysis = choose_analysis(text, _find_language(text))
     words = _compute_stems(text, analysis)
     return _Evidence(
-        words, frozenset({analysis}), addresses, Digits.of(text), Figures.of(text), named_words
+        words,
+        frozenset({analysis}),
+        addresses,
+        Digits.parse(text),
+        Figures.parse(text),
+        named_words,
     )
 
 
@@ -306,15 +313,15 @@ def _read_evidence(text: str, context: str) -> _Evidence:
 def _merge_evidence(passages: tuple[_Evidence, ...]) -> _Evidence:
     if len(passages) == 1:
         return passages[0]
-    return _Evidence.merged(passages) if passages else _Evidence()
+    return _Evidence.merge(passages) if passages else _Evidence()
 
 
 def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
     everything = _merge_evidence(tuple(evidence.values()))
     language = _find_language(blank_markers(answer))
     sentences = tuple(
-        _judge_sentence(answer, piece, evidence, everything, language)
-        for piece in split_answer(answer)
+        _judge_sentence(answer, part, evidence, everything, language)
+        for part in split_answer(answer)
     )
     unknown = {n for sentence in sentences for n in sentence.cites if n not in evidence}
     return CitationReport(sentences, tuple(sorted(unknown)))
@@ -322,22 +329,22 @@ def _check_sentences(answer: str, evidence: Mapping[int, _Evidence]) -> Citation
 
 def _judge_sentence(
     answer: str,
-    piece: Piece,
+    part: AnswerPart,
     evidence: Mapping[int, _Evidence],
     everything: _Evidence,
     language: str | None,
-) -> Sentence:
-    text = answer[piece.start : piece.end]
-    cites = cited_numbers(text)
-    addresses = Addresses.of(text)
+) -> CheckedSentence:
+    text = answer[part.start : part.end]
+    cites = list_cited_numbers(text)
+    addresses = Addresses.parse(text)
     claim = blank_markers(text)
     found = _merge_evidence(tuple(evidence[n] for n in cites if n in evidence))
     claimed = found.list_claim_words(claim)
     shared = found.compute_covered_share(claimed)
-    verdict: Verdict
+    verdict: CitationVerdict
     missing: tuple[str, ...] = ()
     if not cites:
-        verdict = "uncited" if addresses.links or _is_claim(text, piece) else "no claim"
+        verdict = "uncited" if addresses.links or _is_claim(text, part) else "no claim"
     elif not any(n in evidence for n in cites):
         verdict = "unknown"
     else:
@@ -346,8 +353,8 @@ def _judge_sentence(
         is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
         if found.knows(addresses) and (is_foreign or _is_alike(claimed, found)):
             rule = _list_missing_across_languages if is_foreign else _list_missing
-            missing = tuple(rule(claim, piece, found, everything))
-            if not missing and not is_foreign and piece.role != "fence":
+            missing = tuple(rule(claim, part, found, everything))
+            if not missing and not is_foreign and part.role != "fence":
                 spoken = (
                     found.language or language or _find_guessed_language(found.named.text) or ""
                 )
@@ -355,7 +362,9 @@ def _judge_sentence(
                 missing = tuple(find_contradictions(claim, texts, spoken))
             if not missing:
                 verdict = "unchecked" if is_foreign else "supported"
-    return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict, missing)
+    return CheckedSentence(
+        part.start, part.end, text.strip(), cites, round(shared, 3), verdict, missing
+    )
 
 
 def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
@@ -364,7 +373,7 @@ def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
     # A single shared word may be chance in English. A true German claim may share only one, since
     # its other words are parts of compounds.
     is_chance = shared == 1 and found.language == "en"
-    return shared >= (_LEAST_OF_ONE if is_chance else _LEAST_SHARED) * max(1, len(claimed))
+    return shared >= (_MIN_SHARED_IF_SINGLE if is_chance else _MIN_SHARED) * max(1, len(claimed))
 
 
 def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
@@ -376,25 +385,25 @@ def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
 
 
 def _list_missing(
-    claim: str, piece: Piece, found: _Evidence, everything: _Evidence
+    claim: str, part: AnswerPart, found: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
     """Yield the figures and names of a claim that the passages it cites do not have."""
     yield from _list_missing_figures(claim, found)
-    if piece.role != "fence":
-        yield from missing_names(claim, found.named, everything.named)
+    if part.role != "fence":
+        yield from find_missing_names(claim, found.named, everything.named)
 
 
 def _list_missing_across_languages(
-    claim: str, piece: Piece, found: _Evidence, everything: _Evidence
+    claim: str, part: AnswerPart, found: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
     """Yield a claim's figures and full names that passages in another language do not have."""
     yield from _list_missing_figures(claim, found)
-    if piece.role != "fence":
-        yield from missing_full_names(claim, found.named)
+    if part.role != "fence":
+        yield from find_missing_full_names(claim, found.named)
 
 
 def _list_missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
-    for figure in claimed_figures(claim):
+    for figure in find_claimed_figures(claim):
         if not found.figures.contain(figure):
             yield figure.written.strip()
 
@@ -403,7 +412,7 @@ def _compute_stems(text: str, analysis: str) -> frozenset[str]:
     """Return the stems of a text's words; for scripts without spaces, pairs of characters."""
     runs = (run[0] for run in _UNSPACED.finditer(text))
     pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
-    return content_words(text, analysis) | pairs
+    return extract_content_words(text, analysis) | pairs
 
 
 @lru_cache(maxsize=64)
@@ -416,8 +425,8 @@ def _find_language(text: str) -> str | None:
     return language_of_text(text)
 
 
-def _is_claim(text: str, piece: Piece) -> bool:
-    """Return whether a piece makes a claim, even a short one such as "No."."""
+def _is_claim(text: str, part: AnswerPart) -> bool:
+    """Return whether a part of an answer makes a claim; a short one is "No."."""
     bare = text.strip()
     introduces = bare.endswith((":", "?")) or _HEADING.match(bare) is not None
-    return piece.role != "head" and not introduces and any(map(str.isalnum, bare))
+    return part.role != "head" and not introduces and any(map(str.isalnum, bare))

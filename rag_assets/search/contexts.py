@@ -23,7 +23,7 @@ _RULES = frozenset(
 _BOX_DRAWING = range(0x2500, 0x2580)
 # Characters that look blank although Unicode puts them in categories of visible characters.
 _BLANK = frozenset("\u115f\u1160\u2800")
-_MOST_REMEMBERED = 4_096
+_MAX_REMEMBERED = 4_096
 
 # Characters that a model or a hasty reader takes for these ASCII characters. Unicode's data maps
 # them to no ASCII character, or to a different one.
@@ -88,7 +88,7 @@ def fold_text(text: str) -> str:
 
 
 def escape_places(text: str, places: Iterable[int]) -> str:
-    """Return the text with a backslash before each of the given positions of its folded copy."""
+    """Insert a backslash into a text at these positions of its folded copy."""
     wanted = sorted(set(places))
     if not wanted:
         return text
@@ -98,7 +98,7 @@ def escape_places(text: str, places: Iterable[int]) -> str:
     return "\\".join(text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
 
-@lru_cache(_MOST_REMEMBERED)
+@lru_cache(_MAX_REMEMBERED)
 def _fold_character(character: str) -> str:
     if character in _LINE_ENDS:
         return "\n"
@@ -113,7 +113,7 @@ def _fold_character(character: str) -> str:
 
 
 def _get_lookalike(character: str) -> str:
-    """Return, in lower case, what a compatibility form looks like; empty if it is invisible."""
+    """Return the lower-case characters that a compatibility form looks like; empty if invisible."""
     if _is_rule(character):
         return "-"
     category = unicodedata.category(character)
@@ -135,14 +135,14 @@ def _find_prototype(character: str) -> str | None:
         return character.casefold()
     if character in _ADDED:
         return _ADDED[character]
-    found = _prototypes().get(character)
+    found = _load_prototypes().get(character)
     if found == "l" and character.casefold() != character:  # A capital I of any alphabet.
         return "i"
     return found or _find_small_capital(character)
 
 
 @lru_cache(maxsize=1)
-def _prototypes() -> Mapping[str, str]:
+def _load_prototypes() -> Mapping[str, str]:
     """Return Unicode's lookalikes of single ASCII characters, each with its ASCII character.
 
     They are Unicode's own data (UTS 39, confusables.txt), shipped by confusable-homoglyphs.
@@ -183,17 +183,17 @@ def find_chat_markup(folded: str) -> Iterator[int]:
         yield found.end() - 1
 
 
-def _alike(word: str) -> str:
+def _build_lookalike_pattern(word: str) -> str:
     """Return a pattern for a word that also matches digits and symbols resembling its letters."""
     return word.translate({ord("o"): "[o0]", ord("i"): "[i1l|]", ord("l"): "[l1i|]"})
 
 
-_RESULT = rf"(?:{_alike('result')}|{_alike('passage')}\[)\d"
+_RESULT = rf"(?:{_build_lookalike_pattern('result')}|{_build_lookalike_pattern('passage')}\[)\d"
 
 _ANYWHERE = re.compile(
-    rf"""\[{_BETWEEN}(?:(?:end|{_alike("begin")}|start){_BETWEEN}{_alike("context")}{_BETWEEN}{_SEAL}
-        |{_alike("context")}){_BETWEEN}\]
-    |\[{_BETWEEN}{_alike("orchestrator")}{_BETWEEN}{_alike("context")}
+    rf"""\[{_BETWEEN}(?:(?:end|{_build_lookalike_pattern("begin")}|start){_BETWEEN}{_build_lookalike_pattern("context")}{_BETWEEN}{_SEAL}
+        |{_build_lookalike_pattern("context")}){_BETWEEN}\]
+    |\[{_BETWEEN}{_build_lookalike_pattern("orchestrator")}{_BETWEEN}{_build_lookalike_pattern("context")}
     |(?<!-)-{{3,}}+{_RESULT}
     """,
     re.VERBOSE,
@@ -201,10 +201,10 @@ _ANYWHERE = re.compile(
 
 
 @lru_cache(maxsize=1)
-def _marker_lines() -> re.Pattern[str]:
+def _compile_marker_lines() -> re.Pattern[str]:
     """Compile the pattern of lines that start a result or a section of a prompt."""
     headings = [
-        _BETWEEN.join(map(_alike, heading.lower().split()))
+        _BETWEEN.join(map(_build_lookalike_pattern, heading.lower().split()))
         for installed in installed_systems()
         for heading in installed.system.prompt_headings
     ]
@@ -213,24 +213,25 @@ def _marker_lines() -> re.Pattern[str]:
     return re.compile(rf"(?:\A|(?<=\n))(?P<signs>[^\w\n]++)(?:{_RESULT}|(?P<heading>{heading}))")
 
 
-def as_results(hits: Sequence[Hit]) -> str:
+def format_hits(hits: Sequence[Hit]) -> str:
     """Format hits as an agent's tool shows them; without hits, return a sentence that says so."""
-    return results_text(
+    return format_passages(
         (hit.number, hit.score, hit.url or hit.uri, hit.text_in_context) for hit in hits
     )
 
 
-def results_text(results: Iterable[tuple[int, float | None, str, str]]) -> str:
+def format_passages(results: Iterable[tuple[int, float | None, str, str]]) -> str:
     """Format the number, score, source and text of passages as an agent's tool shows them."""
     shown = (
-        f"--- Result {number} (score: {_score(score)}, source: {as_source(source)}) ---\n"
+        f"--- Result {number} (score: {_format_score(score)},"
+        f" source: {format_source(source)}) ---\n"
         f"{escape_imitations(text)}"
         for number, score, source, text in results
     )
     return "\n\n".join(shown) or NOTHING_FOUND
 
 
-def _score(score: float | None) -> str:
+def _format_score(score: float | None) -> str:
     return "n/a" if score is None else f"{score:.3f}"
 
 
@@ -246,7 +247,7 @@ def escape_imitations(text: str) -> str:
     return escape_places(text, [*_find_imitations(shape), *find_chat_markup(shape)])
 
 
-def as_source(text: str) -> str:
+def format_source(text: str) -> str:
     """Return a document's name for the line above its passage; the name cannot end that line."""
     line = " ".join(text.split())
     shape = fold_text(line)
@@ -258,15 +259,15 @@ def _find_imitations(shape: str) -> Iterator[int]:
     """Yield the positions of imitated markers in a folded text."""
     for found in _ANYWHERE.finditer(shape):
         yield found.start()
-    for found in _marker_lines().finditer(shape):
+    for found in _compile_marker_lines().finditer(shape):
         at = found["signs"].find("#" if found["heading"] else "-")
         if at >= 0:
             yield found.start() + at
     for line in _LINE.finditer(shape):
-        yield from _rule_around_words(line)
+        yield from _find_file_announcement(line)
 
 
-def _rule_around_words(line: re.Match[str]) -> Iterator[int]:
+def _find_file_announcement(line: re.Match[str]) -> Iterator[int]:
     """Yield the position of a line like `--- docs/file.md ---`, which announces a file."""
     text = line[0]
     begin, end = text.find("---"), text.rfind("---")

@@ -19,16 +19,16 @@ from typing import Final
 
 from rag_assets.search.statements import (
     ParsedPassage,
-    Statement,
+    ParsedStatement,
     Word,
     align_words,
-    pairs_of_opposites,
+    compute_word_share,
+    get_opposites_by_stem,
+    iter_stems_of_value,
+    list_opposite_pairs,
     parse_bounds,
     parse_passages,
     parse_statement,
-    share_of_words,
-    sides_by_stem,
-    stems_of_value,
 )
 from rag_assets.search.words import (
     ARTICLES,
@@ -42,8 +42,8 @@ from rag_assets.search.words import (
     UNSPACED,
     get_counterparts,
     get_word_list,
-    stems_that_deny,
-    word_values,
+    list_negative_stems,
+    parse_word_values,
 )
 
 _COMPARABLE: Final = 0.5
@@ -69,9 +69,9 @@ _ALIKE: Final = 0.6
 """Minimum similarity of word order at which a replaced word is looked for."""
 _LACKED_WORDS: Final = 2
 """Number of words after "without" that are searched for what is lacking."""
-_MOST_WORDS: Final = 80
-_MOST_REPLACED: Final = 3
-_LEAST_PREFIXED: Final = 4
+_MAX_WORDS: Final = 80
+_MAX_REPLACED: Final = 3
+_MIN_PREFIXED_LETTERS: Final = 4
 _SURE_PREFIXES: Final = ("un", "dis")
 _PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
 _EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
@@ -103,18 +103,18 @@ def find_contradictions(claim: str, passages: tuple[str, ...], language: str) ->
 @lru_cache(maxsize=256)
 def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
     statement = parse_statement(claim, language)
-    if not statement.content or len(statement.words) > _MOST_WORDS:
+    if not statement.content or len(statement.words) > _MAX_WORDS:
         return ()
     parsed = parse_passages(passages, language)
     bounds = tuple(_list_contrary_bounds(statement, claim, parsed))
-    rules: tuple[Callable[[Statement, Statement], str | None], ...]
+    rules: tuple[Callable[[ParsedStatement, ParsedStatement], str | None], ...]
     rules = (_find_denial, _find_lack, _find_opposite, _find_exchange)
     meant = _list_comparable(statement, parsed)
     for rule in rules:
         if rule is _find_denial and _is_denied_elsewhere(statement, parsed):
             continue
         denied = _list_focused(statement, meant, parsed) if rule is _find_denial else []
-        contrary = _first_if_in_all(rule(statement, sentence) for sentence in denied or meant)
+        contrary = _find_first_if_in_all(rule(statement, sentence) for sentence in denied or meant)
         if contrary is not None:
             return (*bounds, contrary)
     for contrary_in in (
@@ -122,13 +122,13 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
         _find_counterpart,
         _find_crossed_word,
     ):
-        contrary = _first_if_in_all(contrary_in(statement, sentence) for sentence in meant)
+        contrary = _find_first_if_in_all(contrary_in(statement, sentence) for sentence in meant)
         if contrary is not None:
             return (*bounds, contrary)
     return bounds
 
 
-def _first_if_in_all(words: Iterable[str | None]) -> str | None:
+def _find_first_if_in_all(words: Iterable[str | None]) -> str | None:
     """Return the first of the words, one per statement; None if any statement has no word."""
     first = None
     for word in words:
@@ -138,110 +138,114 @@ def _first_if_in_all(words: Iterable[str | None]) -> str | None:
     return first
 
 
-def _list_comparable(said: Statement, passage: ParsedPassage) -> list[Statement]:
+def _list_comparable(claim: ParsedStatement, passage: ParsedPassage) -> list[ParsedStatement]:
     """Return the clauses or sentences of a passage that a claim may repeat."""
-    for least, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.whole)):
-        if found := [*statements.like(said, least)]:
+    for least, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.sentence_index)):
+        if found := [*statements.find_similar(claim, least)]:
             best = max(share for _, share in found)
             return [one for one, share in found if share >= best - _NEAR]
     return []
 
 
-def _is_denied_elsewhere(said: Statement, passage: ParsedPassage) -> bool:
+def _is_denied_elsewhere(claim: ParsedStatement, passage: ParsedPassage) -> bool:
     """Return whether both a claim and a comparable segment of its passage contain a negation."""
-    return bool(said.negated_clauses) and any(
-        part.negated_clauses for part, _ in passage.parts.like(said, _COMPARABLE)
+    return bool(claim.negated_clauses) and any(
+        part.negated_clauses for part, _ in passage.parts.find_similar(claim, _COMPARABLE)
     )
 
 
 def _list_focused(
-    said: Statement, statements: Sequence[Statement], passage: ParsedPassage
-) -> list[Statement]:
+    claim: ParsedStatement, statements: Sequence[ParsedStatement], passage: ParsedPassage
+) -> list[ParsedStatement]:
     """Return the statements about the words that a claim denies; empty if opposite words decide."""
-    if any(pairs_of_opposites(said, statement) for statement in statements):
+    if any(list_opposite_pairs(claim, statement) for statement in statements):
         return []
-    near = [statement for statement in statements if said.focus & statement.content]
+    near = [statement for statement in statements if claim.focus & statement.content]
     return near or [
-        one for one, _ in passage.whole.like(said, _DENIED_APART) if said.focus & one.content
+        similar
+        for similar, _ in passage.sentence_index.find_similar(claim, _DENIED_APART)
+        if claim.focus & similar.content
     ]
 
 
-def _find_denial(said: Statement, statement: Statement) -> str | None:
+def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
     """Return the negation if one of two statements denies what the other states; otherwise None."""
     if (
-        not (said.negated_clauses or statement.negated_clauses)
-        or said.is_unclear
+        not (claim.negated_clauses or statement.negated_clauses)
+        or claim.is_unclear
         or statement.is_unclear
     ):
         return None
-    if pairs_of_opposites(said, statement) or _find_prefixed(said, statement):
+    if list_opposite_pairs(claim, statement) or _find_prefixed(claim, statement):
         return None
-    common = said.content & statement.content
-    focus = said.focus | statement.focus
-    about = common if said.language in UNSPACED else focus & common
-    is_turned = said.find_inverting_words(common) ^ statement.find_inverting_words(common)
-    if not about or is_turned or _are_apart(said, statement, focus):
+    common = claim.content & statement.content
+    focus = claim.focus | statement.focus
+    about = common if claim.language in UNSPACED else focus & common
+    is_turned = claim.find_inverting_words(common) ^ statement.find_inverting_words(common)
+    if not about or is_turned or _are_apart(claim, statement, focus):
         return None
-    polarities = {stem: (said.polarity(stem), statement.polarity(stem)) for stem in common}
+    polarities = {stem: (claim.polarity(stem), statement.polarity(stem)) for stem in common}
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
     agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
-    denied = said.denied_content | statement.denied_content
+    denied = claim.denied_content | statement.denied_content
     stated = {
         word.stem
-        for word in said.words
-        if word.has_meaning and word.clause in said.find_clauses(contrary)
+        for word in claim.words
+        if word.has_meaning and word.clause in claim.find_clauses(contrary)
     }
     if len(contrary | (stated & common)) < _SAME_PREDICATE * len(stated):
         return None
     is_most = len(contrary) >= max(_DENIED * len(common & denied), _OF_CLAUSE * len(denied))
     if len(contrary) <= len(agreed) or not (is_most or denied <= common):
         return None
-    negators = get_word_list("negators", said.language)
-    denying = said if said.negated_clauses else statement
+    negators = get_word_list("negators", claim.language)
+    denying = claim if claim.negated_clauses else statement
     return next((word.written for word in denying.words if word.written in negators), None)
 
 
-def _find_lack(said: Statement, statement: Statement) -> str | None:
+def _find_lack(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
     """Return a word of a claim for something that its passage says is lacking."""
     lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
-    denies = said.negated_clauses or statement.negated_clauses or said.restrictors
-    if not lacking or denies or stems_that_deny(said.language) & statement.stems:
+    denies = claim.negated_clauses or statement.negated_clauses or claim.restrictors
+    if not lacking or denies or list_negative_stems(claim.language) & statement.stems:
         return None
     behind = [word for at in lacking for word in statement.words[at + 1 :][:_LACKED_WORDS]]
     lacked = {word.stem for word in behind if word.has_meaning}
-    return next((word.written for word in said.words if word.stem in lacked), None)
+    return next((word.written for word in claim.words if word.stem in lacked), None)
 
 
-def _find_opposite(said: Statement, statement: Statement) -> str | None:
-    """Return a word of a claim whose opposite stands in the passage instead."""
-    if bool(said.negated_clauses) != bool(statement.negated_clauses):
+def _find_opposite(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
+    """Return a word of a claim if the passage has its opposite instead."""
+    if bool(claim.negated_clauses) != bool(statement.negated_clauses):
         return None
-    pairs = frozenset(pairs_of_opposites(said, statement))
-    if said.excepts != statement.excepts and not any(map(EXCEPTIVES.intersection, pairs)):
+    pairs = frozenset(list_opposite_pairs(claim, statement))
+    if claim.makes_exception != statement.makes_exception and not any(
+        map(EXCEPTIVES.intersection, pairs)
+    ):
         return None
     if not pairs:
-        return _find_prefixed(said, statement)
+        return _find_prefixed(claim, statement)
     if len(pairs) % 2 == 0:
         # Two opposites cancel out, as in "accepted with it" and "refused without it".
         return None
     mine = {stem for stem, _ in pairs}
-    if _are_apart(said, statement, frozenset(stem for pair in pairs for stem in pair)):
+    if _are_apart(claim, statement, frozenset(stem for pair in pairs for stem in pair)):
         return None
-    return next(word.written for word in said.words if word.stem in mine)
+    return next(word.written for word in claim.words if word.stem in mine)
 
 
-def _are_apart(said: Statement, statement: Statement, stems: Container[str]) -> bool:
-    """Return whether one text is about values outside a bound and the other about values within it.
+def _are_apart(claim: ParsedStatement, statement: ParsedStatement, stems: Container[str]) -> bool:
+    """Return whether one text describes values outside a bound, and the other values within it.
 
     For example, larger files are rejected, but files up to a certain size are accepted.
 
     Args:
-        said, statement: the texts.
+        claim, statement: the texts.
         stems: stems of the words that one text denies, or that are opposites.
     """
     mine, theirs = (
-        {word.written for part in one.parts for word in part.list_other_words(stems)}
-        for one in (said, statement)
+        {word.written for part in text.parts for word in part.list_other_words(stems)}
+        for text in (claim, statement)
     )
     return any(
         mine & one and theirs & other and not (mine & other or theirs & one)
@@ -249,26 +253,26 @@ def _are_apart(said: Statement, statement: Statement, stems: Container[str]) -> 
     )
 
 
-def _find_prefixed(said: Statement, statement: Statement) -> str | None:
+def _find_prefixed(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
     """Return a word that has a negating prefix in only one of two texts."""
-    for first, second in ((said, statement), (statement, said)):
+    for first, second in ((claim, statement), (statement, claim)):
         for word in first.words:
-            for prefix in _PREFIXES.get(said.language, ()):
+            for prefix in _PREFIXES.get(claim.language, ()):
                 rest = word.stem.removeprefix(prefix)
-                least = _LEAST_PREFIXED - (prefix in _SURE_PREFIXES)
+                least = _MIN_PREFIXED_LETTERS - (prefix in _SURE_PREFIXES)
                 is_prefixed = rest != word.stem and len(rest) >= least
                 if is_prefixed and rest in second.stems - first.stems:
                     return word.written
     return None
 
 
-def _find_exchange(said: Statement, statement: Statement) -> str | None:
-    """Return the first of two words whose positions a claim swaps, compared with a sentence."""
-    if said.language not in _EXCHANGED:
+def _find_exchange(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
+    """Return the first of two words that a claim swaps, compared with a sentence."""
+    if claim.language not in _EXCHANGED:
         return None
     mine, theirs = (
-        [word.written for word in one.words if word.written not in ARTICLES]
-        for one in (said, statement)
+        [word.written for word in text.words if word.written not in ARTICLES]
+        for text in (claim, statement)
     )
     size, counts = len(mine), Counter(mine)
     for start in range(len(theirs) - size + 1):
@@ -299,25 +303,25 @@ def _find_swapped_word(mine: Sequence[str], theirs: Sequence[str]) -> str | None
 
 
 def _find_replaced_word(
-    said: Statement, statement: Statement, passage: ParsedPassage
+    claim: ParsedStatement, statement: ParsedStatement, passage: ParsedPassage
 ) -> str | None:
     """Return a word of a claim that replaces another and is from elsewhere in the passage."""
-    if said.language in UNSPACED:
+    if claim.language in UNSPACED:
         return None
-    share, replacements = align_words(said, statement)
+    share, replacements = align_words(claim, statement)
     if share < _ALIKE:
         return None
-    listed = sides_by_stem(said.language).keys()
+    listed = get_opposites_by_stem(claim.language).keys()
     for a1, a2, b1, b2 in replacements:
-        ours, others = said.words[a1:a2], statement.words[b1:b2]
-        if max(len(ours), len(others)) > _MOST_REPLACED:
+        ours, others = claim.words[a1:a2], statement.words[b1:b2]
+        if max(len(ours), len(others)) > _MAX_REPLACED:
             continue
         if (number := _find_other_number(ours, others)) is not None and not (
             {word.stem for word in ours} & statement.stems
         ):
             return number
         new = {word.stem for word in ours if word.has_meaning} - statement.content - listed
-        old = {word.stem for word in others if word.has_meaning} - said.content
+        old = {word.stem for word in others if word.has_meaning} - claim.content
         if not new or not old or not new <= passage.content or _is_listed(new, statement, passage):
             continue
         before = {statement.words[b1 - 1].written if b1 else "", others[0].written}
@@ -327,58 +331,58 @@ def _find_replaced_word(
     return None
 
 
-def _find_counterpart(said: Statement, statement: Statement) -> str | None:
+def _find_counterpart(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
     """Return a word of a claim that differs in scope or role from the word that it replaces.
 
     Examples: "all" of something replaces some kinds of it; `not` replaces `only`; a role replaces
     its counterpart, such as the landlord the tenant.
     """
-    if said.language in UNSPACED:
+    if claim.language in UNSPACED:
         return None
-    share, replacements = align_words(said, statement)
+    share, replacements = align_words(claim, statement)
     if share < _SAME_ORDER:
         return None
-    counterparts = get_counterparts(said.language)
+    counterparts = get_counterparts(claim.language)
     for a1, a2, b1, b2 in replacements:
-        mine_here, theirs_here = said.words[a1:a2], statement.words[b1:b2]
+        mine_here, theirs_here = claim.words[a1:a2], statement.words[b1:b2]
         ours, others = ({word.written for word in words} for words in (mine_here, theirs_here))
         if ours <= _NEVER and others <= _ONLY:
             return mine_here[0].written
         counterpart = counterparts.get(mine_here[0].stem, frozenset())
-        is_counterpart = theirs_here[0].stem in counterpart - said.stems
+        is_counterpart = theirs_here[0].stem in counterpart - claim.stems
         is_elsewhere = mine_here[0].stem in statement.stems
         if len(ours) == len(others) == 1 and is_counterpart and not is_elsewhere:
             return mine_here[0].written
         is_universal = ours & UNIVERSALS and ours <= UNIVERSALS | DETERMINERS | ARTICLES
         kinds = [word for word in theirs_here if word.written not in DETERMINERS]
-        new = {word.stem for word in kinds if word.has_meaning} - said.content
-        are_kinds = bool(new) and not (others & CONJUNCTIONS or any(map(word_values, others)))
+        new = {word.stem for word in kinds if word.has_meaning} - claim.content
+        are_kinds = bool(new) and not (others & CONJUNCTIONS or any(map(parse_word_values, others)))
         if is_universal and are_kinds:
             return next(word.written for word in mine_here if word.written in UNIVERSALS)
     return None
 
 
-def _find_crossed_word(said: Statement, statement: Statement) -> str | None:
-    """Return a word of a claim whose opposite its sentence applies to the same thing.
+def _find_crossed_word(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
+    """Return a word of a claim if its sentence applies the opposite word to the same object.
 
     Example: attendance is optional in lectures and mandatory in the laboratory; the claim says that
     it is optional in the laboratory.
     """
-    listed = sides_by_stem(said.language)
-    for stem in said.listed:
+    listed = get_opposites_by_stem(claim.language)
+    for stem in claim.stems_with_opposites:
         for _, side, others in listed[stem]:
-            if not (statement.stems & side and statement.stems & others) or said.stems & others:
+            if not (statement.stems & side and statement.stems & others) or claim.stems & others:
                 continue
-            with_it, with_opposite = (statement.find_clauses(one) for one in (side, others))
-            if with_it & with_opposite or statement.negated_clauses or said.negated_clauses:
+            with_it, with_opposite = (statement.find_clauses(stems) for stems in (side, others))
+            if with_it & with_opposite or statement.negated_clauses or claim.negated_clauses:
                 continue
             of_it, of_opposite = (
                 {w.stem for w in statement.words if w.has_meaning and w.clause in clauses}
                 for clauses in (with_it, with_opposite)
             )
-            mine = said.content - side
+            mine = claim.content - side
             if mine & (of_opposite - of_it) and not mine & (of_it - of_opposite):
-                return next(word.written for word in said.words if word.stem == stem)
+                return next(word.written for word in claim.words if word.stem == stem)
     return None
 
 
@@ -386,12 +390,12 @@ def _find_other_number(ours: Sequence[Word], others: Sequence[Word]) -> str | No
     """Return a number word that replaces a different number."""
     if len(ours) != 1 or len(others) != 1 or ours[0].written in ARTICLES:
         return None
-    mine, theirs = (word_values(word.written) for word in (ours[0], others[0]))
+    mine, theirs = (parse_word_values(word.written) for word in (ours[0], others[0]))
     return ours[0].written if mine and theirs and not mine & theirs else None
 
 
 def _is_listed(
-    new: frozenset[str] | set[str], statement: Statement, passage: ParsedPassage
+    new: frozenset[str] | set[str], statement: ParsedStatement, passage: ParsedPassage
 ) -> bool:
     """Return whether words are further items of a list that a segment of a sentence starts."""
     if (at := passage.by_part.get(statement)) is None:
@@ -400,7 +404,7 @@ def _is_listed(
     return any(not part.content & statement.content for part in beside)
 
 
-def _list_words_before(statement: Statement, passage: ParsedPassage) -> frozenset[str]:
+def _list_words_before(statement: ParsedStatement, passage: ParsedPassage) -> frozenset[str]:
     """Return the words that a definite article or a pronoun in a statement may refer to."""
     at = passage.by_statement.get(statement, 0)
     sentences = passage.sentences
@@ -408,17 +412,20 @@ def _list_words_before(statement: Statement, passage: ParsedPassage) -> frozense
     return frozenset[str]().union(*(sentence.content for sentence in meant))
 
 
-def _list_contrary_bounds(said: Statement, claim: str, passage: ParsedPassage) -> Iterator[str]:
+def _list_contrary_bounds(
+    claim: ParsedStatement, claim_text: str, passage: ParsedPassage
+) -> Iterator[str]:
     """Yield the numbers that a claim bounds on the opposite side from similar sentences.
 
     For example, the claim says "at least 3" and the sentence "at most 3".
     """
-    for value, sides in parse_bounds(claim, said.language).items():
+    for value, sides in parse_bounds(claim_text, claim.language).items():
         stated = {
             side
             for others, sentence in passage.bounds.get(value, ())
             if any(
-                share_of_words(said, part) >= _COMPARABLE and any(stems_of_value(part, value))
+                compute_word_share(claim, part) >= _COMPARABLE
+                and any(iter_stems_of_value(part, value))
                 for part in sentence.parts
             )
             for side in others

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Final, TypeAlias
 
-from rag_assets.search.sentences import Numbers, blank_addresses, blank_hosts, plain_text
+from rag_assets.search.sentences import Numbers, blank_addresses, blank_hosts, normalize_characters
 from rag_assets.search.words import (
     HAN_NUMBER,
     MONTHS,
@@ -22,7 +22,7 @@ from rag_assets.search.words import (
     SCALES,
     UNITS,
     Unit,
-    word_values,
+    parse_word_values,
 )
 
 Date: TypeAlias = tuple[int | None, int | None, int | None]
@@ -71,15 +71,15 @@ _UNIT_AFTER: Final = re.compile(
 )
 _BETWEEN: Final = re.compile(r"\s[^\W\d_]{4,20}(?=\s)")
 _SIGN_BEFORE: Final = re.compile(r"(?:us\$|[€$£¥₹₽]|(?<![^\W\d_])[a-z]{3})\s?\Z")
-_LOOK_BACK: Final = 6
-_LONGEST_UNSPACED_UNIT: Final = 3
+_LOOKBACK_CHARACTERS: Final = 6
+_MAX_UNSPACED_UNIT_CHARACTERS: Final = 3
 _ITEM: Final = re.compile(r"\A[\s>*+•-]*(?:\d{1,3}[.)](?=\s))?|(?<!\w)\(\d{1,2}\)(?=\s)")
 _MINUTES_OF_HALF_A_DAY: Final = 720
 _HOURS, _MINUTES = 24, 60
 _MONTHS, _DAYS = 12, 31
 _CENTURY: Final = 2_000
-_LONGEST_NAME: Final = 40
-_MOST_FIGURES: Final = 300
+_MAX_NAME_CHARACTERS: Final = 40
+_MAX_FIGURES: Final = 300
 """Maximum number of different figures that are compared in a sentence."""
 _SUFFIX: Final = re.compile(r"[^\W\d_][^\W_]{0,40}")
 _GROUP: Final = 3
@@ -101,7 +101,7 @@ class Quantity:
     def in_base_units(self) -> frozenset[tuple[str, str]]:
         """Return pairs of a dimension and a value in its base unit."""
         return frozenset(
-            (dimension, _key(float(value) * factor))
+            (dimension, _format_value(float(value) * factor))
             for dimension, factor in self.units
             for value in self.values
         )
@@ -146,13 +146,15 @@ class Figures:
     text: str = ""
 
     @classmethod
-    def of(cls, text: str) -> Figures:
+    def parse(cls, text: str) -> Figures:
         """Return the figures of a passage, in all their readings."""
         folded = _fold_text(text)
         rest, dates = _extract_dates(folded)
         found = [date for _, readings in dates for date in readings]
         found += [(None, MONTHS[month["name"]], None) for month in _MONTH_ALONE.finditer(rest)]
-        minutes = {one for _, readings in _find_times(rest, whole_hours=True) for one in readings}
+        minutes = {
+            minute for _, readings in _find_times(rest, whole_hours=True) for minute in readings
+        }
         quantities = [
             q
             for quantity in _find_quantities(rest)
@@ -160,8 +162,8 @@ class Figures:
             for q in reading
         ]
         quantities += _find_number_words(rest)
-        parts = {_key(part) for date in found for part in date if part is not None}
-        parts |= {_key(part) for part in _iter_parts_of_times(rest)}
+        parts = {_format_value(part) for date in found for part in date if part is not None}
+        parts |= {_format_value(part) for part in _iter_parts_of_times(rest)}
         return cls(
             frozenset().union(parts, *(q.values for q in quantities)),
             frozenset().union(parts, *(q.values for q in quantities if not q.units)),
@@ -172,7 +174,7 @@ class Figures:
         )
 
     @classmethod
-    def merged(cls, parts: Sequence[Figures]) -> Figures:
+    def merge(cls, parts: Sequence[Figures]) -> Figures:
         """Return one object with the figures of all parts."""
         return cls(
             frozenset[str]().union(*(part.values for part in parts)),
@@ -186,7 +188,7 @@ class Figures:
     def contain(self, figure: Figure) -> bool:
         """Return whether any reading of a claim's figure is among these figures."""
         if figure.literal is not None:
-            return _literal_pattern(figure.literal).search(self.text) is not None
+            return _compile_literal_pattern(figure.literal).search(self.text) is not None
         if figure.dates:
             return any(self._contain_date(date) for date in figure.dates)
         if figure.minutes & self.minutes:
@@ -198,7 +200,11 @@ class Figures:
         return any(
             (month is None or month == other[1])
             and (day is None or day == other[2])
-            and (year is None or year == other[0] or (other[0] is None and _key(year) in self.bare))
+            and (
+                year is None
+                or year == other[0]
+                or (other[0] is None and _format_value(year) in self.bare)
+            )
             for other in self.dates
         )
 
@@ -211,13 +217,13 @@ class Figures:
         return bool(as_shares & self.bare)
 
 
-def claimed_figures(text: str) -> Iterator[Figure]:
+def find_claimed_figures(text: str) -> Iterator[Figure]:
     """Yield the figures that a claim states, except in addresses and item numbers.
 
     Telephone numbers and similar numbers are compared elsewhere, digit by digit (see Numbers).
     """
     folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_fold_text(text))))
-    dialled = Numbers.of(text).dialled
+    dialled = Numbers.parse(text).dialled
     rest, dates = _extract_dates(folded)
     for written, readings in dates:
         yield Figure(written, dates=readings)
@@ -226,7 +232,7 @@ def claimed_figures(text: str) -> Iterator[Figure]:
     for name in dict.fromkeys(named):
         if len(name) > _GROUP and (name not in _MONTH_OR_WORD or name in capital):
             yield Figure(name, dates=frozenset({(None, MONTHS[name], None)}))
-    for figure in islice(dict.fromkeys(_find_figures(rest)), _MOST_FIGURES):
+    for figure in islice(dict.fromkeys(_find_figures(rest)), _MAX_FIGURES):
         digits = re.sub(r"\D", "", figure.written)
         is_dialled = any(digits in number for number in dialled)
         if not (is_dialled and len(digits) > 1):
@@ -234,24 +240,24 @@ def claimed_figures(text: str) -> Iterator[Figure]:
 
 
 def _fold_text(text: str) -> str:
-    return plain_text(text).translate(_ARABIC_SIGNS)
+    return normalize_characters(text).translate(_ARABIC_SIGNS)
 
 
 def _find_figures(text: str) -> Iterator[Figure]:
     for written, readings in _find_times(text):
         yield Figure(written, minutes=readings)
     for run in HAN_NUMBER.finditer(text):
-        values, units = word_values(run[0]), _parse_unit(text, run.end())
+        values, units = parse_word_values(run[0]), _parse_unit(text, run.end())
         if units and min(values) > 1:
-            yield Figure(run[0], ((Quantity(frozenset(map(_key, values)), units),),))
+            yield Figure(run[0], ((Quantity(frozenset(map(_format_value, values)), units),),))
     text = _TIME.sub(lambda time: _blank(time) if _list_minutes(time) else time[0], text)
     yield from _find_quantities(text)
     for word in _WORD.finditer(text):
         # A number word counts only with a unit. A mere count, as in "two ways, both", is often the
         # claim's own.
-        values, units = word_values(word[0]), _parse_unit(text, word.end())
+        values, units = parse_word_values(word[0]), _parse_unit(text, word.end())
         if values and units and min(values) > 1:
-            quantity = Quantity(frozenset(map(_key, values)), units)
+            quantity = Quantity(frozenset(map(_format_value, values)), units)
             yield Figure(word[0], ((quantity,),))
 
 
@@ -331,7 +337,7 @@ def _find_quantities(text: str) -> Iterator[Figure]:
     """Yield the numbers of a folded text with their units, and names that contain digits."""
     for number in _NUMBER.finditer(text):
         start, end = number.span()
-        if (name := _name_around(text, start, end)) is not None:
+        if (name := _find_name_around(text, start, end)) is not None:
             if name not in UNITS:
                 yield Figure(name, literal=name)
             continue
@@ -403,14 +409,14 @@ def _to_quantities(
         end = after.end()
     units = _parse_unit(text, end) or UNITS.get(after["unit"] if after else "", frozenset())
     # Add the unit of a preceding currency sign, since the m of €4.2m does not mean metres.
-    units |= _sign_before(text, start)
-    *plain, measured = (frozenset(map(_key, values)) for values in (*others, scaled))
+    units |= _find_currency_before(text, start)
+    *plain, measured = (frozenset(map(_format_value, values)) for values in (*others, scaled))
     return (*map(Quantity, plain), Quantity(measured, units))
 
 
 def _parse_unit(text: str, end: int) -> frozenset[Unit]:
     after = _UNIT_AFTER.match(text, end)
-    if after is not None and (unit := _unit_word(after["unit"])) in UNITS:
+    if after is not None and (unit := _find_unit_word(after["unit"])) in UNITS:
         return UNITS[unit]
     if (between := _BETWEEN.match(text, end)) is None:
         return frozenset()
@@ -419,23 +425,23 @@ def _parse_unit(text: str, end: int) -> frozenset[Unit]:
     return UNITS.get(after["unit"], frozenset()) if after is not None else frozenset()
 
 
-def _unit_word(word: str) -> str:
+def _find_unit_word(word: str) -> str:
     """Return a word; in a script without blanks after units, only the unit at its start."""
     if word in UNITS or unicodedata.category(word[0]) != "Lo":
         return word
-    beginnings = (word[:length] for length in range(_LONGEST_UNSPACED_UNIT, 0, -1))
+    beginnings = (word[:length] for length in range(_MAX_UNSPACED_UNIT_CHARACTERS, 0, -1))
     return next((beginning for beginning in beginnings if beginning in UNITS), word)
 
 
-def _sign_before(text: str, start: int) -> frozenset[Unit]:
-    sign = _SIGN_BEFORE.search(text, max(0, start - _LOOK_BACK), start)
+def _find_currency_before(text: str, start: int) -> frozenset[Unit]:
+    sign = _SIGN_BEFORE.search(text, max(0, start - _LOOKBACK_CHARACTERS), start)
     return UNITS.get(sign[0].strip(), frozenset()) if sign is not None else frozenset()
 
 
-def _name_around(text: str, start: int, end: int) -> str | None:
+def _find_name_around(text: str, start: int, end: int) -> str | None:
     """Return the name that digits are part of, such as gpt-4 or h2o; None for a number."""
     begin = start
-    while begin > max(0, start - _LONGEST_NAME) and _is_of_name(text[begin - 1]):
+    while begin > max(0, start - _MAX_NAME_CHARACTERS) and _continues_name(text[begin - 1]):
         begin -= 1
     before = text[begin:start].lstrip("-_")
     if before.endswith("-") and end - start == len("2026"):
@@ -446,13 +452,13 @@ def _name_around(text: str, start: int, end: int) -> str | None:
     is_number = before == "v" or (before in UNITS and name not in UNITS)
     is_name = any(map(str.isalpha, before)) and not is_number
     suffix = _SUFFIX.match(text, end)
-    after = "".join(takewhile(_is_of_name, suffix[0] if suffix else ""))
+    after = "".join(takewhile(_continues_name, suffix[0] if suffix else ""))
     if after in UNITS or after in SCALES or after in ORDINAL_ENDS:
         after = ""
     return name + after if is_name or after else None
 
 
-def _is_of_name(sign: str) -> bool:
+def _continues_name(sign: str) -> bool:
     """Return whether a character next to digits may continue a name.
 
     Letters of scripts without blanks do not: names in these scripts have no digits.
@@ -464,19 +470,21 @@ def _find_number_words(text: str) -> Iterator[Quantity]:
     """Yield the numbers of a folded text that are written as words."""
     for word in _WORD.finditer(text):
         for part in {word[0], *word[0].split("-")}:
-            if values := word_values(part):
-                yield Quantity(frozenset(map(_key, values)), _parse_unit(text, word.end()))
+            if values := parse_word_values(part):
+                yield Quantity(frozenset(map(_format_value, values)), _parse_unit(text, word.end()))
     for run in HAN_NUMBER.finditer(text):
-        yield Quantity(frozenset(map(_key, word_values(run[0]))), _parse_unit(text, run.end()))
+        yield Quantity(
+            frozenset(map(_format_value, parse_word_values(run[0]))), _parse_unit(text, run.end())
+        )
 
 
-def _literal_pattern(name: str) -> re.Pattern[str]:
+def _compile_literal_pattern(name: str) -> re.Pattern[str]:
     """Return a pattern for a name that allows any punctuation or blanks between its parts."""
     parts = re.findall(r"\d+|[^\W\d_]+", name)[:20]
     return re.compile(r"(?<![^\W_])v?" + r"[\W_]{0,2}".join(map(re.escape, parts)) + r"(?!\d)")
 
 
-def _key(value: float) -> str:
+def _format_value(value: float) -> str:
     return f"{value:.9g}"
 
 

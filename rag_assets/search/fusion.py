@@ -15,24 +15,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_REFERENCE: Final = 30
+_REFERENCE_RANK: Final = 30
 """Rank whose score maps to 0. Every search fetches at least this many candidates, so that the limit
 of a search does not change scores."""
-_LEAST: Final = -0.1
+_FLOOR: Final = -0.1
 """Lower bound of a normalized score; also the score of a candidate that is not in a ranking."""
-_K: Final = 10
+_RRF_K: Final = 10
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
-_EQUAL: Final = 1e-12
+_MAX_ROUNDING_VARIANCE: Final = 1e-12
 """Scores whose variance is at most this differ only by rounding."""
-_MAX_RELATIVE_PEAK: Final = 3.0
+_MAX_WORD_WEIGHT: Final = 3.0
 """Upper limit of the weight of words relative to vectors, and the inverse of the lower limit. It
 keeps both kinds of rankings effective."""
-FOREIGN_WORDS: Final = 2.0
+FOREIGN_WORD_FACTOR: Final = 2.0
 """Factor for the weight of words if the vectors were not trained for the question's language."""
 
 
 @dataclass(frozen=True, slots=True)
-class Votes:
+class NormalizedRanking:
     """The normalized scores of a ranking, which can be added up.
 
     Attributes:
@@ -41,12 +41,12 @@ class Votes:
         weight: weight of this ranking relative to others.
     """
 
-    of: Mapping[str, float]
-    absent: float
+    scores: Mapping[str, float]
+    missing_score: float
     weight: float = 1.0
 
 
-def by_cosine(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
+def normalize_cosines(found: Mapping[str, float], *, weight: float = 1.0) -> NormalizedRanking:
     """Return normalized cosines. With fewer than thirty cosines, the last one maps to 0.
 
     Args:
@@ -56,7 +56,7 @@ def by_cosine(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
     return _normalize(found, min(found.values(), default=0.0), weight)
 
 
-def by_words(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
+def normalize_word_scores(found: Mapping[str, float], *, weight: float = 1.0) -> NormalizedRanking:
     """Return normalized word scores. With fewer than thirty scores, a raw score of 0 maps to 0.
 
     Args:
@@ -66,17 +66,19 @@ def by_words(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
     return _normalize(found, 0.0, weight)
 
 
-def by_rank(ids: Sequence[str], *, weight: float = 1.0) -> Votes:
+def score_by_rank(ids: Sequence[str], *, weight: float = 1.0) -> NormalizedRanking:
     """Return reciprocal ranks, for a ranking that has an order but no scores.
 
     Args:
         ids: best first, without repeats.
         weight: weight of this ranking relative to others.
     """
-    return Votes({id_: (_K + 1) / (_K + at) for at, id_ in enumerate(ids, 1)}, 0.0, weight)
+    return NormalizedRanking(
+        {id_: (_RRF_K + 1) / (_RRF_K + at) for at, id_ in enumerate(ids, 1)}, 0.0, weight
+    )
 
 
-def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> float:
+def compare_peaks(words: Mapping[str, float], cosines: Mapping[str, float]) -> float:
     """Return how much further the best word match stands out than the best vector match.
 
     A ranking is reliable if its best candidate scores far above the others. It is not reliable if
@@ -91,17 +93,17 @@ def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> f
     Returns:
         The weight of words if vectors have weight 1; 1 if either ranking cannot be measured.
     """
-    count = min(_REFERENCE, max(len(words), len(cosines)))
+    count = min(_REFERENCE_RANK, max(len(words), len(cosines)))
     # Passages that are not among the word matches score 0.
     lacking = [0.0] * (count - len(words))
-    by_words = _measure_peak([*words.values(), *lacking][:count])
-    by_vectors = _measure_peak([*cosines.values()][:count])
-    if not by_words or not by_vectors:
+    word_peak = _measure_peak([*words.values(), *lacking][:count])
+    vector_peak = _measure_peak([*cosines.values()][:count])
+    if not word_peak or not vector_peak:
         return 1.0
-    return min(_MAX_RELATIVE_PEAK, max(1 / _MAX_RELATIVE_PEAK, by_words / by_vectors))
+    return min(_MAX_WORD_WEIGHT, max(1 / _MAX_WORD_WEIGHT, word_peak / vector_peak))
 
 
-def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
+def fuse(rankings: Sequence[NormalizedRanking]) -> dict[str, float]:
     """Fuse rankings: each id scores the weighted sum of its scores in all rankings.
 
     Returns:
@@ -110,12 +112,15 @@ def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
     """
     ranks: dict[str, int] = {}
     for ranking in rankings:
-        for rank, id_ in enumerate(ranking.of):
+        for rank, id_ in enumerate(ranking.scores):
             ranks[id_] = min(rank, ranks.get(id_, rank))
     scores = {
-        id_: sum(one.weight * one.of.get(id_, one.absent) for one in rankings) for id_ in ranks
+        id_: sum(
+            ranking.weight * ranking.scores.get(id_, ranking.missing_score) for ranking in rankings
+        )
+        for id_ in ranks
     }
-    return dict(sorted(scores.items(), key=lambda one: (-one[1], ranks[one[0]], one[0])))
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], ranks[item[0]], item[0])))
 
 
 def _measure_peak(scores: Sequence[float]) -> float:
@@ -124,11 +129,11 @@ def _measure_peak(scores: Sequence[float]) -> float:
         return 0.0
     mean = sum(scores) / len(scores)
     variance = sum((score - mean) ** 2 for score in scores) / len(scores)
-    return (scores[0] - mean) / math.sqrt(variance) if variance > _EQUAL else 0.0
+    return (scores[0] - mean) / math.sqrt(variance) if variance > _MAX_ROUNDING_VARIANCE else 0.0
 
 
-def _normalize(found: Mapping[str, float], least: float, weight: float) -> Votes:
-    """Map the best score to 1 and the thirtieth to 0; lower scores approach _LEAST.
+def _normalize(found: Mapping[str, float], least: float, weight: float) -> NormalizedRanking:
+    """Map the best score to 1 and the thirtieth to 0; lower scores approach _FLOOR.
 
     Args:
         found: scores by id, best first.
@@ -136,13 +141,13 @@ def _normalize(found: Mapping[str, float], least: float, weight: float) -> Votes
         weight: weight of this ranking relative to others.
     """
     values = [*found.values()]
-    zero = values[_REFERENCE - 1] if len(values) >= _REFERENCE else least
+    zero = values[_REFERENCE_RANK - 1] if len(values) >= _REFERENCE_RANK else least
     range_ = (values[0] - zero if values else 0.0) or 1.0
-    return Votes(
-        {id_: _compress_score((of - zero) / range_) for id_, of in found.items()}, _LEAST, weight
+    return NormalizedRanking(
+        {id_: _compress_score((of - zero) / range_) for id_, of in found.items()}, _FLOOR, weight
     )
 
 
 def _compress_score(share: float) -> float:
-    """Compress scores below 0 towards _LEAST; this keeps their order and limits outliers."""
-    return share if share >= 0 else _LEAST * share / (share - 1)
+    """Compress scores below 0 towards _FLOOR; this keeps their order and limits outliers."""
+    return share if share >= 0 else _FLOOR * share / (share - 1)

@@ -18,21 +18,23 @@ from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.ingest.chunking.model import BlockPlace, Location, location_fields
 from rag_assets.search.model import Hit, PassageRange, ScoreKind
 from rag_assets.search.progress import Passage, SearchProgress
-from rag_assets.search.scoring import best_cosine, order_scores
+from rag_assets.search.scoring import compute_hit_scores, find_best_cosine
 from rag_assets.search.services import SearchServices
-from rag_assets.search.words import content_words
+from rag_assets.search.words import extract_content_words
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import SYMBOL
 from rag_assets.storage.index.terms import choose_analysis
 
-EXCERPT = 280
-_SHARE: Final = 0.5
+EXCERPT_CHARACTERS = 280
+_WORD_SHARE_WEIGHT: Final = 0.5
 """Weight of a block's word share, relative to the block's cosine."""
-_CLEAR: Final = 0.25
+_MIN_SHARE_LEAD: Final = 0.25
 """Lead in word share that the best block needs for words alone to decide."""
 
 
-def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | None = None) -> str:
+def build_excerpt(
+    text: str, question: str, length: int = EXCERPT_CHARACTERS, *, language: str | None = None
+) -> str:
     """Return the part of a text that has most of the question's words, with its surroundings.
 
     Args:
@@ -43,23 +45,23 @@ def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | 
     words = text.split()
     analysis = choose_analysis(text, language)
     return _join_words(
-        words, *_widen_range(words, *_best_part(words, question, length, analysis), length)
+        words, *_widen_range(words, *_find_best_part(words, question, length, analysis), length)
     )
 
 
-def excerpt_of_part(
+def build_part_excerpt(
     text: str,
     question: str,
     start: int,
     end: int,
-    length: int = EXCERPT,
+    length: int = EXCERPT_CHARACTERS,
     *,
     language: str | None = None,
 ) -> str:
     """Return an excerpt of a text about one part of it; it contains the whole part if that fits.
 
     Args:
-        text, question, length, language: as in excerpt().
+        text, question, length, language: see build_excerpt().
         start, end: character offsets of the part.
     """
     before, part, after = text[:start].split(), text[start:end].split(), text[end:].split()
@@ -67,7 +69,7 @@ def excerpt_of_part(
     first, last = 0, len(part)
     if len(" ".join(part)) > length:
         analysis = choose_analysis(text[start:end], language)
-        first, last = _best_part(part, question, length, analysis)
+        first, last = _find_best_part(part, question, length, analysis)
     return _join_words(words, *_widen_range(words, len(before) + first, len(before) + last, length))
 
 
@@ -76,9 +78,11 @@ def _join_words(words: Sequence[str], start: int, end: int) -> str:
     return f"{before}{' '.join(words[start:end])}{after}"
 
 
-def _best_part(words: Sequence[str], question: str, length: int, analysis: str) -> tuple[int, int]:
+def _find_best_part(
+    words: Sequence[str], question: str, length: int, analysis: str
+) -> tuple[int, int]:
     """Return the word range of the part that has most of the question's words."""
-    wanted = question_terms(question, analysis)
+    wanted = get_question_terms(question, analysis)
     terms_of = get_term_extractor(analysis)
     met = {
         word: terms & wanted for word in {*words} if not wanted.isdisjoint(terms := terms_of(word))
@@ -146,16 +150,16 @@ def _count_fitting_words(words: Sequence[str], room: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def question_terms(question: str, analysis: str) -> frozenset[str]:
+def get_question_terms(question: str, analysis: str) -> frozenset[str]:
     """Return the search terms of a question, analysed like the text."""
-    return content_words(question, analysis)
+    return extract_content_words(question, analysis)
 
 
 @cache
 def get_term_extractor(analysis: str) -> Callable[[str], frozenset[str]]:
     """Return a function that maps one word of a text to its terms, and a stop word to no term."""
     # A cache with one argument takes half the time of a cache with two.
-    return lru_cache(maxsize=16_384)(partial(content_words, analysis=analysis))
+    return lru_cache(maxsize=16_384)(partial(extract_content_words, analysis=analysis))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +197,9 @@ def list_block_parts(
 ) -> tuple[BlockPart, ...]:
     """Return the blocks of a passage, each with the share of the question's words that it contains.
 
-    A word counts more the fewer blocks contain it: a word in all blocks distinguishes none.
+    A word counts more if fewer blocks contain it.
 
     Args:
-        text: text of the passage.
         question: a question or a claim.
         blocks: blocks in the text, in order.
         offset: position of the text, on the same scale as the starts of the blocks.
@@ -206,7 +209,7 @@ def list_block_parts(
         return ()
     ends = [max(block.start - offset, 0) for block in blocks] + [len(text)]
     analysis = choose_analysis(text, language)
-    wanted, terms_of = question_terms(question, analysis), get_term_extractor(analysis)
+    wanted, terms_of = get_question_terms(question, analysis), get_term_extractor(analysis)
     met = [
         {term for word in {*text[start:end].split()} for term in terms_of(word) & wanted}
         for start, end in pairwise(ends)
@@ -220,10 +223,10 @@ def list_block_parts(
     )
 
 
-def is_clear(parts: Sequence[BlockPart]) -> bool:
+def is_decided_by_words(parts: Sequence[BlockPart]) -> bool:
     """Return whether words alone decide which block a question is about."""
     shares = sorted((part.share for part in parts), reverse=True)
-    return len(shares) < 2 or shares[0] - shares[1] >= _CLEAR  # noqa: PLR2004 - a pair
+    return len(shares) < 2 or shares[0] - shares[1] >= _MIN_SHARE_LEAD  # noqa: PLR2004 - a pair
 
 
 def choose_block(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) -> BlockPart:
@@ -238,12 +241,12 @@ def choose_block(parts: Sequence[BlockPart], cosines: Sequence[float] | None = N
     # On a tie the longer block wins, since a heading repeats words of the text below it.
     def rank(at: int) -> tuple[float, int, int]:
         part = parts[at]
-        return round(near[at] + _SHARE * part.share, 9), part.end - part.start, -at
+        return round(near[at] + _WORD_SHARE_WEIGHT * part.share, 9), part.end - part.start, -at
 
     return parts[max(range(len(parts)), key=rank)]
 
 
-def excerpt_of_block(
+def build_block_excerpt(
     text: str,
     question: str,
     parts: Sequence[BlockPart],
@@ -254,16 +257,16 @@ def excerpt_of_block(
     """Return the id of the block that a question is about, and an excerpt that shows it.
 
     Args:
-        text, question, language: as in parts_of().
+        text, question, language: see list_block_parts().
         parts: the blocks; without any, the returned block id is None.
-        cosines: as in best_of().
+        cosines: see choose_block().
     """
     if not parts:
-        return None, excerpt(text, question, language=language)
+        return None, build_excerpt(text, question, language=language)
     best = choose_block(parts, cosines)
     if len(parts) == 1:
-        return best.block_id, excerpt(text, question, language=language)
-    shown = excerpt_of_part(text, question, best.start, best.end, language=language)
+        return best.block_id, build_excerpt(text, question, language=language)
+    shown = build_part_excerpt(text, question, best.start, best.end, language=language)
     return best.block_id, shown
 
 
@@ -291,9 +294,7 @@ def build_hit(
 
     Args:
         number: the number by which the hit is cited.
-        passage: the passage to show.
         cosine: cosine between question and passage; None if the question was not embedded.
-        version: the version of the passage's document.
         question: the question that the excerpt is about.
         score, score_kind: the score that orders hits, and its kind; by default the cosine.
     """
@@ -308,7 +309,7 @@ def build_hit(
     parts = list_block_parts(
         text, question, parse_blocks(about), offset=about["start"], language=language
     )
-    block_id, shown = excerpt_of_block(text, question, parts, language=language)
+    block_id, shown = build_block_excerpt(text, question, parts, language=language)
     return Hit(
         number=number,
         ordinal=fields["ordinal"],
@@ -339,11 +340,11 @@ def build_hit(
         url=build_block_url(fields["uri"], block_id),
         blocks=blocks,
         context=fields.get("context") or "",
-        ranges=tuple(_range(part.fields) for part in passage.parts or (passage,)),
+        ranges=tuple(_build_range(part.fields) for part in passage.parts or (passage,)),
     )
 
 
-def _range(fields: Mapping[str, Any]) -> PassageRange:
+def _build_range(fields: Mapping[str, Any]) -> PassageRange:
     return PassageRange(
         fields["chunk_id"], fields["ordinal"], fields["start"], fields["end"], fields.get("page")
     )
@@ -353,12 +354,12 @@ def build_hits(progress: SearchProgress) -> list[Hit]:
     """Return the hits of a search, best first."""
     versions, question = progress.confirmed.versions, progress.search.request.query
     passages = progress.answered
-    kind, scores = order_scores(progress, passages)
+    kind, scores = compute_hit_scores(progress, passages)
     return [
         build_hit(
             number,
             passage,
-            best_cosine(progress, passage),
+            find_best_cosine(progress, passage),
             versions[passage.candidate.document_id],
             question,
             score=score,
@@ -369,7 +370,7 @@ def build_hits(progress: SearchProgress) -> list[Hit]:
 
 
 def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
-    """Return the leading hits that fit into a budget, and the sentences that fit of the next hit.
+    """Return the first hits that fit into a budget, and the next hit cut to whole sentences.
 
     Args:
         hits: best first.
@@ -380,9 +381,11 @@ def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     counts = count_tokens([hit.text_in_context for hit in hits])
     for hit, count in zip(hits, counts, strict=True):
         if count > tokens:
-            if text := first_sentences(hit.text, _fits_into(hit, tokens)):
+            if text := take_first_sentences(hit.text, _fits_into(hit, tokens)):
                 cut = truncate_hit(hit, text)
-                packed.append(replace(cut, excerpt=excerpt(text, question, language=hit.language)))
+                packed.append(
+                    replace(cut, excerpt=build_excerpt(text, question, language=hit.language))
+                )
             break
         packed.append(hit)
         tokens -= count
@@ -394,7 +397,7 @@ def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[
 
     Args:
         hits: best first.
-        tokens: as in within_budget.
+        tokens: see cut_to_budget().
         paths: paths of definitions; on a path, each definition leads to the next.
     """
     counts = dict(zip(hits, count_tokens([hit.text_in_context for hit in hits]), strict=True))
@@ -407,7 +410,7 @@ def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[
     for hit in hits:
         chain = [by_symbol[name] for name in leading.get(hit.symbol or "", ()) if name in by_symbol]
         wanted = {hit, *chain} - packed
-        needed = sum(counts[one] for one in wanted)
+        needed = sum(counts[member] for member in wanted)
         if needed <= tokens:
             packed |= wanted
             tokens -= needed
@@ -417,27 +420,34 @@ def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[
 def truncate_hit(hit: Hit, text: str) -> Hit:
     """Return a hit that keeps only the start of its text, and the passages within that part."""
     end = hit.start + len(text)
-    ranges = (replace(one, end=min(one.end, end)) for one in hit.ranges if one.start < end)
+    ranges = (
+        replace(passage_range, end=min(passage_range.end, end))
+        for passage_range in hit.ranges
+        if passage_range.start < end
+    )
     last = None
     if hit.line_start is not None and hit.line_end is not None:
         last = min(hit.line_end, hit.line_start + text.count("\n"))
     return replace(hit, text=text, end=end, line_end=last, trimmed=True, ranges=tuple(ranges))
 
 
-def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
-    """Return a hit cut to the span from its first to its last passage that is not shown elsewhere.
+def remove_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
+    """Cut a hit to the span of the passages that are not shown elsewhere; None if all are shown.
 
     Args:
-        hit: a hit of one or several passages.
         ordinals: ordinals of the passages of its document that are shown elsewhere.
     """
-    left = [one for one in hit.ranges if one.ordinal not in ordinals]
+    left = [passage_range for passage_range in hit.ranges if passage_range.ordinal not in ordinals]
     if len(left) == len(hit.ranges):
         return None if hit.ordinal in ordinals else hit
     if not left:
         return None
-    end = max(one.end for one in left)
-    within = [one for one in hit.ranges if left[0].start <= one.start and one.end <= end]
+    end = max(passage_range.end for passage_range in left)
+    within = [
+        passage_range
+        for passage_range in hit.ranges
+        if left[0].start <= passage_range.start and passage_range.end <= end
+    ]
     return limit_to_passages(hit, within)
 
 
@@ -463,7 +473,7 @@ def limit_to_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
     )
 
 
-def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
+def take_first_sentences(text: str, fits: Callable[[str], bool]) -> str:
     """Return as many whole sentences from the start as fit; empty if even the first does not fit.
 
     Args:
@@ -486,15 +496,15 @@ def _fits_into(hit: Hit, tokens: int) -> Callable[[str], bool]:
     return lambda text: count_text(replace(hit, text=text).text_in_context) <= tokens
 
 
-class Budget:
-    """Keeps hits within the request's token budget."""
+class BudgetStep:
+    """The step `budget`: builds the hits, and keeps them within the request's token budget."""
 
     def __init__(self, _: SearchServices) -> None: ...
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Build the hits; without a budget, from all passages."""
-        search, walked = progress.search, progress.walked
-        with progress.timings.part("pack"):
+        search, walked = progress.search, progress.walk
+        with progress.timings.measure("pack"):
             hits = build_hits(progress)
             if search.token_budget is not None and walked is not None:
                 hits = fit_whole_chains(hits, search.token_budget, walked.paths)

@@ -13,7 +13,7 @@ from rag_assets.common.batches import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
 from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest
 from rag_assets.search.progress import SearchProgress
-from rag_assets.search.scoring import QUESTIONS, compute_floor
+from rag_assets.search.scoring import CALIBRATION_QUESTIONS, compute_threshold
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.journal.events import EventKind, NewEvent
@@ -56,7 +56,7 @@ class SearchJournal:
             max_waiting=_MAX_WAITING,
         )
 
-    def started(
+    def start_search(
         self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
     ) -> JournaledSearch:
         """Record the start of a search. The returned object records its end.
@@ -76,7 +76,7 @@ class SearchJournal:
         if self._recorded:
             self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
 
-    def calibrate(self, progress: SearchProgress) -> None:
+    def record_floor(self, progress: SearchProgress) -> None:
         """Record the floor of a question in the background; the last floor sets the threshold."""
         if self._recorded:
             self._batcher.put(progress)
@@ -91,7 +91,7 @@ class SearchJournal:
             if isinstance(entry, SearchProgress):
                 self._add_floor(entry)
                 continue
-            event = NewEvent(entry.kind, entry.at, _storable(entry.payload))
+            event = NewEvent(entry.kind, entry.at, _clean_payload(entry.payload))
             by_tenant.setdefault(entry.ref, []).append(event)
         for ref, new in by_tenant.items():
             try:
@@ -111,14 +111,20 @@ class SearchJournal:
             floors = thresholds.add_floor(
                 ref, progress.serving.number, use, search.request.query, progress.floor or 0.0
             )
-            if len(floors) < QUESTIONS:
+            if len(floors) < CALIBRATION_QUESTIONS:
                 return
             described = search.tenant.min_score(embedder_id, use or None)
-            value = compute_floor([*floors.values()])
+            value = compute_threshold([*floors.values()])
             value = value if described is None else min(value, described)
-            reason = f"the first {QUESTIONS} questions, compared with random passages"
+            reason = f"the first {CALIBRATION_QUESTIONS} questions, compared with random passages"
             thresholds.set_value(
-                ref, embedder_id, use, value, reason=reason, by="calibration", questions=QUESTIONS
+                ref,
+                embedder_id,
+                use,
+                value,
+                reason=reason,
+                by="calibration",
+                questions=CALIBRATION_QUESTIONS,
             )
         except RagAssetsError as error:
             _LOG.warning(f"{ref.id}: a question did not calibrate the threshold: {error.message}")
@@ -138,10 +144,10 @@ class JournaledSearch:
     caller: str | None
     query: str
 
-    def completed(self, answer: SearchAnswer, progress: SearchProgress) -> None:
-        """Record the result: the passages found, and those of them that fit into the budget."""
+    def record_result(self, answer: SearchAnswer, progress: SearchProgress) -> None:
+        """Record the result: all passages, and the passages that fit into the budget."""
         debug = answer.debug
-        passages = [part for one in progress.answered for part in one.parts or (one,)]
+        passages = [part for passage in progress.answered for part in passage.parts or (passage,)]
         cosines = [progress.cosines.get(passage.id) for passage in passages]
         self.record(
             "rag_search_completed",
@@ -150,19 +156,21 @@ class JournaledSearch:
                 "scores": [None if c is None else round(c, 6) for c in cosines],
                 # The nearest of all candidates: shows whether a threshold excluded everything.
                 "nearest": round(max(progress.cosines.values()), 6) if progress.cosines else None,
-                "chosen": [one.chunk_id for hit in answer.hits for one in hit.ranges],
+                "chosen": [
+                    passage_range.chunk_id for hit in answer.hits for passage_range in hit.ranges
+                ],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
-                **({"altered": len(progress.altered)} if progress.altered else {}),
+                **({"altered": len(progress.altered_ids)} if progress.altered_ids else {}),
                 **({"degraded": dict(debug.degraded)} if debug and debug.degraded else {}),
             },
         )
 
-    def paused(self, clarification: Clarification) -> None:
+    def record_clarification(self, clarification: Clarification) -> None:
         """Record that the user must be asked before the work can continue."""
         asked = {"question": clarification.question, "names": list(clarification.names)}
         self.record("paused_for_input", asked)
 
-    def failed(self, error: BaseException) -> None:
+    def record_failure(self, error: BaseException) -> None:
         """Record that the search failed."""
         self.record("rag_search_completed", {"error": type(error).__name__})
 
@@ -172,7 +180,7 @@ class JournaledSearch:
         self.journal.record(self.ref, kind, {**common, **payload})
 
 
-def _storable(payload: Mapping[str, Any]) -> dict[str, Any]:
+def _clean_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     if "query" not in payload:
         return dict(payload)
     # Postgres accepts neither a zero byte nor half of a surrogate pair.

@@ -64,7 +64,7 @@ _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 
 
-def _short(path: str) -> str:
+def _require_path_length(path: str) -> str:
     if len(path.encode("utf-16-le", "surrogatepass")) > 2 * MAX_PATH:
         raise ValueError(
             f"a path must have at most {MAX_PATH} characters; some characters count twice"
@@ -75,7 +75,7 @@ def _short(path: str) -> str:
 _Path = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_PATH, pattern=r"^[^\x00]+$"),
-    AfterValidator(_short),
+    AfterValidator(_require_path_length),
 ]
 _Paths = Annotated[tuple[_Path, ...], Field(max_length=100)]
 _Principals = Annotated[tuple[_Name, ...], Field(max_length=MAX_PRINCIPALS)]
@@ -108,14 +108,14 @@ _WithoutMetadata = Annotated[
 ]
 
 
-def _number(value: Any) -> Any:
+def _require_number(value: Any) -> Any:
     if isinstance(value, bool | str):
         raise ValueError("it must be a number")  # noqa: TRY004 - Pydantic passes on no TypeError
     return value
 
 
 # Accept numbers as in JSON: 5.0 is a whole number; true and "5" are not numbers.
-NUMBER = BeforeValidator(_number)
+NUMBER = BeforeValidator(_require_number)
 _TopK = Annotated[
     int,
     Field(ge=1, le=LARGEST_TOP_K),
@@ -129,12 +129,12 @@ _TokenBudget = Annotated[int, Field(ge=1, le=MAX_TOKEN_BUDGET), NUMBER]
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,17})?", re.ASCII)
 
 
-class _Model(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Caller(_Model):
-    """Who makes a request.
+class Caller(_FrozenModel):
+    """The caller of a request.
 
     Attributes:
         principals: names to which access may have been granted: a subject, its groups, and the
@@ -166,14 +166,14 @@ class Caller(_Model):
         return cls(principals=named, role=role)
 
     @model_validator(mode="after")
-    def _has_its_role(self) -> Self:
+    def _add_role_principal(self) -> Self:
         principals = build_principals(self.role, self.principals)
         if principals != self.principals:
             object.__setattr__(self, "principals", principals)
         return self
 
 
-class Filters(_Model):
+class Filters(_FrozenModel):
     """Conditions for hits, applied within the search.
 
     A condition that is None is not applied. An empty list matches no document, so that an
@@ -211,7 +211,7 @@ class Filters(_Model):
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
         """Return stored forms of the values by key; a hit must have at least one for each key."""
         return {
-            key: _spellings(value if isinstance(value, tuple) else (value,))
+            key: _list_stored_forms(value if isinstance(value, tuple) else (value,))
             for key, value in self.metadata.items()
         }
 
@@ -219,29 +219,29 @@ class Filters(_Model):
     def unwanted_metadata(self) -> dict[str, tuple[str, ...]]:
         """Return, by key, the stored forms of the values that a hit must not have."""
         return {
-            key: tuple(filter(None, _spellings(values)))
+            key: tuple(filter(None, _list_stored_forms(values)))
             for key, values in self.without_metadata.items()
         }
 
     @model_validator(mode="after")
-    def _has_a_span(self) -> Self:
+    def _check_modified_range(self) -> Self:
         after, before = self.modified_after, self.modified_before
         if after is not None and before is not None and after >= before:
             raise ValueError("modified_after must be earlier than modified_before")
         return self
 
 
-def _spellings(values: Iterable[_Value | None]) -> tuple[str | None, ...]:
+def _list_stored_forms(values: Iterable[_Value | None]) -> tuple[str | None, ...]:
     """Return the stored forms that the index may hold for values; a number has several."""
-    return tuple(dict.fromkeys(word for value in values for word in _list_spellings(value)))
+    return tuple(dict.fromkeys(word for value in values for word in _list_stored_forms_of(value)))
 
 
-def _list_spellings(value: _Value | None) -> tuple[str | None, ...]:
+def _list_stored_forms_of(value: _Value | None) -> tuple[str | None, ...]:
     if value is None:
         return (None,)
     if isinstance(value, str):
         number = _find_written_number(value)
-        return (value,) if number is None else _list_spellings(number)
+        return (value,) if number is None else _list_stored_forms_of(number)
     if isinstance(value, bool):
         return ("true" if value else "false",)
     whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
@@ -255,10 +255,10 @@ def _find_written_number(text: str) -> float | None:
     if not _NUMBER.fullmatch(text):
         return None
     number = float(text) if "." in text else int(text)
-    return number if text in _list_spellings(number) else None
+    return number if text in _list_stored_forms_of(number) else None
 
 
-class Question(_Model):
+class Question(_FrozenModel):
     """A question without its caller; None means the tenant's default.
 
     Attributes:
@@ -311,7 +311,7 @@ class SearchRequest(Question):
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Return a request with the given values; a value of None is left out.
+        """Build a request from these values; leave out values of None.
 
         Raises:
             InvalidRequest: a value is not usable; the message names the field.
@@ -367,14 +367,14 @@ class PassageRange:
 
 @dataclass(frozen=True, slots=True)
 class Hit(Location):
-    """A passage that answers, or several passages of one document that overlap or adjoin, merged.
+    """A passage that matches a question, or several adjoining passages of one document, merged.
 
     Attributes:
         number: the number to cite the hit by, counted from 1.
         ordinal: position of the passage in its document, counted from 0; for merged passages,
-            that of the best.
-        score: the score by which hits are ordered, never higher than that of the previous hit;
-            None for a passage that was not searched for.
+            the position of the best passage.
+        score: the score by which hits are ordered (see search.scoring), never higher than the
+            score of the previous hit; None for a passage that no search returned.
         excerpt: the part of the text that has most of the question's words.
         start, end: character offsets in the document's parsed text, half open.
         media_type: media type of the document's content; None in a build of the first schema,
@@ -383,8 +383,8 @@ class Hit(Location):
         modified_at: when the document's content was made, to the millisecond. In builds of
             earlier schemas, this and the language are None.
         page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
-        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; for merged passages, that
-            of the best.
+        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; for merged passages, the
+            id of the best passage.
         source_sha256: hash of the document's content when it was last listed.
         stale: whether the document has changed since it was indexed, according to the last
             listing of its source.
@@ -475,7 +475,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Debug:
-    """How a result came about.
+    """Details of a search: its timings, scores, skipped steps and followed relations.
 
     Attributes:
         latency_ms: milliseconds by step.

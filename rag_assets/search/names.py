@@ -1,4 +1,4 @@
-"""Names in a claim that its passage does not have, recognized by their capital letters.
+"""Names: find the names in a claim that the cited passages lack, by their capital letters.
 
 In most languages, a capital letter within a sentence marks a name. But German capitalizes every
 noun, and every sentence starts with a capital. There a name is recognized only if it stands in the
@@ -28,7 +28,7 @@ _BEGINS: Final = re.compile(r"(?:[.!?|•·…]|\n\s*[-+>#]*(?:\d{1,3}[.)])?)\s*
 _AFTER_SIGN: Final = re.compile(r"[:;(\[{–—/>#+=]\s*\Z")
 _FIRST: Final = re.compile(r"[\s>#+-]*(?:\d{1,3}[.)])?\s*\Z")
 _CAPITAL_WITHIN: Final = re.compile(r"[a-z][A-Z]")
-_LOOK_BACK: Final = 8
+_LOOKBACK_CHARACTERS: Final = 8
 _GERMAN_WORDS: Final = (
     "der die das und ist sind nicht ein eine einen einem einer den dem des mit für auf werden wird"
     " von zu zum zur im bei nach oder auch sich als wenn durch über es er sie wir ihr kann muss"
@@ -44,11 +44,11 @@ _GERMAN_SHARE: Final = 0.12
 _TITLE_SHARE: Final = 0.5
 """Share of capitalized words above which a text is a title, or all in capitals. In such a text,
 capitals do not mark names."""
-_MOST_INFLECTED: Final = 3
-_LEAST_STEM: Final = 3
-_LEAST_JOINED: Final = 4
-_LEAST_WORDS: Final = 3
-_BESIDE: Final = 2
+_MAX_ENDING_LETTERS: Final = 3
+_MIN_STEM_LETTERS: Final = 3
+_MIN_JOINED_LETTERS: Final = 4
+_MIN_WORDS: Final = 3
+_NEIGHBOUR_WORDS: Final = 2
 _SPELT_ALIKE: Final = 0.55
 """Minimum similarity of a name's forms in two languages, such as Nueva York and New York."""
 _Neighbours: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
@@ -101,7 +101,7 @@ class NamedWords:
     parts: tuple[NamedWords, ...] = ()
 
     @classmethod
-    def merged(cls, parts: Sequence[NamedWords]) -> NamedWords:
+    def merge(cls, parts: Sequence[NamedWords]) -> NamedWords:
         """Return one object with the words of all parts."""
         return cls("\n".join(part.text for part in parts), parts=tuple(parts))
 
@@ -118,7 +118,9 @@ class NamedWords:
         if self.parts:
             return frozenset[str]().union(*(part.vocabulary for part in self.parts))
         context = (_fold_text(word) for word in re.findall(r"[^\W_]+", self.context))
-        parts = (part for word in self.words for part in {word.folded, *_parts(word.folded)})
+        parts = (
+            part for word in self.words for part in {word.folded, *_split_compound(word.folded)}
+        )
         return frozenset(parts) | frozenset(context)
 
     @cached_property
@@ -135,7 +137,7 @@ class NamedWords:
 
     @cached_property
     def joined_letters(self) -> str:
-        """Return the letters and digits of the passages, joined without anything between them."""
+        """Return the letters and digits of the passages as one string without separators."""
         if self.parts:
             return "".join(part.joined_letters for part in self.parts)
         return "".join(c for c in _fold_text(self.text) if c.isalnum())
@@ -158,16 +160,16 @@ class NamedWords:
         """Return the names by their first letters, which inflected forms of a name share."""
         found = defaultdict[str, list[str]](list)
         for name in self.names:
-            found[name[:_LEAST_STEM]].append(name)
+            found[name[:_MIN_STEM_LETTERS]].append(name)
         return found
 
     @cached_property
-    def named_by_place(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
+    def names_by_neighbours(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
         """Return runs of capitalized words by the words around them, without duplicates."""
         found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
         if self.parts:
             for part in self.parts:
-                for place, runs in part.named_by_place.items():
+                for place, runs in part.names_by_neighbours.items():
                     found[place].update(dict.fromkeys(runs))
         else:
             for begin, end in _find_runs(self.words):
@@ -176,17 +178,19 @@ class NamedWords:
         return {place: tuple(runs) for place, runs in found.items()}
 
     @cached_property
-    def marks_names(self) -> bool:
+    def do_capitals_mark_names(self) -> bool:
         """Return whether capitals within sentences mark names in these passages."""
-        words, capitals, german = self.counts
+        words, capitals, german = self.capital_counts
         is_german = german >= _GERMAN_SHARE * max(1, words)
         return not is_german and capitals / max(1, words) <= _TITLE_SHARE
 
     @cached_property
-    def counts(self) -> tuple[int, int, int]:
+    def capital_counts(self) -> tuple[int, int, int]:
         """Return the numbers of words, capitalized words and German words."""
         if self.parts:
-            words, capitals, german = zip(*(part.counts for part in self.parts), strict=True)
+            words, capitals, german = zip(
+                *(part.capital_counts for part in self.parts), strict=True
+            )
             return sum(words), sum(capitals), sum(german)
         capitals_count = sum(word.is_capitalized for word in self.words)
         return len(self.words), capitals_count, sum(word.folded in _GERMAN for word in self.words)
@@ -196,7 +200,7 @@ class NamedWords:
         """Return the scripts of the words."""
         if self.parts:
             return frozenset[str]().union(*(part.scripts for part in self.parts))
-        return frozenset(_script(word.folded) for word in self.words)
+        return frozenset(_get_script(word.folded) for word in self.words)
 
     def _begins_a_word(self, folded: str) -> bool:
         """Return whether any word starts with this text."""
@@ -214,21 +218,21 @@ class NamedWords:
     def has(self, word: _Word) -> bool:
         """Return whether a word occurs, possibly inflected or as part of another word."""
         folded = word.folded
-        is_word = folded in UNITS if word.is_acronym else _is_no_name(folded)
+        is_word = folded in UNITS if word.is_acronym else _is_ordinary_word(folded)
         if is_word or folded in self.vocabulary:
             return True
-        if len(folded) >= _LEAST_JOINED and folded.replace("-", "") in self.joined_letters:
+        if len(folded) >= _MIN_JOINED_LETTERS and folded.replace("-", "") in self.joined_letters:
             return True
         if word.is_acronym and (folded in self.initials or self._begins_a_word(folded)):
             return True
-        parts = _parts(folded)
+        parts = _split_compound(folded)
         if len(parts) > 1:
             return all(self.has(_Word(part, part)) for part in parts)
-        alike = self.names_by_beginning.get(folded[:_LEAST_STEM], ())
+        alike = self.names_by_beginning.get(folded[:_MIN_STEM_LETTERS], ())
         return any(_is_inflection(folded, other) for other in alike)
 
 
-def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iterator[str]:
+def find_missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iterator[str]:
     """Yield the names in a claim that its cited passages do not have.
 
     Args:
@@ -237,15 +241,15 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
         everything: all passages; a word that they have without a capital is an ordinary word.
     """
     words = tuple(_parse_words(claim))
-    is_title = len(words) > _LEAST_WORDS and _share_of_capitals(words) > _TITLE_SHARE
+    is_title = len(words) > _MIN_WORDS and _compute_capital_share(words) > _TITLE_SHARE
     if is_title and not _is_german(words):
         return
-    marks_names = _marks_names(words) and cited.marks_names
-    places = _Places(words, cited, everything)
+    marks_names = _do_capitals_mark_names(words) and cited.do_capitals_mark_names
+    places = _NamePositions(words, cited, everything)
     for at, word in enumerate(words):
         if not word.is_capitalized and not word.is_acronym:
             continue
-        if _script(word.folded) not in cited.scripts or cited.has(word):
+        if _get_script(word.folded) not in cited.scripts or cited.has(word):
             continue
         if everything.is_lower(word.folded) and not word.is_acronym:
             continue
@@ -254,7 +258,7 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
             yield word.written
 
 
-def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
+def find_missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
     """Yield the names that cited passages in another language lack, even in a similar form.
 
     Only names of two or more words and code names such as KeyError are looked up. Other single
@@ -265,10 +269,10 @@ def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
         cited: the passages that it cites.
     """
     words = tuple(_parse_words(claim))
-    if _share_of_capitals(words) > _TITLE_SHARE and not _is_german(words):
+    if _compute_capital_share(words) > _TITLE_SHARE and not _is_german(words):
         return
     for begin, end in _find_runs(words):
-        name = [word for word in words[begin:end] if not _is_no_name(word.folded)]
+        name = [word for word in words[begin:end] if not _is_ordinary_word(word.folded)]
         missing = [word for word in name if _is_missing(word, cited)]
         yield from (word.written for word in missing if word.is_code)
         if len(missing) == len(name) > 1 and not words[begin].is_first:
@@ -276,13 +280,13 @@ def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
 
 
 def _is_missing(word: _Word, cited: NamedWords) -> bool:
-    """Return whether passages have no name like a word, although they use the word's script."""
-    is_comparable = _script(word.folded) in cited.scripts
+    """Return whether passages lack a name like a word, although they use the word's script."""
+    is_comparable = _get_script(word.folded) in cited.scripts
     is_like = not word.is_code and cited.resembles(word.folded)
     return is_comparable and not cited.has(word) and not is_like
 
 
-class _Places:
+class _NamePositions:
     """The positions of names in a claim; each is looked up once in the cited passages."""
 
     def __init__(self, words: Sequence[_Word], cited: NamedWords, everything: NamedWords) -> None:
@@ -296,7 +300,7 @@ class _Places:
         if place not in self._verdicts:
             self._verdicts[place] = place != _NOWHERE and any(
                 self._claimed_names.isdisjoint(names) and all(map(self._is_name, names))
-                for names in self._cited.named_by_place.get(place, ())
+                for names in self._cited.names_by_neighbours.get(place, ())
             )
         return self._verdicts[place]
 
@@ -322,19 +326,19 @@ class _Places:
         return begin, end
 
     def _is_name(self, folded: str) -> bool:
-        return not (_is_no_name(folded) or self._everything.is_lower(folded))
+        return not (_is_ordinary_word(folded) or self._everything.is_lower(folded))
 
 
 def _get_neighbours(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
     """Return up to two words before a run of words and two after it, within its sentence."""
     before: list[str] = []
     at = begin
-    while len(before) < _BESIDE and at and not words[at].begins:
+    while len(before) < _NEIGHBOUR_WORDS and at and not words[at].begins:
         at -= 1
         before.append(words[at].folded)
     after: list[str] = []
     at = end
-    while len(after) < _BESIDE and at < len(words) and not words[at].begins:
+    while len(after) < _NEIGHBOUR_WORDS and at < len(words) and not words[at].begins:
         after.append(words[at].folded)
         at += 1
     return tuple(before), tuple(after)
@@ -358,9 +362,9 @@ def _parse_words(text: str) -> Iterator[_Word]:
         if not any(map(str.isalpha, match[0])):
             continue
         start = match.start()
-        before = plain[max(0, start - _LOOK_BACK) : start]
+        before = plain[max(0, start - _LOOKBACK_CHARACTERS) : start]
         begins = bool(_BEGINS.search(before)) or (
-            start <= _LOOK_BACK and bool(_FIRST.fullmatch(before))
+            start <= _LOOKBACK_CHARACTERS and bool(_FIRST.fullmatch(before))
         )
         is_first = begins or bool(_AFTER_SIGN.search(before))
         yield _Word(match[0], _fold_text(match[0]), begins, is_first)
@@ -371,12 +375,12 @@ def _fold_text(text: str) -> str:
     return "".join(c for c in decomposed if not unicodedata.combining(c)).replace("’", "'")
 
 
-def _parts(folded: str) -> list[str]:
+def _split_compound(folded: str) -> list[str]:
     """Return the parts of a compound, without a genitive's s."""
     return [part for part in re.split(r"['\-]", folded) if len(part) > 1]
 
 
-def _is_no_name(folded: str) -> bool:
+def _is_ordinary_word(folded: str) -> bool:
     is_counted = folded in MONTHS or folded in NUMBERS or folded in UNITS
     is_common = folded in COMMON_WORDS or folded in _GERMAN or folded in _TITLES
     return is_common or is_counted or folded in QUANTIFIERS or len(folded) == 1
@@ -387,15 +391,15 @@ def _is_inflection(first: str, second: str) -> bool:
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1
-    if shared < _LEAST_STEM:
+    if shared < _MIN_STEM_LETTERS:
         return False
     if shared == min(len(first), len(second)):
         return True
-    most = 1 if shared == _LEAST_STEM else _MOST_INFLECTED - 1
-    return max(len(first), len(second)) - shared <= most and shared > _LEAST_STEM
+    most = 1 if shared == _MIN_STEM_LETTERS else _MAX_ENDING_LETTERS - 1
+    return max(len(first), len(second)) - shared <= most and shared > _MIN_STEM_LETTERS
 
 
-def _share_of_capitals(words: Sequence[_Word]) -> float:
+def _compute_capital_share(words: Sequence[_Word]) -> float:
     return sum(word.is_capitalized for word in words) / max(1, len(words))
 
 
@@ -403,9 +407,9 @@ def _is_german(words: Sequence[_Word]) -> bool:
     return sum(word.folded in _GERMAN for word in words) >= _GERMAN_SHARE * max(1, len(words))
 
 
-def _marks_names(words: Sequence[_Word]) -> bool:
-    return not _is_german(words) and _share_of_capitals(words) <= _TITLE_SHARE
+def _do_capitals_mark_names(words: Sequence[_Word]) -> bool:
+    return not _is_german(words) and _compute_capital_share(words) <= _TITLE_SHARE
 
 
-def _script(folded: str) -> str:
+def _get_script(folded: str) -> str:
     return unicodedata.name(folded[0], "").partition(" ")[0]

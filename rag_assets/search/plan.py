@@ -18,14 +18,13 @@ from types import MappingProxyType
 
 from rag_assets.common.errors import ConfigurationError, IndexInconsistent, InvalidRequest
 from rag_assets.plugins.registry import Systems, installed_systems
-from rag_assets.search.access import MANY_SCOPES, FlatScopes, moved_pages
-from rag_assets.search.hits import Budget
+from rag_assets.search.access import MANY_SCOPES, FlatScopes, split_moved_pages
+from rag_assets.search.hits import BudgetStep
 from rag_assets.search.model import MAX_PAGES, IndexFault, SearchRequest
 from rag_assets.search.progress import ResolvedSearch, SearchProgress, Timings
-from rag_assets.search.rankings import Fuse
-from rag_assets.search.read import Gather, Join, Read
-from rag_assets.search.recall import Recall, Verify
-from rag_assets.search.scoring import Rerank, Score
+from rag_assets.search.read import GatherStep, JoinStep, ReadStep
+from rag_assets.search.recall import RecallStep, VerifyStep
+from rag_assets.search.scoring import FuseStep, RerankStep, ScoreStep
 from rag_assets.search.services import SearchServices, Step, StepFactory, TrustedStep
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.search_state import SearchState
@@ -34,15 +33,15 @@ from rag_assets.storage.index.model import NONE_MOVED, Owner
 
 BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
     {
-        "recall": Recall,
-        "verify": Verify,
-        "fuse": Fuse,
-        "score": Score,
-        "read": Read,
-        "join": Join,
-        "rerank": Rerank,
-        "gather": Gather,
-        "budget": Budget,
+        "recall": RecallStep,
+        "verify": VerifyStep,
+        "fuse": FuseStep,
+        "score": ScoreStep,
+        "read": ReadStep,
+        "join": JoinStep,
+        "rerank": RerankStep,
+        "gather": GatherStep,
+        "budget": BudgetStep,
     }
 )
 """The built-in steps by name, in their usual order."""
@@ -53,11 +52,11 @@ _REQUIRED = ("verify", "fuse", "read")
 _BUILT_IN_TYPES = frozenset(BUILT_IN.values())
 _OWN_MODULES = "rag_assets."
 """Modules of this project. A step in any other package is not trusted, whatever it declares."""
-_BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
+_BRIEF = frozenset({VerifyStep, FuseStep, ScoreStep, JoinStep, BudgetStep})
 _VERIFIED_SECONDS = 1.0
 """Age in seconds after which a verification is repeated, since reading texts takes time."""
 _MAX_REPEATS = 25
-"""Maximum number of repeats of a search: the product of the limits in Verify and Read."""
+"""Maximum number of repeats of a search: the product of the limits in VerifyStep and ReadStep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +187,14 @@ class SearchPlan:
 
     def __init__(self, steps: Sequence[tuple[str, Step]], services: SearchServices) -> None:
         kinds = [type(step) for _, step in steps]
-        if Verify not in kinds or Read not in kinds[kinds.index(Verify) :]:
+        if VerifyStep not in kinds or ReadStep not in kinds[kinds.index(VerifyStep) :]:
             raise ConfigurationError(
                 "a search needs the step 'verify', and the step 'read' after it",
                 hint="add both to the profile's retrieval steps",
             )
         self._steps = tuple(steps)
-        self._verify = Verify(services)
-        self._budget = Budget(services)
+        self._verify = VerifyStep(services)
+        self._budget = BudgetStep(services)
 
     @property
     def is_trusted(self) -> bool:
@@ -218,22 +217,22 @@ class SearchPlan:
             name, step = self._steps[at]
             progress = await self._run_step(name, step, progress)
             if progress.repeat and repeats < _MAX_REPEATS:
-                progress = replace(progress, rankings=(), walked=None, verified=None, repeat=False)
+                progress = replace(progress, rankings=(), walk=None, verified=None, repeat=False)
                 at, repeats = 0, repeats + 1
             else:
                 at += 1
         return progress if progress.hits is not None else await self._budget.run(progress)
 
     async def _run_step(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
-        if before.concurrent_walk is not None and type(step) is not Recall:
+        if before.concurrent_walk is not None and type(step) is not RecallStep:
             before = await before.concurrent_walk(replace(before, concurrent_walk=None))
         if _is_trusted(type(step)):
             after = await step.run(before)
         else:
-            with before.timings.part(name):
+            with before.timings.measure(name):
                 after = _admit_changes(before, await step.run(before))
         if after is not before and self._needs_verification(step, after):
-            return await self._verify.again(after)
+            return await self._verify.verify_again(after)
         return after
 
     def _needs_verification(self, step: Step, after: SearchProgress) -> bool:
@@ -243,7 +242,7 @@ class SearchPlan:
         """
         if after.verified is None or after.repeat or type(step) in _BRIEF:
             return False
-        if type(step) in {Read, Gather}:
+        if type(step) in {ReadStep, GatherStep}:
             return time.monotonic() - after.verified.at > _VERIFIED_SECONDS
         return True
 
@@ -286,7 +285,6 @@ class BuildSearches:
         """Return the catalog's state of a tenant at the start of a search.
 
         Args:
-            principals: principals of the caller.
             generation: the build to search; None for the serving build.
 
         Raises:
@@ -332,10 +330,6 @@ class BuildSearches:
         """Return the initial progress of a search, before its first step.
 
         Args:
-            tenant: the catalog's state of the tenant.
-            serving: the build to search.
-            search: the resolved search.
-            principals: principals of the caller.
             timings: collects the durations of the search's parts.
         """
         ref, caller = tenant.ref, search.request.caller
@@ -351,15 +345,14 @@ class BuildSearches:
             caller=caller,
             principals=principals,
             scopes=scopes,
-            moved=NONE_MOVED if scopes is None else moved_pages(tenant.moved, scopes),
+            moved=NONE_MOVED if scopes is None else split_moved_pages(tenant.moved, scopes),
             timings=timings,
         )
 
     async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
-        """Search a build; if the build was discarded meanwhile, search the build that now serves.
+        """Search a build; if it was discarded during the search, search the serving build.
 
         Args:
-            progress: initial state of the search.
             named: whether the build was requested by its number.
 
         Raises:
@@ -376,7 +369,7 @@ class BuildSearches:
         tenant = await self.read_state(progress.ref.id, progress.principals, None)
         serving, is_same = tenant.serving, (tenant.ref, tenant.state) == (progress.ref, "ACTIVE")
         if is_same and serving is not None and serving.number != progress.serving.number:
-            search = progress.search.in_build(serving)
+            search = progress.search.for_generation(serving)
             first = self.build_progress(
                 tenant, serving, search, progress.principals, progress.timings
             )
@@ -392,29 +385,31 @@ class BuildSearches:
         They may have moved back into the index after the search started; the index then answered
         with them.
         """
-        if not found.vectors_away:
+        if not found.uses_index_vectors:
             return found
         number = found.serving.number
         tenant = await self.read_state(found.ref.id, found.principals, number if named else None)
         build = tenant.serving
         if build is None or build.number != number or build.vectors_beside == "answering":
             return found
-        return replace(found, vectors_away=False)
+        return replace(found, uses_index_vectors=False)
 
     async def _find_index_fault(self, found: SearchProgress) -> IndexFault | None:
         """Return why the index of a search is incomplete; None if it is complete."""
         lacks_entries = await self._services.completeness.lacks_entries(
-            found.serving.index_name, found.owner, is_doubtful=bool(found.replaced or found.unread)
+            found.serving.index_name,
+            found.owner,
+            is_doubtful=bool(found.replaced or found.unread_ids),
         )
         if lacks_entries:
             return "entries missing"
-        return "entries altered" if found.altered else None
+        return "entries altered" if found.altered_ids else None
 
     async def _search_once(self, progress: SearchProgress) -> SearchProgress:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
         # An added step may use all candidates in any way, so its search fetches complete rankings.
-        return await plan.run(replace(progress, whole=not plan.is_trusted))
+        return await plan.run(replace(progress, fetch_all=not plan.is_trusted))
 
     def _plan(self, profile: str) -> SearchPlan:
         plan = self._plans.get(profile)

@@ -37,7 +37,7 @@ class Timings:
         self.milliseconds: dict[str, float] = {}
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
+    def measure(self, name: str) -> Iterator[None]:
         """Measure the duration of a `with` block."""
         started = time.perf_counter()
         yield
@@ -50,24 +50,26 @@ class Patience:
     """Maximum seconds for parts of a search. With None, only the limits of connections apply.
 
     Attributes:
-        embedding: limit for the vector of the question.
-        whole: limit for the whole search.
+        embedding_seconds: limit for the vector of the question.
+        search_seconds: limit for the whole search.
     """
 
-    embedding: float | None = None
-    whole: float | None = None
+    embedding_seconds: float | None = None
+    search_seconds: float | None = None
 
 
 NO_LIMITS = Patience()
 
 
 @contextmanager
-def limit_time(seconds: float | None, late: Callable[[float], RagAssetsError]) -> Iterator[None]:
+def limit_time(
+    seconds: float | None, build_error: Callable[[float], RagAssetsError]
+) -> Iterator[None]:
     """Cancel the code in this block of a coroutine if it takes too long.
 
     Args:
         seconds: the limit; None for no limit.
-        late: returns the error to raise when the limit has passed.
+        build_error: returns the error to raise when the limit has passed.
     """
     if seconds is None:
         yield
@@ -75,7 +77,7 @@ def limit_time(seconds: float | None, late: Callable[[float], RagAssetsError]) -
     with anyio.move_on_after(seconds) as scope:
         yield
     if scope.cancelled_caught:
-        raise late(seconds)
+        raise build_error(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +105,14 @@ class ResolvedSearch:
     floors: tuple[float, ...] | None = None
 
     @classmethod
-    def of(
+    def resolve(
         cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
     ) -> ResolvedSearch:
         """Return the request, with the tenant's defaults for missing parameters.
 
         Args:
-            tenant: the tenant to search.
             request: the request as the caller made it.
             masked: the question of the request, with credentials masked.
-            serving: the generation to search.
 
         Raises:
             InvalidRequest: the request wants more hits than allowed.
@@ -131,7 +131,7 @@ class ResolvedSearch:
             floors=_resolve_floors(tenant, request, serving),
         )
 
-    def in_build(self, serving: Generation) -> ResolvedSearch:
+    def for_generation(self, serving: Generation) -> ResolvedSearch:
         """Return the same search in another build, with the threshold of that build's embedder."""
         return replace(
             self,
@@ -156,7 +156,7 @@ class ResolvedSearch:
 
 
 def is_within_any(path: str, paths: Sequence[str] | None) -> bool:
-    """Return whether a path lies in one of the given paths; True if these are None."""
+    """Return whether a path lies in one of these paths; True if they are None."""
     return paths is None or any(is_within(path, other) for other in paths)
 
 
@@ -234,7 +234,7 @@ class Ranking:
     """Candidates, best first.
 
     Attributes:
-        kind: what ordered the candidates; the scores of a "vector" ranking are cosines.
+        kind: the search that ordered the candidates; the scores of a "vector" ranking are cosines.
         is_cut: whether the index may have more candidates.
         weight: weight relative to other rankings.
         terms: for a word ranking, the number of search terms; 0 if unknown.
@@ -253,22 +253,22 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedCandidates:
     """Candidates that the catalog confirmed: current versions that the caller may read.
 
     Attributes:
         rankings: the rankings, with confirmed candidates only.
         versions: versions of the candidates' documents, by document id.
-        recalled: number of candidates before verification; it must not be shown to the caller.
+        recalled_count: number of candidates before verification; never show it to the caller.
         at: time of confirmation, in seconds of the monotonic clock.
     """
 
     rankings: Sequence[Ranking]
     versions: Mapping[str, ReadableVersion]
-    recalled: int
+    recalled_count: int
     at: float
 
-    def without(self, ids: Collection[str]) -> Verified:
+    def without(self, ids: Collection[str]) -> VerifiedCandidates:
         """Return the verified candidates except some."""
         if not ids:
             return self
@@ -285,8 +285,8 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Walked:
-    """The result of a walk from names in a question or from the first candidates.
+class WalkResult:
+    """The result of a walk along relations, from names in a question or from candidates.
 
     Attributes:
         ids: ids of candidates that belong to the names in the question; the threshold does not
@@ -306,7 +306,7 @@ class Walked:
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class DistinctText:
     """A candidate, and the other documents that hold its text.
 
     Attributes:
@@ -323,7 +323,7 @@ class Distinct:
         """Return the id of the candidate."""
         return self.candidate.id
 
-    def with_fields(
+    def to_passage(
         self, fields: Mapping[str, Any], block_fields: Mapping[str, Any] | None = None
     ) -> Passage:
         """Return the passage with its own stored fields and the stored fields of its block."""
@@ -336,7 +336,7 @@ class Passage:
 
     Attributes:
         candidate: the candidate that has this text.
-        also: see Distinct.
+        also: see DistinctText.
         fields: fields of the entry, as stored.
         block_fields: stored fields of the block that the question is about, if one was found.
         parts: the passages that it was merged from, in document order; empty if it is a single
@@ -390,7 +390,7 @@ class SearchProgress:
         pages: readable pages that the request is limited to; None without such a limit.
         timings: durations of the parts of this search.
         patience: time limits of the parts of this search.
-        whole: whether rankings are fetched in full; otherwise their first candidates may be
+        fetch_all: whether rankings are fetched in full; otherwise their first candidates may be
             enough.
         fetch_factor: number of candidates to fetch, as a multiple of the number in the first
             attempt.
@@ -401,27 +401,30 @@ class SearchProgress:
         order: distinct texts, best first.
         cosines, word_scores: known scores of candidates, by id.
         passages: distinct texts with their stored fields, best first.
-        equal: entries with the same texts as the passages, not verified; used if hits name all
-            documents that contain their text.
-        joined: whether passages already name the other documents that contain their texts.
-        altered: ids of entries that were altered in the index, and are left out.
-        unread: ids of entries that could not be read, or were altered, in this attempt.
-        excluded: ids of entries that could not be read in earlier attempts.
+        equal_texts: entries with the same texts as the passages, not verified; used if hits name
+            all documents that contain their text.
+        has_joined_documents: whether passages already name the other documents that contain their
+            texts.
+        altered_ids: ids of entries that were altered in the index, and are left out.
+        unread_ids: ids of entries that could not be read, or were altered, in this attempt.
+        excluded_ids: ids of entries that could not be read in earlier attempts.
         reranking: scores of the reranker; None without reranking.
         hits: the hits of the search; None before they are built.
         floor: floor of the question, if the question calibrates the threshold.
-        walked: the walk that found candidates; None without a walk.
+        walk: result of the walk that found candidates; None without a walk.
         concurrent_walk: walks while the index is searched; None without such a walk.
         replaced: documents for which the last attempt found only outdated versions.
-        recalls: number of attempts to recall current versions since entries were last read.
-        reads: number of attempts to read the found entries.
+        recall_attempts: number of attempts to recall current versions since entries were last
+            read.
+        read_attempts: number of attempts to read the recalled entries.
         repeat: whether the search starts again from its first step.
-        vectors_away: whether the index answered instead of the separate vector store that keeps
-            the build's vectors.
+        uses_index_vectors: whether the index answered because the separate vector store that keeps
+            the build's vectors did not.
         reading: how well the embedder reads the question; if "unread", words alone rank, unless
             vectors were requested.
         index_fault: why the index is incomplete; None if no fault is known.
-        kept: values that a step keeps for later steps of the same search, by its own names.
+        step_values: values that a step keeps for later steps of the same search, by names that
+            the step chooses.
     """
 
     search: ResolvedSearch
@@ -434,40 +437,40 @@ class SearchProgress:
     moved: MovedPages
     timings: Timings
     patience: Patience = NO_LIMITS
-    whole: bool = True
+    fetch_all: bool = True
     fetch_factor: int = 1
     vector: npt.NDArray[np.float32] | None = None
     rankings: Sequence[Ranking] = ()
-    verified: Verified | None = None
+    verified: VerifiedCandidates | None = None
     fused: Mapping[str, float] = field(default_factory=dict)
-    order: Sequence[Distinct] = ()
+    order: Sequence[DistinctText] = ()
     cosines: Mapping[str, float] = field(default_factory=dict)
     word_scores: Mapping[str, float] = field(default_factory=dict)
     passages: Sequence[Passage] = ()
-    equal: Sequence[Candidate] = ()
-    joined: bool = False
-    altered: frozenset[str] = frozenset()
-    unread: frozenset[str] = frozenset()
-    excluded: frozenset[str] = frozenset()
+    equal_texts: Sequence[Candidate] = ()
+    has_joined_documents: bool = False
+    altered_ids: frozenset[str] = frozenset()
+    unread_ids: frozenset[str] = frozenset()
+    excluded_ids: frozenset[str] = frozenset()
     reranking: Reranking | None = None
     hits: Sequence[Hit] | None = None
     floor: float | None = None
-    walked: Walked | None = None
+    walk: WalkResult | None = None
     pages: tuple[str, ...] | None = None
     concurrent_walk: Callable[[SearchProgress], Awaitable[SearchProgress]] | None = None
     replaced: frozenset[tuple[str, str, str]] = frozenset()
-    recalls: int = 0
-    reads: int = 0
+    recall_attempts: int = 0
+    read_attempts: int = 0
     repeat: bool = False
-    vectors_away: bool = False
+    uses_index_vectors: bool = False
     reading: Reading = "known"
     index_fault: IndexFault | None = None
-    kept: dict[str, Any] = field(default_factory=dict)
+    step_values: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def confirmed(self) -> Verified:
+    def confirmed(self) -> VerifiedCandidates:
         """Return the candidates that the catalog confirmed; empty before verification."""
-        return self.verified or Verified((), {}, 0, 0.0)
+        return self.verified or VerifiedCandidates((), {}, 0, 0.0)
 
     @property
     def answered(self) -> Sequence[Passage]:

@@ -15,19 +15,25 @@ from rag_assets.search.gathering import (
     are_adjoining,
     are_neighbours,
     are_overlapping,
-    document_id,
+    find_lowest_near_score,
+    gathers_passages,
+    get_document_id,
     group_items,
     is_crowded,
-    is_gathered,
-    is_spread,
-    lowest_near_score,
+    merge_near_copies,
     merge_passages,
-    share_places,
+    merges_copies,
     spread_documents,
 )
-from rag_assets.search.progress import Distinct, Passage, Ranking, SearchProgress, Verified
-from rag_assets.search.recall import Verify, build_entry_filter, recall_limit
-from rag_assets.search.scoring import order_scores
+from rag_assets.search.progress import (
+    DistinctText,
+    Passage,
+    Ranking,
+    SearchProgress,
+    VerifiedCandidates,
+)
+from rag_assets.search.recall import VerifyStep, build_entry_filter, compute_recall_limit
+from rag_assets.search.scoring import compute_hit_scores
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import (
     Candidate,
@@ -41,21 +47,21 @@ from rag_assets.storage.index.store import EntrySearcher
 _LOG = logging.getLogger(__name__)
 
 _MAX_READS = 5
-_MOST_EQUAL: Final = 1_000
+_MAX_EQUAL_TEXTS: Final = 1_000
 """Maximum number of entries that have the texts of the hits."""
-_MOST_ATTEMPTS: Final = 3
-_MORE: Final = 4
+_MAX_ATTEMPTS: Final = 3
+_FETCH_GROWTH: Final = 4
 """Factor by which the next attempt fetches more candidates."""
-_MOST_FOR_HITS: Final = 16
+_MAX_FACTOR_FOR_HITS: Final = 16
 """Highest fetch factor if there are too few hits."""
-_MOST_FOR_DOCUMENTS: Final = 4
+_MAX_FACTOR_FOR_DOCUMENTS: Final = 4
 """Highest fetch factor if one document has more of the first positions than allowed."""
-_MOST_AT_ONCE: Final = 100
+_MAX_AT_ONCE: Final = 100
 """Maximum passages to compare in the event loop; more are compared in a thread."""
 
 
 @final
-class Read:
+class ReadStep:
     """Reads entries and checks their digests; every list of steps includes it (see SearchPlan).
 
     Args:
@@ -64,7 +70,7 @@ class Read:
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
-        self._altered = services.altered
+        self._altered = services.altered_entries
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Read the first texts; repeat the search if some cannot be read.
@@ -72,31 +78,35 @@ class Read:
         Raises:
             IndexInconsistent: the tenant's index was lost.
         """
-        progress = await self._read(progress, _first_places(progress))
+        progress = await self._read(progress, _choose_first_texts(progress))
         # A missing entry was replaced meanwhile: the next attempt finds its new version. In place
         # of an altered entry, the next attempt uses one with an equal text, or the next best.
-        if progress.unread and progress.reads < _MAX_READS:
+        if progress.unread_ids and progress.read_attempts < _MAX_READS:
             return replace(
                 progress,
-                excluded=progress.excluded | progress.unread,
-                unread=frozenset(),
+                excluded_ids=progress.excluded_ids | progress.unread_ids,
+                unread_ids=frozenset(),
                 replaced=frozenset(),
-                recalls=0,
+                recall_attempts=0,
                 repeat=True,
             )
         await self._report(progress)
         return progress
 
-    async def more(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
+    async def read_more(
+        self, progress: SearchProgress, order: Sequence[DistinctText]
+    ) -> SearchProgress:
         """Read further texts after those already read; entries that cannot be read are left out."""
         after = await self._read(progress, order)
-        self._altered.report(after.owner.tenant, after.altered)
+        self._altered.report(after.owner.tenant, after.altered_ids)
         return replace(after, passages=[*progress.passages, *after.passages])
 
-    async def _read(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
-        with progress.timings.part("read"):
+    async def _read(
+        self, progress: SearchProgress, order: Sequence[DistinctText]
+    ) -> SearchProgress:
+        with progress.timings.measure("read"):
             entries, equal = await asyncio.gather(
-                self._entries(progress, order), self._equal(progress, order)
+                self._read_entries(progress, order), self._find_equal(progress, order)
             )
         read = {c.id: c for d in order for c in (d.candidate, d.block) if c and c.id in entries}
         sound = {
@@ -107,19 +117,19 @@ class Read:
             progress,
             cosines=_merge_cosines(progress, order, entries),
             passages=[
-                d.with_fields(sound[d.id], sound.get(d.block.id) if d.block else None)
+                d.to_passage(sound[d.id], sound.get(d.block.id) if d.block else None)
                 for d in order
                 if d.id in sound
             ],
-            unread=progress.unread | {d.id for d in order if d.id not in sound},
-            altered=progress.altered | altered,
+            unread_ids=progress.unread_ids | {d.id for d in order if d.id not in sound},
+            altered_ids=progress.altered_ids | altered,
             verified=progress.confirmed.without(altered),
-            reads=progress.reads + 1,
-            equal=equal,
+            read_attempts=progress.read_attempts + 1,
+            equal_texts=equal,
         )
 
-    async def _entries(
-        self, progress: SearchProgress, order: Sequence[Distinct]
+    async def _read_entries(
+        self, progress: SearchProgress, order: Sequence[DistinctText]
     ) -> Mapping[str, StoredEntry]:
         """Return the stored entries of these texts and their blocks, by id, even if altered.
 
@@ -130,14 +140,14 @@ class Read:
         return await self._searcher.entries(
             progress.serving.index_name,
             progress.owner,
-            [c.id for one in order for c in (one.candidate, one.block) if c],
+            [c.id for distinct in order for c in (distinct.candidate, distinct.block) if c],
             progress.scopes,
             None if is_scored else progress.vector,
             moved=progress.moved,
         )
 
-    async def _equal(
-        self, progress: SearchProgress, order: Sequence[Distinct]
+    async def _find_equal(
+        self, progress: SearchProgress, order: Sequence[DistinctText]
     ) -> Sequence[Candidate]:
         """Return all entries with these texts, if hits name every document that contains them."""
         if not progress.search.tenant.reads_facts:
@@ -148,13 +158,13 @@ class Read:
 
     async def _report(self, progress: SearchProgress) -> None:
         tenant_id = progress.owner.tenant
-        self._altered.report(tenant_id, progress.altered)
-        if progress.unread:
+        self._altered.report(tenant_id, progress.altered_ids)
+        if progress.unread_ids:
             _LOG.warning(
                 f"{tenant_id}: the search found entries that cannot be read;"
                 f" run `rag-assets check {tenant_id}` to find the fault of its index"
             )
-        if not progress.confirmed.recalled:
+        if not progress.confirmed.recalled_count:
             await self._require_index(progress)
 
     async def _require_index(self, progress: SearchProgress) -> None:
@@ -173,19 +183,19 @@ class Read:
             )
 
 
-def _first_places(progress: SearchProgress) -> Sequence[Distinct]:
+def _choose_first_texts(progress: SearchProgress) -> Sequence[DistinctText]:
     """Return the candidates that may be among the hits, judging by their ordinals.
 
     Consecutive passages will become one hit, so more of them are read than there are hits.
     """
     order, depth = progress.order, progress.search.depth
-    if not is_spread(progress.search.tenant):
+    if not merges_copies(progress.search.tenant):
         return order[:depth]
-    groups = group_items(order, document_id, are_neighbours, most=depth)
+    groups = group_items(order, get_document_id, are_neighbours, most=depth)
     scores = [progress.fused.get(group[0].id, 0.0) for group in groups]
-    first = spread_documents(groups, lambda group: document_id(group[0]), scores)[:depth]
-    wanted = {one.id for group in first for one in group}
-    return [one for one in order if one.id in wanted]
+    first = spread_documents(groups, lambda group: get_document_id(group[0]), scores)[:depth]
+    wanted = {distinct.id for group in first for distinct in group}
+    return [distinct for distinct in order if distinct.id in wanted]
 
 
 async def find_equal_texts(
@@ -194,20 +204,19 @@ async def find_equal_texts(
     """Return the entries with these texts that pass the request's filters, not verified.
 
     Args:
-        searcher: searches the index.
         progress: the search, which defines the filters.
         texts: see Candidate.text_key.
     """
     if not texts:
         return ()
     by = EqualTexts(tuple(dict.fromkeys(texts)))
-    request = RankingRequest(by, _MOST_EQUAL, build_entry_filter(progress), symbols=True)
+    request = RankingRequest(by, _MAX_EQUAL_TEXTS, build_entry_filter(progress), symbols=True)
     [found] = await searcher.rankings(progress.serving.index_name, progress.owner, [request])
     return found
 
 
 def _merge_cosines(
-    progress: SearchProgress, order: Sequence[Distinct], entries: Mapping[str, StoredEntry]
+    progress: SearchProgress, order: Sequence[DistinctText], entries: Mapping[str, StoredEntry]
 ) -> dict[str, float]:
     """Return all known cosines; a passage shown for its block has the higher of both cosines."""
     read = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
@@ -226,11 +235,11 @@ def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
     return entry.intact and entry.index_key == found.index_key
 
 
-class Join:
+class JoinStep:
     """Adds to each passage the other documents that contain its text, in tenants of source code.
 
-    Rankings alone do not suffice, because a ranking is limited: of a text in a hundred places, it
-    may contain only two.
+    A ranking alone does not suffice, because it is limited: if a hundred documents contain a text,
+    it may contain only two of them.
 
     The index returned the entries of these documents when the texts were read. The catalog is
     queried only if there are any.
@@ -241,18 +250,18 @@ class Join:
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
-        self._verify = Verify(services)
+        self._verify = VerifyStep(services)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add the other documents that the caller may read, without changing any order."""
-        progress = replace(progress, joined=True)
-        others = _list_others(progress, progress.equal)
-        for attempt in range(_MOST_ATTEMPTS):
+        progress = replace(progress, has_joined_documents=True)
+        others = _list_others(progress, progress.equal_texts)
+        for attempt in range(_MAX_ATTEMPTS):
             if not others:
                 return progress
-            with progress.timings.part("verify"):
-                found = await self._verify.confirmed(progress, [Ranking("other", others, weight=0)])
-            if attempt + 1 == _MOST_ATTEMPTS or not _are_replaced(others, found):
+            with progress.timings.measure("verify"):
+                found = await self._verify.confirm(progress, [Ranking("other", others, weight=0)])
+            if attempt + 1 == _MAX_ATTEMPTS or not _are_replaced(others, found):
                 break
             # If a document was replaced since the texts were read, its new version may also contain
             # the text.
@@ -262,24 +271,24 @@ class Join:
 
 
 def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candidate]:
-    known = progress.confirmed.by_id.keys() | progress.excluded | progress.altered
+    known = progress.confirmed.by_id.keys() | progress.excluded_ids | progress.altered_ids
     return [candidate for candidate in equal if candidate.id not in known]
 
 
-def _are_replaced(others: Sequence[Candidate], found: Verified) -> bool:
+def _are_replaced(others: Sequence[Candidate], found: VerifiedCandidates) -> bool:
     """Return whether only outdated versions of a readable document were found."""
-    confirmed = {one.document_id for one in found.by_id.values()}
+    confirmed = {candidate.document_id for candidate in found.by_id.values()}
     return any(
         other.document_id in found.versions and other.document_id not in confirmed
         for other in others
     )
 
 
-def _join_documents(progress: SearchProgress, found: Verified) -> SearchProgress:
+def _join_documents(progress: SearchProgress, found: VerifiedCandidates) -> SearchProgress:
     of_text: dict[str, list[str]] = {}
-    for one in found.by_id.values():
-        if one.uri:
-            of_text.setdefault(one.text_key, []).append(one.uri)
+    for candidate in found.by_id.values():
+        if candidate.uri:
+            of_text.setdefault(candidate.text_key, []).append(candidate.uri)
     verified = progress.confirmed
     return replace(
         progress,
@@ -288,7 +297,7 @@ def _join_documents(progress: SearchProgress, found: Verified) -> SearchProgress
             verified,
             rankings=[*verified.rankings, *found.rankings],
             versions={**verified.versions, **found.versions},
-            recalled=verified.recalled + found.recalled,
+            recalled_count=verified.recalled_count + found.recalled_count,
         ),
     )
 
@@ -300,7 +309,7 @@ def _add_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Pa
     return replace(passage, also=tuple(uris))
 
 
-class Gather:
+class GatherStep:
     """Merges passages of one document, and shows near copies of a passage as one hit.
 
     Args:
@@ -308,8 +317,8 @@ class Gather:
     """
 
     def __init__(self, services: SearchServices) -> None:
-        self._read = Read(services)
-        self._join = Join(services)
+        self._read = ReadStep(services)
+        self._join = JoinStep(services)
         self._reader = services.reader
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
@@ -319,40 +328,40 @@ class Gather:
         document for the first places; a few times at most.
         """
         search = progress.search
-        if not is_gathered(search.tenant):
+        if not gathers_passages(search.tenant):
             return progress
         found, others_may_be_near = await _gather_in_thread(progress)
         tried = {passage.id for passage in progress.passages}
         while len(found) < search.limit:
-            left = [one for one in progress.order if one.id not in tried]
+            left = [distinct for distinct in progress.order if distinct.id not in tried]
             if not left:
                 break
             # Read at least as many as were read so far, since there may be many near copies.
             wanted = left[: max(2 * (search.limit - len(found)), len(tried))]
-            tried |= {one.id for one in wanted}
-            progress = await self._read.more(progress, wanted)
-            if progress.joined:
+            tried |= {distinct.id for distinct in wanted}
+            progress = await self._read.read_more(progress, wanted)
+            if progress.has_joined_documents:
                 progress = await self._join.run(progress)
             found, others_may_be_near = await _gather_in_thread(progress)
         if len(found) < search.limit:
             is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
-            if is_cut and not progress.whole:
-                return replace(progress, whole=True, repeat=True)
-            further = _with_more_candidates(progress, _MOST_FOR_HITS)
+            if is_cut and not progress.fetch_all:
+                return replace(progress, fetch_all=True, repeat=True)
+            further = _with_more_candidates(progress, _MAX_FACTOR_FOR_HITS)
         else:
             is_worth_it = others_may_be_near and await self._may_have_others(progress)
-            most = _MOST_FOR_DOCUMENTS if is_worth_it else 0
+            most = _MAX_FACTOR_FOR_DOCUMENTS if is_worth_it else 0
             further = _with_more_candidates(progress, most)
         return further or replace(progress, passages=found[: search.limit])
 
     async def _may_have_others(self, progress: SearchProgress) -> bool:
-        """Return whether a search may find documents other than those of its candidates."""
-        if len({one.document_id for one in progress.confirmed.by_id.values()}) > 1:
+        """Return whether a search may find other documents than its candidates belong to."""
+        if len({candidate.document_id for candidate in progress.confirmed.by_id.values()}) > 1:
             return True
         documents = progress.search.request.filters.documents
         if documents is not None and len(documents) == 1:
             return False
-        with progress.timings.part("catalog"):
+        with progress.timings.measure("catalog"):
             return await self._reader.has_several_documents(
                 progress.ref.id, progress.serving.number
             )
@@ -360,7 +369,7 @@ class Gather:
 
 async def _gather_in_thread(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
     """Gather passages, in a thread if there are many, so that other searches are not delayed."""
-    if len(progress.passages) <= _MOST_AT_ONCE:
+    if len(progress.passages) <= _MAX_AT_ONCE:
         return _gather_passages(progress)
     return await run_sync(_gather_passages, progress)
 
@@ -372,48 +381,49 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     that were not fetched may be near.
     """
     search, passages = progress.search, progress.passages
-    if not is_spread(search.tenant):
-        groups = group_items(passages, document_id, are_overlapping, most=search.limit)
+    if not merges_copies(search.tenant):
+        groups = group_items(passages, get_document_id, are_overlapping, most=search.limit)
         return [*map(merge_passages, groups)], False
     if not passages:
         return [], False
-    last = progress.order[-1].with_fields({}) if progress.order else passages[-1]
-    _, (*scores, lowest) = order_scores(progress, [*passages, last])
+    last = progress.order[-1].to_passage({}) if progress.order else passages[-1]
+    _, (*scores, lowest) = compute_hit_scores(progress, [*passages, last])
     by_id = {passage.id: score for passage, score in zip(passages, scores, strict=True)}
     # Scores that never increase may also be equal after a preferred path. The fused scores show
     # which scores are really equal.
     ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
-    shown = share_places(passages, ranks)
+    shown = merge_near_copies(passages, ranks)
     merged = [
-        *map(merge_passages, group_items(shown, document_id, are_adjoining, most=search.limit))
+        *map(merge_passages, group_items(shown, get_document_id, are_adjoining, most=search.limit))
     ]
-    ordered = [by_id[one.id] for one in merged]
-    hits = spread_documents(merged, document_id, ordered)
-    return hits, is_crowded(hits[: search.limit]) and lowest >= lowest_near_score(ordered)
+    ordered = [by_id[passage.id] for passage in merged]
+    hits = spread_documents(merged, get_document_id, ordered)
+    return hits, is_crowded(hits[: search.limit]) and lowest >= find_lowest_near_score(ordered)
 
 
 def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
     """Return the search, to be repeated with more candidates; None if there are no more.
 
     Args:
-        progress: the search.
         most: highest factor of the number of candidates in the first attempt.
     """
-    factor = _MORE * progress.fetch_factor
+    factor = _FETCH_GROWTH * progress.fetch_factor
     if factor > most or not any(
         _may_have_more_hits(progress, ranking) for ranking in progress.rankings
     ):
         return None
-    if recall_limit(again := replace(progress, fetch_factor=factor)) <= recall_limit(progress):
+    if compute_recall_limit(
+        again := replace(progress, fetch_factor=factor)
+    ) <= compute_recall_limit(progress):
         return None
-    return replace(again, whole=True, repeat=True)
+    return replace(again, fetch_all=True, repeat=True)
 
 
 def _may_have_more_hits(progress: SearchProgress, ranking: Ranking) -> bool:
     """Return whether the index may have further candidates of a ranking that could be hits."""
     if ranking.kind not in {"vector", "words"}:
         return False
-    if not ranking.is_cut and len(ranking.candidates) < recall_limit(progress):
+    if not ranking.is_cut and len(ranking.candidates) < compute_recall_limit(progress):
         return False
     threshold = progress.search.min_cosine
     if threshold is None or progress.vector is None:
@@ -422,5 +432,5 @@ def _may_have_more_hits(progress: SearchProgress, ranking: Ranking) -> bool:
         return ranking.candidates[-1].score >= threshold
     # The fetched candidates are the nearest, so they include all that are near enough.
     cosines = progress.cosines
-    is_only_kind = all(one.kind != "vector" for one in progress.rankings)
+    is_only_kind = all(other.kind != "vector" for other in progress.rankings)
     return is_only_kind and all(cosines.get(id_, -1.0) >= threshold for id_ in progress.fused)

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assets.common.errors import ProviderUnavailable, VectorsUnavailable
-from rag_assets.search.access import moved_pages
+from rag_assets.search.access import split_moved_pages
 from rag_assets.search.progress import (
     Ranking,
     RankingKind,
     SearchProgress,
-    Verified,
+    VerifiedCandidates,
     is_within_any,
     limit_time,
 )
@@ -28,42 +28,42 @@ from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
 from rag_assets.storage.index.terms import parse_query_words
 
-_OF_RUNS = ("run_summary", "file_change")
+_RUN_SOURCE_TYPES = ("run_summary", "file_change")
 _OVERFETCH = 30
 _FIRST_OVERFETCH = 10
-_UNFILTERED = 4
-_MOST_CANDIDATES = 1_000
+_UNFILTERED_FACTOR = 4
+_MAX_CANDIDATES = 1_000
 """Maximum candidates of a ranking that is fetched again because the first attempt had too few."""
 
 _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
 _MAX_RECALLS = 5
 
 
-def candidate_count(limit: int, factor: int = 1) -> int:
+def compute_candidate_count(limit: int, factor: int = 1) -> int:
     """Return the number of candidates in each ranking for a number of hits.
 
-    It exceeds the number of hits: entries of outdated versions may be among the nearest, and equal
-    texts become one hit.
+    It exceeds the number of hits, because outdated versions are left out and equal texts are
+    merged.
 
     Args:
         limit: maximum number of hits.
         factor: see SearchProgress.fetch_factor.
     """
     count = 2 * limit + _OVERFETCH
-    return max(count, min(factor * count, _MOST_CANDIDATES))
+    return max(count, min(factor * count, _MAX_CANDIDATES))
 
 
-def recall_limit(progress: SearchProgress) -> int:
+def compute_recall_limit(progress: SearchProgress) -> int:
     """Return the number of candidates to request for each ranking.
 
     If the index does not filter by scopes, more are requested, since verification removes those
     that the caller may not read.
     """
-    wanted = candidate_count(progress.search.depth, progress.fetch_factor)
-    return wanted if progress.scopes is not None else _UNFILTERED * wanted
+    wanted = compute_candidate_count(progress.search.depth, progress.fetch_factor)
+    return wanted if progress.scopes is not None else _UNFILTERED_FACTOR * wanted
 
 
-def first_count(progress: SearchProgress) -> int | None:
+def compute_first_count(progress: SearchProgress) -> int | None:
     """Return how many candidates suffice if few are left out; None for the whole ranking.
 
     If a single ranking determines the order of the hits, later candidates do not matter. A search
@@ -71,7 +71,7 @@ def first_count(progress: SearchProgress) -> int | None:
     """
     search = progress.search
     in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
-    all_count = progress.whole or progress.scopes is None
+    all_count = progress.fetch_all or progress.scopes is None
     if all_count or not in_order or search.request.must_include_paths:
         return None
     if search.tenant.reads_facts:  # A step may also start from later candidates.
@@ -79,7 +79,7 @@ def first_count(progress: SearchProgress) -> int | None:
     return search.depth + _FIRST_OVERFETCH
 
 
-class Recall:
+class RecallStep:
     """Embeds the question if needed, and fetches the rankings of the request.
 
     Args:
@@ -98,7 +98,7 @@ class Recall:
             ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
         """
-        if progress.walked is not None and progress.walked.alone:
+        if progress.walk is not None and progress.walk.alone:
             return progress
         if progress.concurrent_walk is None:
             return await self._recall_candidates(progress)
@@ -112,15 +112,15 @@ class Recall:
             raise
         walked = await walking
         own = recalled.rankings[len(progress.rankings) :]
-        return replace(recalled, walked=walked.walked, rankings=[*walked.rankings, *own])
+        return replace(recalled, walk=walked.walk, rankings=[*walked.rankings, *own])
 
     async def _recall_candidates(self, progress: SearchProgress) -> SearchProgress:
         if progress.scopes is None and progress.search.mode != "knn":
             # The weight of a word depends on its rarity among the entries that pass the filter.
-            progress = await with_scopes(progress, self._services)
+            progress = await add_scopes(progress, self._services)
         progress = await self._embed_question(progress)
-        with progress.timings.part("search"):
-            limit, first = recall_limit(progress), first_count(progress)
+        with progress.timings.measure("search"):
+            limit, first = compute_recall_limit(progress), compute_first_count(progress)
             symbols = progress.search.tenant.reads_facts
             filters = _list_entry_filters(progress)
             searches = [
@@ -128,7 +128,7 @@ class Recall:
                 for entry_filter, (kind, query) in product(filters, _list_queries(progress))
             ]
             wanted = [request for _, request in searches]
-            progress, found = await self._rankings(progress, wanted)
+            progress, found = await self._fetch_rankings(progress, wanted)
         recalled = [
             Ranking(
                 kind,
@@ -142,7 +142,7 @@ class Recall:
         ]
         return replace(progress, rankings=[*progress.rankings, *recalled])
 
-    async def _rankings(
+    async def _fetch_rankings(
         self, progress: SearchProgress, wanted: Sequence[RankingRequest]
     ) -> tuple[SearchProgress, list[list[Candidate]]]:
         """Return the rankings; the index replaces a separate vector store that does not answer."""
@@ -152,27 +152,30 @@ class Recall:
         except VectorsUnavailable:
             progress = replace(progress, owner=replace(progress.owner, vectors_beside=False))
             found = await self._searcher.rankings(index_name, progress.owner, wanted)
-            return replace(progress, vectors_away=True), found
+            return replace(progress, uses_index_vectors=True), found
 
     async def _embed_question(self, progress: SearchProgress) -> SearchProgress:
         search = progress.search
         if not search.needs_vector or progress.vector is not None:
             return progress
         asked = progress.ref, search.tenant, progress.serving, search.question
-        with progress.timings.part("embed"), limit_time(progress.patience.embedding, _late_error):
+        with (
+            progress.timings.measure("embed"),
+            limit_time(progress.patience.embedding_seconds, _build_timeout_error),
+        ):
             progress = replace(progress, reading=await self._vectors.assess_reading(*asked))
             if progress.reading == "unread" and search.mode != "knn":
                 # Rank by words alone: the vector would hardly depend on the question's meaning.
                 return progress
-            return replace(progress, vector=await self._vectors.of(*asked))
+            return replace(progress, vector=await self._vectors.embed(*asked))
 
 
-async def with_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:
+async def add_scopes(progress: SearchProgress, services: SearchServices) -> SearchProgress:
     """Return a search that filters by all scopes that the caller may read."""
-    with progress.timings.part("catalog"):
+    with progress.timings.measure("catalog"):
         state = await services.reader.search_state(progress.ref.id, progress.principals)
     scopes = services.policy.scopes(progress.caller, state.scopes)
-    return replace(progress, scopes=scopes, moved=moved_pages(state.moved, scopes))
+    return replace(progress, scopes=scopes, moved=split_moved_pages(state.moved, scopes))
 
 
 def _count_terms(progress: SearchProgress, request: RankingRequest) -> int:
@@ -182,7 +185,7 @@ def _count_terms(progress: SearchProgress, request: RankingRequest) -> int:
     return len(parse_query_words(request.by).terms)
 
 
-def _late_error(seconds: float) -> ProviderUnavailable:
+def _build_timeout_error(seconds: float) -> ProviderUnavailable:
     return ProviderUnavailable(
         f"the question was not embedded within {seconds:g} seconds", hint="try again in a moment"
     )
@@ -227,7 +230,7 @@ def build_entry_filter(progress: SearchProgress) -> EntryFilter:
         moved=progress.moved,
         pages=progress.pages,
         source_types=request.source_types,
-        without_source_types=() if request.include_run_summaries else _OF_RUNS,
+        without_source_types=() if request.include_run_summaries else _RUN_SOURCE_TYPES,
         documents=filters.documents,
         paths=filters.paths,
         languages=filters.languages,
@@ -240,7 +243,7 @@ def build_entry_filter(progress: SearchProgress) -> EntryFilter:
 
 
 @final
-class Verify:
+class VerifyStep:
     """Keeps the catalog's current versions; every list of steps includes it (see SearchPlan).
 
     Args:
@@ -251,7 +254,7 @@ class Verify:
         self._services = services
         self._reader = services.reader
         self._policy = services.policy
-        self._known = services.known
+        self._entry_cache = services.entry_cache
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Keep candidates of exactly the versions that the caller may now see.
@@ -259,40 +262,40 @@ class Verify:
         A document can be replaced between the search of the index and the query to the catalog. The
         search then has only an outdated version, and is repeated.
         """
-        with progress.timings.part("search"):
-            verified = await self.confirmed(progress, progress.rankings)
+        with progress.timings.measure("search"):
+            verified = await self.confirm(progress, progress.rankings)
         if progress.scopes is None:
             if _lacks_candidates(progress, verified):
-                filtered = await with_scopes(progress, self._services)
-                return replace(filtered, whole=True, repeat=True)
-            count = candidate_count(progress.search.depth, progress.fetch_factor)
-            verified = _first_of_each(verified, count)
+                filtered = await add_scopes(progress, self._services)
+                return replace(filtered, fetch_all=True, repeat=True)
+            count = compute_candidate_count(progress.search.depth, progress.fetch_factor)
+            verified = _cut_vector_rankings(verified, count)
         replaced = frozenset(_list_replaced(progress.rankings, verified))
         replaced |= self._list_outdated(progress, verified)
-        recalls = progress.recalls + 1
+        recalls = progress.recall_attempts + 1
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
-            return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
+            return replace(progress, replaced=replaced, recall_attempts=recalls, repeat=True)
         # Excluded entries were found but could not be read, since their fields place them
         # elsewhere.
-        excluded = progress.excluded
+        excluded = progress.excluded_ids
         altered = excluded & verified.by_id.keys() if excluded else excluded
         return replace(
             progress,
             verified=verified.without(altered),
-            altered=frozenset(altered),
+            altered_ids=frozenset(altered),
             replaced=replaced,
-            recalls=recalls,
+            recall_attempts=recalls,
         )
 
     def _list_outdated(
-        self, progress: SearchProgress, verified: Verified
+        self, progress: SearchProgress, verified: VerifiedCandidates
     ) -> frozenset[tuple[str, str, str]]:
-        """Return documents whose cached entries, at places where the walk looked, are outdated.
+        """Return the documents that a walk reached through outdated cached entries.
 
         Another ranking may have found other passages of these documents in their current version.
         """
         index_name = progress.serving.index_name
-        former = self._known.forget_former(index_name, progress.owner, verified.versions)
+        former = self._entry_cache.forget_former(index_name, progress.owner, verified.versions)
         return frozenset(
             (
                 candidate.document_id,
@@ -305,11 +308,11 @@ class Verify:
             if candidate.document_id in former
         )
 
-    async def again(self, progress: SearchProgress) -> SearchProgress:
+    async def verify_again(self, progress: SearchProgress) -> SearchProgress:
         """Return the progress without the candidates that the catalog no longer confirms."""
-        with progress.timings.part("verify"):
-            verified = await self.confirmed(progress, progress.confirmed.rankings)
-        verified = replace(verified, recalled=progress.confirmed.recalled)
+        with progress.timings.measure("verify"):
+            verified = await self.confirm(progress, progress.confirmed.rankings)
+        verified = replace(verified, recalled_count=progress.confirmed.recalled_count)
         uris = {id_: candidate.uri for id_, candidate in verified.by_id.items()}
         readable = set(uris.values())
         passages = [
@@ -320,18 +323,20 @@ class Verify:
         order = [distinct for distinct in progress.order if distinct.id in uris]
         return replace(progress, verified=verified, order=order, passages=passages)
 
-    async def confirmed(self, progress: SearchProgress, rankings: Sequence[Ranking]) -> Verified:
+    async def confirm(
+        self, progress: SearchProgress, rankings: Sequence[Ranking]
+    ) -> VerifiedCandidates:
         """Return the candidates that the catalog confirms and that the caller may read."""
         recalled = {c.id: c.document_id for ranking in rankings for c in ranking.candidates}
-        versions = await self._versions(progress, {*recalled.values()})
-        return Verified(
+        versions = await self._read_versions(progress, {*recalled.values()})
+        return VerifiedCandidates(
             [replace(r, candidates=_keep_current(r.candidates, versions)) for r in rankings],
             versions,
             len(recalled),
             time.monotonic(),
         )
 
-    async def _versions(
+    async def _read_versions(
         self, progress: SearchProgress, documents: set[str]
     ) -> Mapping[str, ReadableVersion]:
         if not documents:
@@ -344,13 +349,13 @@ class Verify:
         return {id_: v for id_, v in readable.items() if permits(progress.caller, v)}
 
 
-def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
+def _lacks_candidates(progress: SearchProgress, verified: VerifiedCandidates) -> bool:
     """Return whether a search that filters by scopes would find more than remains here.
 
     A ranking that ended before its limit is complete.
     """
-    limit = recall_limit(progress)
-    wanted = candidate_count(progress.search.depth, progress.fetch_factor)
+    limit = compute_recall_limit(progress)
+    wanted = compute_candidate_count(progress.search.depth, progress.fetch_factor)
     return any(
         recalled.kind == "vector"
         and len(recalled.candidates) >= limit
@@ -359,7 +364,7 @@ def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
     )
 
 
-def _first_of_each(verified: Verified, count: int) -> Verified:
+def _cut_vector_rankings(verified: VerifiedCandidates, count: int) -> VerifiedCandidates:
     """Return the candidates that a search that filters by scopes would have fetched."""
     rankings = [
         replace(ranking, candidates=ranking.candidates[:count])
@@ -383,7 +388,9 @@ def _keep_current(
     ]
 
 
-def _list_replaced(rankings: Sequence[Ranking], verified: Verified) -> set[tuple[str, str, str]]:
+def _list_replaced(
+    rankings: Sequence[Ranking], verified: VerifiedCandidates
+) -> set[tuple[str, str, str]]:
     """Return current documents for which only outdated versions were found."""
     present = {c.document_id for ranking in verified.rankings for c in ranking.candidates}
     return {

@@ -19,7 +19,7 @@ from rag_assets.billing.rerankers import Rerankers
 from rag_assets.billing.spending import Meter
 from rag_assets.common.errors import ServiceUnavailable, UnknownTenant
 from rag_assets.privacy.masker import get_masker
-from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
+from rag_assets.search.access import AccessPolicy, FlatScopes, require_query_role
 from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.search.plan import BuildSearches, StepLists, installed_steps
@@ -32,7 +32,7 @@ from rag_assets.search.search_answer import (
     require_known_source_types,
 )
 from rag_assets.search.services import SearchServices, find_question_reader
-from rag_assets.search.tenant_models import QuestionVectors, RerankerPool, VectorsOfQuestions
+from rag_assets.search.tenant_models import CachingQuestionEmbedder, QuestionEmbedder, RerankerPool
 from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -75,7 +75,7 @@ class AsyncRetriever:
         *,
         policy: AccessPolicy | None = None,
         steps: StepLists | None = None,
-        vectors: VectorsOfQuestions | None = None,
+        vectors: QuestionEmbedder | None = None,
         journaled: bool = True,
     ) -> None:
         self.embedders = embedders
@@ -87,7 +87,7 @@ class AsyncRetriever:
             catalog=catalog,
             reader=SearchStateReader(catalog.database),
             searcher=store.searcher(),
-            vectors=vectors or QuestionVectors(embedders, self._meter),
+            vectors=vectors or CachingQuestionEmbedder(embedders, self._meter),
             rerankers=RerankerPool(Rerankers(catalog, embedders.settings)),
             policy=self.policy,
         )
@@ -108,7 +108,6 @@ class AsyncRetriever:
         """Search one tenant's knowledge.
 
         Args:
-            request: the question and its caller.
             generation: the build to search, complete or not; by default the serving build.
             patience: time limits.
 
@@ -125,27 +124,27 @@ class AsyncRetriever:
         """
         timings = Timings()
         principals = self.policy.principals(request.caller)
-        with timings.part("catalog"):
+        with timings.measure("catalog"):
             tenant = await self._builds.read_state(tenant_id, principals, generation)
         config = self._tenant_of(tenant.config)
-        require_asker(config.profile, request.caller)
+        require_query_role(config.profile, request.caller)
         if tenant.state != "ACTIVE":
             return SearchAnswer(disabled=True)
         require_opt_in(config.profile, config.organization, has_opted_in=tenant.has_opted_in)
         require_known_source_types(config, request)
         pages = await self._builds.list_pages(tenant.ref, request, principals)
-        masked = await self.masked(request.query)
-        search = ResolvedSearch.of(config, request, masked, tenant.serving)
+        masked = await self.mask_question(request.query)
+        search = ResolvedSearch.resolve(config, request, masked, tenant.serving)
         if tenant.serving is None:
             return SearchAnswer(mode=search.mode, needs_clarification=True)
         opening = self._start_opening_origins(config)
-        journaled = self.journal.started(tenant.ref, search.request, search.mode, search.limit)
+        journaled = self.journal.start_search(tenant.ref, search.request, search.mode, search.limit)
         try:
             progress = self._builds.build_progress(
                 tenant, tenant.serving, search, principals, timings
             )
             progress = replace(progress, patience=patience, pages=pages)
-            with limit_time(patience.whole, _late_error):
+            with limit_time(patience.search_seconds, _build_timeout_error):
                 progress = await self._builds.run(progress, named=generation is not None)
                 warnings = await find_unmatched_filters(self._services, progress)
             answer = build_answer(progress)
@@ -153,25 +152,25 @@ class AsyncRetriever:
             if (reader := find_question_reader(config)) is not None:
                 answer = await reader.complete(self._services, progress, answer)
         except BaseException as error:
-            journaled.failed(error)
+            journaled.record_failure(error)
             raise
         if answer.hits and opening is not None:
-            with timings.part("origin"):
+            with timings.measure("origin"):
                 origins = await opening
                 hits = await run_sync(origins.add_origins, answer.hits)
                 answer = replace(answer, hits=hits)
         if any(hit.page_uuid is not None for hit in answer.hits):
-            with timings.part("catalog"):
-                titled = partial(self._with_breadcrumbs, tenant.ref.id, principals, answer.hits)
+            with timings.measure("catalog"):
+                titled = partial(self._add_breadcrumbs, tenant.ref.id, principals, answer.hits)
                 answer = replace(answer, hits=await run_sync(titled))
-        journaled.completed(answer, progress)
+        journaled.record_result(answer, progress)
         if progress.floor is not None:
-            self.journal.calibrate(progress)
+            self.journal.record_floor(progress)
         if answer.clarification is not None:
-            journaled.paused(answer.clarification)
+            journaled.record_clarification(answer.clarification)
         return answer
 
-    async def masked(self, question: str) -> str:
+    async def mask_question(self, question: str) -> str:
         """Return a question with credentials masked, so that it may be stored, logged and sent."""
         if self.masker.loaded and len(question) <= _SCANNED_AT_ONCE:
             return self.masker.text(question)
@@ -181,7 +180,7 @@ class AsyncRetriever:
         """Load resources that the first question would otherwise wait for."""
         await run_sync(self.masker.load)
 
-    async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
+    async def can_still_read(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """Return whether the caller may still read the document of every hit in an answer.
 
         A document that was replaced since the search still counts as readable, as it was valid
@@ -189,8 +188,6 @@ class AsyncRetriever:
 
         Args:
             ref: the tenant that answered; another tenant may have the same id by now.
-            caller: who made the search.
-            answer: the result of the search.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -220,7 +217,7 @@ class AsyncRetriever:
         await run_sync(self._meter.close)
         await run_sync(self.journal.close)
 
-    def _with_breadcrumbs(
+    def _add_breadcrumbs(
         self, tenant_id: str, principals: Sequence[str], hits: Sequence[Hit]
     ) -> tuple[Hit, ...]:
         """Return hits with the titles of the pages above them, if the caller may read these pages.
@@ -230,7 +227,7 @@ class AsyncRetriever:
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
         paths = self._services.catalog.pages.find_title_paths(tenant_id, uuids, principals)
         return tuple(
-            hit if hit.page_uuid is None else _with_breadcrumb(hit, paths.get(hit.page_uuid, ()))
+            hit if hit.page_uuid is None else _add_breadcrumb(hit, paths.get(hit.page_uuid, ()))
             for hit in hits
         )
 
@@ -239,14 +236,14 @@ class AsyncRetriever:
         if not describes_origins(tenant):
             return None
         opening = asyncio.create_task(
-            run_sync(partial(Origins.of, tenant, self.embedders.settings))
+            run_sync(partial(Origins.open, tenant, self.embedders.settings))
         )
         self._openings.add(opening)
         opening.add_done_callback(self._openings.discard)
         return opening
 
 
-def _with_breadcrumb(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
+def _add_breadcrumb(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
     is_page = hit.source_type in {"page", "block"}
     above = tuple(title for uuid, title in path if not (is_page and uuid == hit.page_uuid))
     own = next((title for uuid, title in path if uuid == hit.page_uuid), None)
@@ -255,7 +252,7 @@ def _with_breadcrumb(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
     return replace(hit, breadcrumb=above, title=own or hit.title if is_untitled else hit.title)
 
 
-def _late_error(seconds: float) -> ServiceUnavailable:
+def _build_timeout_error(seconds: float) -> ServiceUnavailable:
     return ServiceUnavailable(
         f"the search was not finished within {seconds:g} seconds",
         hint="try again; if this continues, check that Elasticsearch answers",
@@ -295,7 +292,7 @@ class Retriever:
     ) -> SearchAnswer:
         """Search one tenant's knowledge; see AsyncRetriever.search."""
         search = partial(self._retriever.search, generation=generation)
-        return self._loop().call(search, tenant_id, request)
+        return self._get_portal().call(search, tenant_id, request)
 
     def close(self) -> None:
         """Close connections, after all searches have ended and their costs are recorded."""
@@ -305,7 +302,7 @@ class Retriever:
             portal.call(self._retriever.close)
             self._running.close()
 
-    def _loop(self) -> BlockingPortal:
+    def _get_portal(self) -> BlockingPortal:
         with self._lock:
             if self._portal is None:
                 self._portal = self._running.enter_context(start_blocking_portal(name="retriever"))

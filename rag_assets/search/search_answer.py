@@ -26,8 +26,8 @@ from rag_assets.search.model import (
     UnmatchedFilter,
 )
 from rag_assets.search.progress import SearchProgress
-from rag_assets.search.recall import with_scopes
-from rag_assets.search.scoring import has_no_word, list_scores
+from rag_assets.search.recall import add_scopes
+from rag_assets.search.scoring import build_scores, lacks_query_words
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest, is_within
 from rag_assets.tenants.model import Tenant
@@ -40,7 +40,7 @@ _WALKED: Mapping[SearchMode, SearchStrategy] = {
     "text": "walk+text",
     "hybrid": "walk+hybrid",
 }
-_MOST_PROBES: Final = 40
+_MAX_PROBES: Final = 40
 """Maximum number of values that are looked up for one request; further values are not reported."""
 _LOOKED_AT: Final = 10
 """Entries that are checked per value: the first may belong to a document that was just revoked or
@@ -53,7 +53,7 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
     hits, mode = tuple(progress.hits or ()), progress.search.mode
     fault = progress.reranking.fault if progress.reranking else None
     degraded: dict[SkippableStep, DegradedReason] = {"rerank": fault} if fault else {}
-    if progress.vectors_away:
+    if progress.uses_index_vectors:
         degraded["pgvector"] = "unavailable"
     if progress.reading == "unread" and mode != "knn":
         degraded["vectors"] = "script not read"
@@ -68,23 +68,23 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
         embedder=progress.serving.embedder_id,
         mode=mode,
         degraded=tuple(degraded),
-        warnings=(*_unread_warnings(progress), *_word_warnings(progress)),
+        warnings=(*_warn_of_unread_script(progress), *_warn_of_missing_words(progress)),
         debug=Debug(
-            _strategy(progress),
+            _get_strategy(progress),
             progress.timings.milliseconds,
             # Do not count the recalled candidates: their number would disclose passages that the
             # caller may not read.
             len(progress.confirmed.by_id),
-            list_scores(progress),
+            build_scores(progress),
             threshold=progress.search.min_cosine,
             nearest=round(max(cosines), 6) if cosines else None,
             degraded=degraded,
-            paths=progress.walked.paths[:_SHOWN_PATHS] if progress.walked else (),
+            paths=progress.walk.paths[:_SHOWN_PATHS] if progress.walk else (),
         ),
     )
 
 
-def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
+def _warn_of_unread_script(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
     """Return a warning if vectors alone rank and the embedder does not read the question."""
     if progress.reading != "unread" or progress.search.mode != "knn":
         return ()
@@ -97,9 +97,9 @@ def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
     return (UnmatchedFilter("mode", problem),)
 
 
-def _word_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
+def _warn_of_missing_words(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
     """Return a warning if no hit in source code contains a word of the question."""
-    if not progress.hits or not has_no_word(progress):
+    if not progress.hits or not lacks_query_words(progress):
         return ()
     problem = (
         "no text that you may read has a word of this question: the hits are only the nearest by"
@@ -108,8 +108,8 @@ def _word_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
     return (UnmatchedFilter("query", problem),)
 
 
-def _strategy(progress: SearchProgress) -> SearchStrategy:
-    mode, walked = progress.search.mode, progress.walked
+def _get_strategy(progress: SearchProgress) -> SearchStrategy:
+    mode, walked = progress.search.mode, progress.walk
     if walked is None:
         return mode
     return "walk" if walked.alone else _WALKED[mode]
@@ -127,7 +127,7 @@ class Origins:
     sources: dict[str, DescribeOrigin]
 
     @classmethod
-    def of(cls, tenant: Tenant, settings: Settings) -> Origins:
+    def open(cls, tenant: Tenant, settings: Settings) -> Origins:
         """Open the sources of a tenant.
 
         Args:
@@ -138,7 +138,7 @@ class Origins:
         return cls({name: described for name, described in found.items() if described})
 
     def add_origins(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Return the hits, with an origin added to those whose source can be read locally."""
+        """Add the origin to each hit from a source that can be read locally."""
         origins: dict[str, Origin] = {}
         for name, described in self.sources.items():
             of_source = [hit.uri for hit in hits if hit.uri.partition("/")[0] == name]
@@ -240,7 +240,7 @@ async def find_unmatched_filters(
     if progress.search.request.use is not None:
         return ()
     probes = [*_list_probes(progress)]
-    asked = [probe for probe in probes if probe.criteria][:_MOST_PROBES]
+    asked = [probe for probe in probes if probe.criteria][:_MAX_PROBES]
     try:
         matched = await _find_matched_fields(services, progress, asked) if asked else ()
     except RagAssetsError:
@@ -257,14 +257,14 @@ async def _find_matched_fields(
 ) -> set[str]:
     """Return the fields of the probes that a readable document matches."""
     if progress.scopes is None:
-        progress = await with_scopes(progress, services)
+        progress = await add_scopes(progress, services)
     readable = EntryFilter(scopes=progress.scopes, moved=progress.moved)
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
         progress.owner,
-        [RankingRequest(None, _LOOKED_AT, replace(readable, **one.criteria)) for one in probes],
+        [RankingRequest(None, _LOOKED_AT, replace(readable, **probe.criteria)) for probe in probes],
     )
-    documents = {one.document_id for ranking in rankings for one in ranking}
+    documents = {candidate.document_id for ranking in rankings for candidate in ranking}
     versions = await services.reader.readable(
         progress.ref.id, progress.serving.number, [*documents], progress.principals
     )
@@ -276,7 +276,7 @@ async def _find_matched_fields(
     return {
         probe.place
         for probe, ranking in zip(probes, rankings, strict=True)
-        if any(one.document_id in confirmed for one in ranking)
+        if any(candidate.document_id in confirmed for candidate in ranking)
     }
 
 

@@ -43,7 +43,7 @@ _CARD = range(13, 20)
 _UNMARKED_DIGITS = 9
 """Minimum digits of a grouped number that is a telephone number without a word or sign saying
 so."""
-_LOOK_BACK = 48
+_LOOKBACK_CHARACTERS = 48
 
 # Addresses. All patterns run in linear time: repetitions are bounded, or can start in one place
 # only.
@@ -101,8 +101,8 @@ _BEFORE_NUMBER = re.compile(
 )
 _DAY = re.compile(r"(?<![\w.,])\d{1,2}\.\s+$")
 _NEXT_WORD = re.compile(r"[^\W\d_]+")
-_LONGEST_ABBREVIATION = 16
-_LONGEST_SENTENCE = 2_000
+_MAX_ABBREVIATION_CHARACTERS = 16
+_MAX_SENTENCE_CHARACTERS = 2_000
 
 Role = Literal["prose", "fence", "head", "row"]
 
@@ -122,9 +122,9 @@ class Numbers:
     dialled: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, text: str) -> Numbers:
+    def parse(cls, text: str) -> Numbers:
         """Return the numbers of a text."""
-        folded = plain_text(text)
+        folded = normalize_characters(text)
         if _RUN.search(folded) is None and "::" not in folded:
             return cls()
         hosts = frozenset(_find_hosts(folded))
@@ -134,7 +134,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """The numbers in passages, in whatever form they are written.
+    """The numbers in passages, normalized from all notations.
 
     Attributes:
         runs: numbers, as digits only.
@@ -147,14 +147,14 @@ class Digits:
     hosts: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, text: str) -> Digits:
+    def parse(cls, text: str) -> Digits:
         """Return the numbers in a text."""
-        folded = plain_text(text)
+        folded = normalize_characters(text)
         joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", folded)
         return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_find_hosts(folded)))
 
     @classmethod
-    def merged(cls, parts: Sequence[Digits]) -> Digits:
+    def merge(cls, parts: Sequence[Digits]) -> Digits:
         """Return one object with the numbers of all parts."""
         return cls(
             frozenset[str]().union(*(part.runs for part in parts)),
@@ -171,7 +171,7 @@ class Digits:
         )
 
 
-def plain_text(text: str) -> str:
+def normalize_characters(text: str) -> str:
     """Return a text with compatibility forms and the digits of any script as plain characters."""
     compatible = _INVISIBLE_MARKUP.sub("", unicodedata.normalize("NFKC", text).casefold())
     if compatible.isascii():
@@ -198,9 +198,9 @@ def _is_host(text: str) -> bool:
     return True
 
 
-def _find_hosts(plain_text: str) -> Iterator[str]:
+def _find_hosts(normalize_characters: str) -> Iterator[str]:
     for pattern in (_IPV4, _IPV6):
-        for found in pattern.finditer(plain_text):
+        for found in pattern.finditer(normalize_characters):
             try:
                 yield ip_address(found[0]).compressed
             except ValueError:
@@ -208,8 +208,8 @@ def _find_hosts(plain_text: str) -> Iterator[str]:
                 continue
 
 
-def _list_dialled_numbers(plain_text: str) -> Iterator[str]:
-    plain = _IPV4.sub(_blank_out, _DATE.sub(_blank_out, plain_text))
+def _list_dialled_numbers(normalize_characters: str) -> Iterator[str]:
+    plain = _IPV4.sub(_blank_out, _DATE.sub(_blank_out, normalize_characters))
     for found in _GROUPS.finditer(plain):
         written = found[0]
         digits = _SEPARATORS.sub("", written)
@@ -222,7 +222,7 @@ def _list_dialled_numbers(plain_text: str) -> Iterator[str]:
 def _is_phone(plain: str, start: int, written: str, digits: str) -> bool:
     if written.startswith(("+", "(", "00")):
         return True
-    if _CALLED.search(plain, max(0, start - _LOOK_BACK), start):
+    if _CALLED.search(plain, max(0, start - _LOOKBACK_CHARACTERS), start):
         return True
     # Amounts of money are round, or written in groups of three digits.
     if digits.endswith("000") or re.fullmatch(r"\d{1,3}(?:[ .]\d{3})+", written):
@@ -259,7 +259,7 @@ class Addresses:
     numbers: Numbers = field(default_factory=Numbers)
 
     @classmethod
-    def of(cls, text: str) -> Addresses:
+    def parse(cls, text: str) -> Addresses:
         """Return the addresses of a text, in lower case."""
         seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
         # Restore addresses that are written so that they do not become links, such as `hxxp` or
@@ -271,7 +271,7 @@ class Addresses:
         )
         names = (name[0].rstrip(_TRAILING) for name in _NAME.finditer(seen))
         bare = (_SCHEME.sub("", link).rstrip(_TRAILING) for link in links)
-        return cls(frozenset(bare), frozenset(names), Numbers.of(text))
+        return cls(frozenset(bare), frozenset(names), Numbers.parse(text))
 
     @property
     def known(self) -> frozenset[str]:
@@ -293,7 +293,7 @@ def _blank(found: re.Match[str]) -> str:
     return " " * len(found[0])
 
 
-def cited_numbers(text: str) -> tuple[int, ...]:
+def list_cited_numbers(text: str) -> tuple[int, ...]:
     """Return the numbers that a text cites, in order, without duplicates."""
     found = (number for marker in _MARKER.finditer(text) for number in _iter_numbers(marker))
     return tuple(dict.fromkeys(found))
@@ -304,17 +304,16 @@ def blank_markers(text: str) -> str:
     return _MARKER.sub(_blank_marker, text)
 
 
-def only_known_markers(text: str, known: Container[int]) -> str:
+def keep_known_markers(text: str, known: Container[int]) -> str:
     """Return the text with its markers in plain form, without numbers that are not known.
 
     Args:
-        text: a text with markers.
         known: the numbers that exist.
     """
-    return _MARKER.sub(lambda marker: _plain(marker, known), text)
+    return _MARKER.sub(lambda marker: _rewrite_marker(marker, known), text)
 
 
-def _plain(marker: re.Match[str], known: Container[int]) -> str:
+def _rewrite_marker(marker: re.Match[str], known: Container[int]) -> str:
     numbers = tuple(_iter_numbers(marker))
     if not numbers:
         return marker[0]
@@ -328,19 +327,19 @@ def _blank_marker(marker: re.Match[str]) -> str:
 
 def _iter_numbers(marker: re.Match[str]) -> Iterator[int]:
     """Yield the numbers of a marker, with ranges expanded; none if the marker is not a citation."""
-    ranges = [_range(span) for span in _SEPARATOR.split(marker["spans"])]
+    ranges = [_parse_range(span) for span in _SEPARATOR.split(marker["spans"])]
     if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED:
         for numbers in ranges:
             yield from numbers
 
 
-def _range(span: str) -> range:
+def _parse_range(span: str) -> range:
     ends = [int(number) for number in _NUMBER.findall(span)]
     return range(ends[0], ends[-1] + 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AnswerPart:
     """A part of an answer that is kept or removed as a whole.
 
     Attributes:
@@ -354,7 +353,7 @@ class Piece:
     role: Role
 
 
-def split_answer(answer: str) -> Iterator[Piece]:
+def split_answer(answer: str) -> Iterator[AnswerPart]:
     """Yield an answer's sentences, fences, table heads and rows; together they cover the answer.
 
     A marker belongs to the sentence that contains it or directly precedes it. At the start of a
@@ -368,16 +367,16 @@ def split_answer(answer: str) -> Iterator[Piece]:
             continue
         ends = _iter_sentence_ends(answer, prose, block)
         for start, end in pairwise([block.start, *ends, block.end]):
-            yield Piece(start, end, "prose")
+            yield AnswerPart(start, end, "prose")
 
 
-def list_sign(text: str) -> str:
+def find_list_marker(text: str) -> str:
     """Return the bullet or number at the start of a text, with its blanks; "" if there is none."""
     sign = _LIST_SIGN.match(text)
     return sign[0] if sign else ""
 
 
-def _iter_sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
+def _iter_sentence_ends(answer: str, prose: str, line: AnswerPart) -> Iterator[int]:
     lead = _LEAD.match(prose, line.start, line.end)
     begun = lead.end() if lead else line.start
     start = end = line.start
@@ -386,7 +385,7 @@ def _iter_sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
         if cut > end:
             # Find the word around the cut. Each word is checked once, however many cuts it
             # contains.
-            start, end = _word_around(answer, cut, (end, line.end))
+            start, end = _find_word_around(answer, cut, (end, line.end))
             has_address = start < cut < end and _has_address(answer[start:end])
         in_address = has_address and cut < end and _may_continue(answer, cut)
         # An exclamation mark may be the start of an image.
@@ -395,7 +394,7 @@ def _iter_sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
             yield cut
 
 
-def _word_around(answer: str, at: int, bounds: tuple[int, int]) -> tuple[int, int]:
+def _find_word_around(answer: str, at: int, bounds: tuple[int, int]) -> tuple[int, int]:
     """Return the start and end of the non-blank characters around a position."""
     start = end = at
     while start > bounds[0] and not answer[start - 1].isspace():
@@ -406,7 +405,7 @@ def _word_around(answer: str, at: int, bounds: tuple[int, int]) -> tuple[int, in
 
 
 def _has_address(word: str) -> bool:
-    addresses = Addresses.of(word)
+    addresses = Addresses.parse(word)
     return bool(addresses.links or addresses.names)
 
 
@@ -421,7 +420,7 @@ def _may_continue(answer: str, cut: int) -> bool:
 def _find_cuts(prose: str, start: int, end: int) -> Iterator[int]:
     """Yield Unicode's cuts, in windows: after a full stop it would scan without limit."""
     while start < end:
-        stop = min(start + _LONGEST_SENTENCE, end)
+        stop = min(start + _MAX_SENTENCE_CHARACTERS, end)
         cuts = [cut for cut, _ in unicode_sentence_cuts(prose, start, stop)]
         if stop < end:
             cuts = cuts or [stop]
@@ -433,7 +432,7 @@ def _find_cuts(prose: str, start: int, end: int) -> Iterator[int]:
 
 def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
     """Return whether the full stop before a cut belongs to an abbreviation only."""
-    before = answer[max(start, cut - _LONGEST_ABBREVIATION) : cut]
+    before = answer[max(start, cut - _MAX_ABBREVIATION_CHARACTERS) : cut]
     if answer[cut].isdigit() and _BEFORE_NUMBER.search(before):
         return True
     # In German, a full stop makes an ordinal, as in 15. März.
@@ -443,9 +442,9 @@ def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
     return _ABBREVIATION.search(before) is not None
 
 
-def _attach_markers(answer: str, prose: str) -> Iterator[Piece]:
+def _attach_markers(answer: str, prose: str) -> Iterator[AnswerPart]:
     """Yield blocks; lines after a block that contain only markers are part of it."""
-    held: Piece | None = None
+    held: AnswerPart | None = None
     open_ended = False
     for block in _iter_blocks(prose):
         blank = prose[block.start : block.end].isspace()
@@ -460,7 +459,7 @@ def _attach_markers(answer: str, prose: str) -> Iterator[Piece]:
         yield held
 
 
-def _iter_blocks(prose: str) -> Iterator[Piece]:
+def _iter_blocks(prose: str) -> Iterator[AnswerPart]:
     """Yield lines, since headings and list items end with their line. A fence is one block."""
     lines = prose.splitlines(keepends=True)
     at = number = 0
@@ -468,7 +467,7 @@ def _iter_blocks(prose: str) -> Iterator[Piece]:
     while number < len(lines):
         role, count = _classify_block(lines, number, tabular=tabular)
         end = at + sum(map(len, lines[number : number + count]))
-        yield Piece(at, end, role)
+        yield AnswerPart(at, end, role)
         at, number, tabular = end, number + count, role in {"head", "row"}
 
 
@@ -476,7 +475,7 @@ def _classify_block(lines: list[str], number: int, *, tabular: bool) -> tuple[Ro
     """Return the role of the block that starts at a line, and its number of lines."""
     line = lines[number]
     if fence := _FENCE.match(line):
-        return "fence", _length_of_fence(lines, number, fence[1])
+        return "fence", _count_fence_lines(lines, number, fence[1])
     if "|" in line and number + 1 < len(lines) and _RULE.match(lines[number + 1]):
         return "head", 2
     if line.lstrip().startswith("|") or (tabular and "|" in line):
@@ -484,7 +483,7 @@ def _classify_block(lines: list[str], number: int, *, tabular: bool) -> tuple[Ro
     return "prose", 1
 
 
-def _length_of_fence(lines: list[str], number: int, sign: str) -> int:
+def _count_fence_lines(lines: list[str], number: int, sign: str) -> int:
     for last in range(number + 1, len(lines)):
         end = _FENCE_END.match(lines[last])
         if end and end[1].startswith(sign):

@@ -1,4 +1,4 @@
-"""Services of searches, which all their steps share, and the interfaces that systems implement."""
+"""Services that the steps of a search share, and interfaces that systems implement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.search.access import AccessPolicy
 from rag_assets.search.model import SearchAnswer
 from rag_assets.search.progress import SearchProgress
-from rag_assets.search.tenant_models import RerankerPool, VectorsOfQuestions
+from rag_assets.search.tenant_models import QuestionEmbedder, RerankerPool
 from rag_assets.storage.catalog.builds.search_state import SearchStateReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
@@ -40,9 +40,9 @@ _MAX_REMEMBERED = 10_000
 """Maximum number of altered entries that are remembered as reported."""
 
 # Known entries.
-_MOST_ENTRIES: Final = 50_000
+_MAX_ENTRIES: Final = 50_000
 """Maximum number of cached entries of all tenants; about 30 MB."""
-_MOST_AT_ONCE: Final = 2_000
+_MAX_AT_ONCE: Final = 2_000
 """Maximum entries that are read for one search. A document with more entries is not cached."""
 _SECONDS: Final = 60.0
 """Lifetime of cached entries, since entries of the index may have been lost, or repaired."""
@@ -56,7 +56,7 @@ _WAIT_SECONDS: Final = 0.25
 """Maximum time that a search waits for a count that is still running when the search is done."""
 _ATTEMPTS: Final = 3
 """Maximum number of counts of a build whose expected entries change meanwhile."""
-_MOST_BUILDS: Final = 10_000
+_MAX_BUILDS: Final = 10_000
 
 _Build: TypeAlias = tuple[str, Owner]
 ServiceT = TypeVar("ServiceT")
@@ -69,7 +69,7 @@ class AlteredEntries:
         self._reported: LRUCache[str, None] = LRUCache(_MAX_REMEMBERED)
 
     def report(self, tenant_id: str, ids: Collection[str]) -> None:
-        """Log the entries that were not reported before, all in one line."""
+        """Log the entries that were not reported before, in one line."""
         new = [id_ for id_ in ids if id_ not in self._reported]
         if not new:
             return
@@ -82,7 +82,7 @@ class AlteredEntries:
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedBuild:
     """The cached entries of a build in one state."""
 
     state: Hashable
@@ -103,26 +103,25 @@ class _Known:
             self.count -= 0 if entries is None else len(entries) + 1
 
 
-class KnownEntries:
+class EntryCache:
     """A cache of document entries by build, for one event loop.
 
-    A step that looks up places asks for the same few documents again and again. The cache keeps
-    their entries while the build is in the state that the step names, except entries that are
-    written again. The catalog confirms every candidate, wherever it comes from. If a search finds
-    outdated entries here, it is repeated with entries from the index. A repaired index is noticed
-    within a minute.
+    A step that looks up places reads the same few documents again and again. Cached entries are
+    valid while the build is in the state that the step names, and for at most a minute. The catalog
+    also confirms cached candidates. If a search finds outdated entries here, it is repeated with
+    entries from the index.
 
     Args:
         searcher: reads the index.
         most: maximum number of entries; the least recently used builds are dropped first.
     """
 
-    def __init__(self, searcher: EntrySearcher, most: int = _MOST_ENTRIES) -> None:
+    def __init__(self, searcher: EntrySearcher, most: int = _MAX_ENTRIES) -> None:
         self._searcher = searcher
         self._most = most
-        self._builds: OrderedDict[_Build, _Known] = OrderedDict()
+        self._builds: OrderedDict[_Build, _CachedBuild] = OrderedDict()
 
-    async def at(
+    async def find_at(
         self,
         index_name: str,
         owner: Owner,
@@ -130,7 +129,7 @@ class KnownEntries:
         places: Sequence[Place],
         prefetch: Iterable[str] = (),
     ) -> list[Candidate] | None:
-        """Return the entries at the given places, in the same order; None if there are too many.
+        """Return the entries at these places, in the same order; None if there are too many.
 
         Args:
             index_name, owner: the build.
@@ -142,21 +141,29 @@ class KnownEntries:
         """
         known = self._known((index_name, owner), state)
         wanted = dict.fromkeys(place.document_id for place in places)
-        unknown = [one for one in wanted if one not in known.documents]
+        unknown = [document_id for document_id in wanted if document_id not in known.documents]
         if unknown:
-            fresh = (one for one in prefetch if one not in known.documents and one not in wanted)
+            fresh = (
+                document_id
+                for document_id in prefetch
+                if document_id not in known.documents and document_id not in wanted
+            )
             unknown += islice(fresh, max(0, MOST_PLACES - len(unknown)))
             request = RankingRequest(
-                Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MOST_AT_ONCE, symbols=True
+                Places(tuple(map(Place, unknown[:MOST_PLACES]))), _MAX_AT_ONCE, symbols=True
             )
             [found] = await self._searcher.rankings(index_name, owner, [request])
-            if len(found) >= _MOST_AT_ONCE:
+            if len(found) >= _MAX_AT_ONCE:
                 # The entries of the last document may be incomplete, and later documents may be
                 # missing.
-                met = dict.fromkeys(one.document_id for one in found)
+                met = dict.fromkeys(candidate.document_id for candidate in found)
                 met.popitem()
-                self._keep(known, [*met], [one for one in found if one.document_id in met])
-                if any(one not in known.documents for one in wanted):
+                self._keep(
+                    known,
+                    [*met],
+                    [candidate for candidate in found if candidate.document_id in met],
+                )
+                if any(document_id not in known.documents for document_id in wanted):
                     return None
             else:
                 self._keep(known, unknown, found)
@@ -185,19 +192,21 @@ class KnownEntries:
         known.drop(former)
         return former
 
-    def _known(self, build: _Build, state: Hashable) -> _Known:
+    def _known(self, build: _Build, state: Hashable) -> _CachedBuild:
         known, now = self._builds.get(build), time.monotonic()
         if known is None or known.state != state or known.until < now:
-            known = self._builds[build] = _Known(state, now + _SECONDS)
+            known = self._builds[build] = _CachedBuild(state, now + _SECONDS)
         self._builds.move_to_end(build)
         return known
 
-    def _keep(self, known: _Known, documents: Sequence[str], found: Sequence[Candidate]) -> None:
+    def _keep(
+        self, known: _CachedBuild, documents: Sequence[str], found: Sequence[Candidate]
+    ) -> None:
         by_document: dict[str, list[Candidate]] = {document: [] for document in documents}
         for candidate in found:
             by_document[candidate.document_id].append(candidate)
         for document_id, entries in by_document.items():
-            known.add(document_id, sorted(entries, key=lambda one: one.id))
+            known.add(document_id, sorted(entries, key=lambda entry: entry.id))
         while (
             len(self._builds) > 1
             and sum(build.count for build in self._builds.values()) > self._most
@@ -207,7 +216,7 @@ class KnownEntries:
             known.drop([document for document in known.documents if document not in by_document])
 
 
-def _list_entries(places: Sequence[Place], known: _Known) -> list[Candidate]:
+def _list_entries(places: Sequence[Place], known: _CachedBuild) -> list[Candidate]:
     """Return the entries at places, without duplicates."""
     found: dict[str, Candidate] = {}
     for place in places:
@@ -218,7 +227,7 @@ def _list_entries(places: Sequence[Place], known: _Known) -> list[Candidate]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _CountResult:
     at: float
     lacks_entries: bool
 
@@ -237,7 +246,7 @@ class BuildCompleteness:
 
     def __init__(self, reader: SearchStateReader, searcher: EntrySearcher) -> None:
         self._reader, self._searcher = reader, searcher
-        self._verdicts: LRUCache[_Build, _Verdict] = LRUCache(_MOST_BUILDS)
+        self._verdicts: LRUCache[_Build, _CountResult] = LRUCache(_MAX_BUILDS)
         self._counts: dict[_Build, asyncio.Task[None]] = {}
 
     def begin(self, index_name: str, owner: Owner) -> None:
@@ -245,7 +254,7 @@ class BuildCompleteness:
         self._begin((index_name, owner), _COUNT_SECONDS)
 
     async def lacks_entries(self, index_name: str, owner: Owner, *, is_doubtful: bool) -> bool:
-        """Return whether a build is known to lack entries by now.
+        """Return whether the last count of a build found fewer entries than expected.
 
         Args:
             index_name, owner: the build; its count has been started.
@@ -274,19 +283,19 @@ class BuildCompleteness:
         is_fresh = verdict is not None and time.monotonic() - verdict.at < seconds
         if is_fresh or build in self._counts:
             return
-        count = self._counts[build] = asyncio.create_task(self._judge(build))
+        count = self._counts[build] = asyncio.create_task(self._count_build(build))
         count.add_done_callback(lambda _: self._counts.pop(build, None))
 
-    async def _judge(self, build: _Build) -> None:
+    async def _count_build(self, build: _Build) -> None:
         at = time.monotonic()
         try:
-            lacks = await self._lacks(*build)
+            lacks = await self._compare_counts(*build)
         except RagAssetsError:
             lacks = None  # A server that does not answer is reported by the search itself.
         if lacks is not None:
-            self._verdicts[build] = _Verdict(at, lacks)
+            self._verdicts[build] = _CountResult(at, lacks)
 
-    async def _lacks(self, index_name: str, owner: Owner) -> bool | None:
+    async def _compare_counts(self, index_name: str, owner: Owner) -> bool | None:
         """Return whether a build lacks entries; None while it is being written to."""
         expected = await self._reader.expected_entries(owner.tenant, owner.generation)
         for _ in range(_ATTEMPTS):
@@ -323,36 +332,36 @@ class SearchServices:
         vectors: embeds questions.
         rerankers: scores passages.
         policy: decides what callers may read.
-        altered: reports entries that were altered in the index.
-        known: entries at places that steps asked for.
+        altered_entries: reports entries that were altered in the index.
+        entry_cache: entries at places that steps asked for.
         completeness: counts the entries of builds.
     """
 
     catalog: Catalog
     reader: SearchStateReader
     searcher: EntrySearcher
-    vectors: VectorsOfQuestions
+    vectors: QuestionEmbedder
     rerankers: RerankerPool
     policy: AccessPolicy
-    altered: AlteredEntries = field(default_factory=AlteredEntries)
-    known: KnownEntries = field(init=False)
-    _of_systems: dict[object, Any] = field(default_factory=dict)
+    altered_entries: AlteredEntries = field(default_factory=AlteredEntries)
+    entry_cache: EntryCache = field(init=False)
+    _system_services: dict[object, Any] = field(default_factory=dict)
     completeness: BuildCompleteness = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "known", KnownEntries(self.searcher))
+        object.__setattr__(self, "entry_cache", EntryCache(self.searcher))
         completeness = BuildCompleteness(self.reader, self.searcher)
         object.__setattr__(self, "completeness", completeness)
 
-    def of_system(self, make: Callable[[], ServiceT]) -> ServiceT:
+    def get_system_service(self, make: Callable[[], ServiceT]) -> ServiceT:
         """Return a service of a system, created only once for these services.
 
         Args:
             make: creates the service; for example its class.
         """
-        if make not in self._of_systems:
-            self._of_systems[make] = make()
-        found: ServiceT = self._of_systems[make]
+        if make not in self._system_services:
+            self._system_services[make] = make()
+        found: ServiceT = self._system_services[make]
         return found
 
 
@@ -389,15 +398,15 @@ class QuestionReader(Protocol):
     async def complete(
         self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer
     ) -> SearchAnswer:
-        """Return the answer, completed with what the facts add, such as a warning or a question."""
+        """Add to the answer what the facts show, such as a warning or a question to the user."""
 
 
 def find_question_reader(tenant: Tenant) -> QuestionReader | None:
     """Return the reader of questions to a tenant; None if no reader interprets its questions."""
-    readers = _readers(installed_systems()) if tenant.reads_facts else {}
+    readers = _load_readers(installed_systems()) if tenant.reads_facts else {}
     return next((readers[name] for name in tenant.fact_readers if name in readers), None)
 
 
 @lru_cache(maxsize=4)
-def _readers(systems: Systems) -> Mapping[str, QuestionReader]:
+def _load_readers(systems: Systems) -> Mapping[str, QuestionReader]:
     return systems.load("question_readers")

@@ -15,7 +15,12 @@ from functools import cache, cached_property, lru_cache
 from itertools import chain, groupby
 from typing import Final, TypeAlias
 
-from rag_assets.search.sentences import blank_addresses, blank_markers, plain_text, split_answer
+from rag_assets.search.sentences import (
+    blank_addresses,
+    blank_markers,
+    normalize_characters,
+    split_answer,
+)
 from rag_assets.search.words import (
     BOUNDS,
     CONTRASTS,
@@ -27,9 +32,9 @@ from rag_assets.search.words import (
     UNSPACED,
     find_stemmer,
     get_word_list,
+    list_negative_stems,
     list_opposites,
-    stems_that_deny,
-    word_values,
+    parse_word_values,
 )
 from rag_assets.storage.index.common_words import COMMON_WORDS
 
@@ -39,13 +44,13 @@ _TOKEN: Final = re.compile(
 _UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]")
 _CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
 _HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
-_LEAST_LETTERS: Final = 4
+_MIN_LETTERS: Final = 4
 """Minimum letters of a content word, in languages without a list of stop words."""
-_MOST_CACHED: Final = 4_096
+_MAX_CACHED: Final = 4_096
 """Maximum number of parsed passage sentences in the cache, at about 200 bytes per word."""
-_LONGEST_CACHED: Final = 400
+_MAX_CACHED_CHARACTERS: Final = 400
 """Maximum characters of a cached sentence, since a fence may be as long as its passage."""
-_BESIDE: Final = 2
+_NEIGHBOUR_WORDS: Final = 2
 _DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
 """Languages in which a negation may come after the word that it negates."""
 _ABLE: Final = frozenset({"can", "could", "might"})
@@ -90,7 +95,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Statement:
+class ParsedStatement:
     """A sentence or a clause."""
 
     words: tuple[Word, ...]
@@ -115,17 +120,17 @@ class Statement:
         return frozenset(word.stem for word in self.words if word.has_meaning)
 
     @cached_property
-    def listed(self) -> Sequence[str]:
+    def stems_with_opposites(self) -> Sequence[str]:
         """Return the stems of the words that have opposites."""
-        return sorted(self.stems & sides_by_stem(self.language).keys())
+        return sorted(self.stems & get_opposites_by_stem(self.language).keys())
 
     @cached_property
-    def pairs(self) -> dict[Statement, Sequence[tuple[str, str]]]:
-        """Return the cached results of pairs_of_opposites, by the other statement."""
+    def pairs(self) -> dict[ParsedStatement, Sequence[tuple[str, str]]]:
+        """Return the cached results of list_opposite_pairs, by the other statement."""
         return {}
 
     @cached_property
-    def alignments(self) -> dict[Statement, Alignment]:
+    def alignments(self) -> dict[ParsedStatement, Alignment]:
         """Return the cached results of align, by the other statement."""
         return {}
 
@@ -166,7 +171,7 @@ class Statement:
         return frozenset(word.clause for word in self.words if word.stem in stems)
 
     def list_other_words(self, stems: Container[str]) -> Sequence[Word]:
-        """Return the words whose stems are not given; empty if no word has a given stem."""
+        """Return the words with other stems than these; empty if no word has one of these stems."""
         others = [word for word in self.words if word.stem not in stems]
         return others if len(others) < len(self.words) else ()
 
@@ -175,16 +180,16 @@ class Statement:
         clauses = self.find_clauses(stems)
         words = [word for word in self.words if word.clause in clauses]
         restrictors = get_word_list("restrictors", self.language) & {word.written for word in words}
-        return restrictors | (stems_that_deny(self.language) & {word.stem for word in words})
+        return restrictors | (list_negative_stems(self.language) & {word.stem for word in words})
 
     @cached_property
-    def parts(self) -> tuple[Statement, ...]:
-        """Return the segments between commas and contrasts; the statement itself if it is one."""
+    def parts(self) -> tuple[ParsedStatement, ...]:
+        """Return the segments between commas and contrasts; without any, the statement itself."""
         parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.part)]
-        return tuple(Statement(part, self.language) for part in parts)
+        return tuple(ParsedStatement(part, self.language) for part in parts)
 
     @cached_property
-    def excepts(self) -> bool:
+    def makes_exception(self) -> bool:
         """Return whether the statement makes an exception, for which the opposite holds."""
         return any(word.written in EXCEPTIVES for word in self.words)
 
@@ -209,9 +214,9 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class StatementIndex:
-    """Unique statements by their words; few of them share enough words with a claim to compare."""
+    """Unique statements, indexed by their words to find those worth comparing with a claim."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[ParsedStatement, ...]
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
@@ -222,16 +227,18 @@ class StatementIndex:
                 found[stem].append(at)
         return found
 
-    def like(self, said: Statement, least: float) -> Iterator[tuple[Statement, float]]:
+    def find_similar(
+        self, claim: ParsedStatement, least: float
+    ) -> Iterator[tuple[ParsedStatement, float]]:
         """Yield the statements with at least a given share of a claim's words, and that share."""
-        counts = Counter(at for stem in said.content for at in self.places.get(stem, ()))
+        counts = Counter(at for stem in claim.content for at in self.places.get(stem, ()))
         # An upper bound: at best, every word of the claim that has opposites and is missing in a
         # statement is not counted.
-        plain = len(said.content.difference(said.listed))
+        plain = len(claim.content.difference(claim.stems_with_opposites))
         for at, count in sorted(counts.items()):
             if count / max(count, plain) < least:
                 continue
-            if (share := share_of_words(said, self.statements[at])) >= least:
+            if (share := compute_word_share(claim, self.statements[at])) >= least:
                 yield self.statements[at], share
 
 
@@ -239,17 +246,17 @@ class StatementIndex:
 class ParsedPassage:
     """The sentences of a passage, in order, with the indexes that checking a claim needs."""
 
-    sentences: tuple[Statement, ...]
-    bounds: Mapping[str, Sequence[tuple[frozenset[str], Statement]]]
+    sentences: tuple[ParsedStatement, ...]
+    bounds: Mapping[str, Sequence[tuple[frozenset[str], ParsedStatement]]]
     """By number, the sides on which sentences bound it, and these sentences."""
 
     @classmethod
-    def of(cls, texts: Sequence[str], language: str) -> ParsedPassage:
+    def parse(cls, texts: Sequence[str], language: str) -> ParsedPassage:
         """Parse the sentences of one or more passages."""
         sentences = []
-        bounds = defaultdict[str, list[tuple[frozenset[str], Statement]]](list)
+        bounds = defaultdict[str, list[tuple[frozenset[str], ParsedStatement]]](list)
         for text in chain.from_iterable(map(_split_sentences, texts)):
-            is_short = len(text) <= _LONGEST_CACHED
+            is_short = len(text) <= _MAX_CACHED_CHARACTERS
             statement = (_parse_cached if is_short else parse_statement)(text, language)
             if statement.words:
                 sentences.append(statement)
@@ -258,7 +265,7 @@ class ParsedPassage:
         return cls(tuple(sentences), dict(bounds))
 
     @cached_property
-    def whole(self) -> StatementIndex:
+    def sentence_index(self) -> StatementIndex:
         """Return the sentences, indexed by their words."""
         return StatementIndex(tuple(dict.fromkeys(self.sentences)))
 
@@ -275,16 +282,16 @@ class ParsedPassage:
         return frozenset[str]().union(*(sentence.content for sentence in self.sentences))
 
     @cached_property
-    def by_part(self) -> Mapping[Statement, int]:
+    def by_part(self) -> Mapping[ParsedStatement, int]:
         """Return, for each segment, the index of the first sentence that contains it."""
-        found: dict[Statement, int] = {}
+        found: dict[ParsedStatement, int] = {}
         for at, sentence in enumerate(self.sentences):
             for part in sentence.parts:
                 found.setdefault(part, at)
         return found
 
     @cached_property
-    def by_statement(self) -> Mapping[Statement, int]:
+    def by_statement(self) -> Mapping[ParsedStatement, int]:
         """Return, by statement, the index of the first sentence that is it or contains it."""
         found = dict(self.by_part)
         for at, sentence in enumerate(self.sentences):
@@ -292,39 +299,45 @@ class ParsedPassage:
         return found
 
 
-def share_of_words(said: Statement, statement: Statement) -> float:
+def compute_word_share(claim: ParsedStatement, statement: ParsedStatement) -> float:
     """Return the share of a claim's words that a statement contains; opposites are not counted."""
-    shared = said.content & statement.stems
-    contrary = {first for first, _ in pairs_of_opposites(said, statement)}
-    claimed = said.content - (contrary - shared)
+    shared = claim.content & statement.stems
+    contrary = {first for first, _ in list_opposite_pairs(claim, statement)}
+    claimed = claim.content - (contrary - shared)
     return len(shared) / max(1, len(claimed))
 
 
-def pairs_of_opposites(said: Statement, statement: Statement) -> Sequence[tuple[str, str]]:
+def list_opposite_pairs(
+    claim: ParsedStatement, statement: ParsedStatement
+) -> Sequence[tuple[str, str]]:
     """Return the pairs of a claim's stem and a passage's stem that exclude each other."""
-    if (pairs := said.pairs.get(statement)) is None:
-        pairs = said.pairs[statement] = tuple(_find_opposites(said, statement))
+    if (pairs := claim.pairs.get(statement)) is None:
+        pairs = claim.pairs[statement] = tuple(_find_opposites(claim, statement))
     return pairs
 
 
-def _find_opposites(said: Statement, statement: Statement) -> Iterator[tuple[str, str]]:
-    listed = sides_by_stem(said.language)
-    for stem in said.listed:
+def _find_opposites(
+    claim: ParsedStatement, statement: ParsedStatement
+) -> Iterator[tuple[str, str]]:
+    listed = get_opposites_by_stem(claim.language)
+    for stem in claim.stems_with_opposites:
         for are_converses, side, others in listed[stem]:
             theirs = statement.stems & others
-            if not theirs or said.stems & others or statement.stems & side:
+            if not theirs or claim.stems & others or statement.stems & side:
                 continue
             pair = stem, min(theirs)
             are_verbs = bool(_SUBJECTS & (side | others))
-            if _is_necessary_ability(said, statement, pair):
+            if _is_necessary_ability(claim, statement, pair):
                 continue
             if not are_converses or _have_common_neighbour(
-                said, statement, pair, are_verbs=are_verbs
+                claim, statement, pair, are_verbs=are_verbs
             ):
                 yield pair
 
 
-def _is_necessary_ability(said: Statement, statement: Statement, pair: tuple[str, str]) -> bool:
+def _is_necessary_ability(
+    claim: ParsedStatement, statement: ParsedStatement, pair: tuple[str, str]
+) -> bool:
     """Return whether the "can" of one text and the "must" of the other are compatible.
 
     They are if "can" names what the necessity requires, or a way to fulfil it: the ticket must be
@@ -334,17 +347,19 @@ def _is_necessary_ability(said: Statement, statement: Statement, pair: tuple[str
     if NECESSITY not in pair or not _ABLE.intersection(pair):
         return False
     if mine == NECESSITY:
-        return bool(_ENABLED & _neighbours(said, mine)[1])
-    return bool(_ENABLED & _neighbours(statement, theirs)[1] or said.content - statement.stems)
+        return bool(_ENABLED & _list_neighbours(claim, mine)[1])
+    return bool(
+        _ENABLED & _list_neighbours(statement, theirs)[1] or claim.content - statement.stems
+    )
 
 
 def _have_common_neighbour(
-    said: Statement, other: Statement, pair: tuple[str, str], *, are_verbs: bool
+    claim: ParsedStatement, other: ParsedStatement, pair: tuple[str, str], *, are_verbs: bool
 ) -> bool:
     """Return whether two words precede the same words; verbs must also follow the same words."""
     (before, after), (their_before, their_after) = (
-        _neighbours(said, pair[0]),
-        _neighbours(other, pair[1]),
+        _list_neighbours(claim, pair[0]),
+        _list_neighbours(other, pair[1]),
     )
     if before & their_before and after & their_after:
         return True
@@ -353,31 +368,33 @@ def _have_common_neighbour(
     return bool(before & their_before) and not (after or their_after)
 
 
-def _neighbours(statement: Statement, stem: str) -> tuple[frozenset[str], frozenset[str]]:
+def _list_neighbours(
+    statement: ParsedStatement, stem: str
+) -> tuple[frozenset[str], frozenset[str]]:
     at = next(number for number, word in enumerate(statement.words) if word.stem == stem)
     before = [word.stem for word in statement.words[:at] if word.has_meaning]
     after = [word.stem for word in statement.words[at + 1 :] if word.has_meaning]
-    return frozenset(before[-_BESIDE:]), frozenset(after[:_BESIDE])
+    return frozenset(before[-_NEIGHBOUR_WORDS:]), frozenset(after[:_NEIGHBOUR_WORDS])
 
 
-def align_words(said: Statement, statement: Statement) -> Alignment:
+def align_words(claim: ParsedStatement, statement: ParsedStatement) -> Alignment:
     """Return the share of a claim's words that a statement has in order, and the replacements.
 
     A replacement is the start and end of words in the claim, then the start and end of the words in
     the statement that they replace.
     """
-    if (known := said.alignments.get(statement)) is None:
-        mine = [word.stem for word in said.words]
+    if (known := claim.alignments.get(statement)) is None:
+        mine = [word.stem for word in claim.words]
         theirs = [word.stem for word in statement.words]
         matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
         common = sum(block.size for block in matcher.get_matching_blocks())
         replaced = tuple(code[1:] for code in matcher.get_opcodes() if code[0] == "replace")
-        known = said.alignments[statement] = (common / max(1, len(mine)), replaced)
+        known = claim.alignments[statement] = (common / max(1, len(mine)), replaced)
     return known
 
 
 @cache
-def sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
+def get_opposites_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
     """Return, for each word with opposites, its synonyms and the words that exclude it."""
     found: dict[str, list[_Side]] = {}
     for are_converses, sides in list_opposites(language):
@@ -391,22 +408,22 @@ def sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
 @lru_cache(maxsize=32)
 def parse_passages(texts: tuple[str, ...], language: str) -> ParsedPassage:
     """Return the parsed sentences of passages; cached, since every claim needs them."""
-    return ParsedPassage.of(texts, language)
+    return ParsedPassage.parse(texts, language)
 
 
-def parse_statement(sentence: str, language: str) -> Statement:
+def parse_statement(sentence: str, language: str) -> ParsedStatement:
     """Parse the words of a sentence."""
-    return Statement(_parse_words(sentence, language), language)
+    return ParsedStatement(_parse_words(sentence, language), language)
 
 
-@lru_cache(maxsize=_MOST_CACHED)
-def _parse_cached(sentence: str, language: str) -> Statement:
+@lru_cache(maxsize=_MAX_CACHED)
+def _parse_cached(sentence: str, language: str) -> ParsedStatement:
     """Return a parsed sentence; cached, since many claims cite the same passages."""
     return parse_statement(sentence, language)
 
 
 def _parse_words(text: str, language: str) -> tuple[Word, ...]:
-    folded = plain_text(blank_addresses(text))
+    folded = normalize_characters(blank_addresses(text))
     if language in UNSPACED:
         return tuple(_iter_unspaced_words(folded, language))
     return tuple(_iter_spaced_words(folded, language))
@@ -431,7 +448,7 @@ def _iter_spaced_words(text: str, language: str) -> Iterator[Word]:
         if word in necessary:
             yield Word(word, NECESSITY, clause, part, has_meaning=True)
             continue
-        is_common = word in COMMON_WORDS if language == "en" else len(word) < _LEAST_LETTERS
+        is_common = word in COMMON_WORDS if language == "en" else len(word) < _MIN_LETTERS
         has_meaning = not is_common and word not in unmeant
         yield Word(
             word, stemmer.stemWord(IRREGULAR.get(word, word)), clause, part, has_meaning=has_meaning
@@ -442,7 +459,7 @@ def _iter_unspaced_words(text: str, language: str) -> Iterator[Word]:
     """Yield the words of a text that are in the word lists, and its other characters one by one."""
     negators = get_word_list("negators", language)
     clause = 0
-    for token in _unspaced_pattern(language).findall(text):
+    for token in _compile_unspaced_pattern(language).findall(text):
         if not token[0].isalnum():
             clause += 1
             continue
@@ -450,7 +467,7 @@ def _iter_unspaced_words(text: str, language: str) -> Iterator[Word]:
 
 
 @cache
-def _unspaced_pattern(language: str) -> re.Pattern[str]:
+def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
     """Return a pattern for the words in a language's lists, longest first, or one character."""
     listed = {word for _, sides in list_opposites(language) for side in sides for word in side}
     listed |= get_word_list("negators", language) | get_word_list("restrictors", language)
@@ -458,33 +475,33 @@ def _unspaced_pattern(language: str) -> re.Pattern[str]:
     return re.compile("|".join([*map(re.escape, longest), _UNSPACED_SIGN.pattern]))
 
 
-@lru_cache(maxsize=_MOST_CACHED)
+@lru_cache(maxsize=_MAX_CACHED)
 def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
     """Return the sides on which a sentence bounds each of its numbers; negation swaps sides."""
-    folded, found = plain_text(text), dict[str, set[str]]()
+    folded, found = normalize_characters(text), dict[str, set[str]]()
     rest = folded
     for pattern in _BOUNDED:
         for bound in pattern.finditer(folded):
-            values = word_values(bound["value"])
+            values = parse_word_values(bound["value"])
             written = f"{min(values):g}" if values else bound["value"]
             if written[0].isdigit():
                 found.setdefault(written, set()).add(_SIDES[bound["bound"]])
         rest = pattern.sub(r"\g<value>", rest)
     statement, turned = (
-        Statement(_parse_words(rest, language), language),
+        ParsedStatement(_parse_words(rest, language), language),
         {"low": "high", "high": "low"},
     )
     for value, sides in found.items():
-        if any(True in statement.polarity(stem) for stem in stems_of_value(statement, value)):
+        if any(True in statement.polarity(stem) for stem in iter_stems_of_value(statement, value)):
             found[value] = {turned[side] for side in sides}
     return found
 
 
-def stems_of_value(statement: Statement, value: str) -> Iterator[str]:
+def iter_stems_of_value(statement: ParsedStatement, value: str) -> Iterator[str]:
     """Yield the stems of the words of a statement that stand for a number."""
     for word in statement.words:
         if word.written == value or value in {
-            f"{word_value:g}" for word_value in word_values(word.written)
+            f"{word_value:g}" for word_value in parse_word_values(word.written)
         }:
             yield word.stem
 
@@ -492,4 +509,4 @@ def stems_of_value(statement: Statement, value: str) -> Iterator[str]:
 @lru_cache(maxsize=64)
 def _split_sentences(passage: str) -> tuple[str, ...]:
     """Return the sentences of a passage without markers; cached like the parsed sentences."""
-    return tuple(blank_markers(passage[one.start : one.end]) for one in split_answer(passage))
+    return tuple(blank_markers(passage[part.start : part.end]) for part in split_answer(passage))

@@ -52,11 +52,11 @@ _OVERHEAD_BYTES: Final = 1_024
 Vector: TypeAlias = npt.NDArray[np.float32]
 
 
-class _Model(Protocol):
+class _ClosableModel(Protocol):
     async def close(self) -> None: ...
 
 
-_ModelT = TypeVar("_ModelT", bound=_Model)
+_ModelT = TypeVar("_ModelT", bound=_ClosableModel)
 
 
 @dataclass(slots=True)
@@ -94,10 +94,10 @@ class _ModelCache(Generic[_ModelT]):
             await model.close()
 
 
-class VectorsOfQuestions(Protocol):
+class QuestionEmbedder(Protocol):
     """Computes or looks up the vectors of questions."""
 
-    async def of(
+    async def embed(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
         """Return the question's vector, from exactly the embedder that built the generation."""
@@ -111,7 +111,7 @@ class VectorsOfQuestions(Protocol):
         """Close connections; must be called in the event loop that used them."""
 
 
-class QuestionVectors:
+class CachingQuestionEmbedder:
     """Embeds questions, and caches their vectors by tenant, so that each is paid for only once.
 
     Args:
@@ -127,7 +127,7 @@ class QuestionVectors:
             _CACHED_BYTES, _count_bytes
         )
 
-    async def of(
+    async def embed(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
         """Return the question's vector, from exactly the embedder that built the generation.
@@ -153,12 +153,12 @@ class QuestionVectors:
         """Return how much of the question the generation's embedder recognizes (see coverage).
 
         Raises:
-            ProviderError, IndexInconsistent: see `of`.
+            ProviderError, IndexInconsistent: see `embed`.
         """
         language = sentence_language(question)
         if question.isascii() and language in {None, "en"}:  # Every model reads English.
             return "known"
-        embedder = await self._embedder(ref, tenant, serving)
+        embedder = await self._get_embedder(ref, tenant, serving)
         # Run in a thread: it may load a tokenizer.
         return await run_sync(assess_reading, embedder, question, language)
 
@@ -169,7 +169,7 @@ class QuestionVectors:
     async def _embed_question(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        embedder = await self._embedder(ref, tenant, serving)
+        embedder = await self._get_embedder(ref, tenant, serving)
         # Use the price that the tenant states now, or else the price at the time of the build.
         built = EmbedderConfig.model_validate(serving.embedder)
         price = tenant.embedder.price or find_price(built)
@@ -184,14 +184,13 @@ class QuestionVectors:
         vector: Vector = answer.vectors[0]
         return vector
 
-    async def _embedder(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> Embedder:
+    async def _get_embedder(self, ref: TenantRef, tenant: Tenant, serving: Generation) -> Embedder:
         def make() -> Embedder:
-            embedder = self._embedders.of_generation(ref, tenant, serving)
+            embedder = self._embedders.get_generation_embedder(ref, tenant, serving)
             if embedder.embedder_id != serving.embedder_id:
                 raise IndexInconsistent(
                     f"generation {serving.number} was built by {serving.embedder_id}, but the same"
-                    " settings"
-                    f" now select {embedder.embedder_id}",
+                    f" settings now select {embedder.embedder_id}",
                     hint="sync the tenant: a new generation is built with the present model",
                 )
             return embedder
@@ -222,7 +221,6 @@ class RerankerPool:
         """Score the first passages of an order.
 
         Args:
-            config: configuration of the reranker.
             order: best first; only passages that the caller may read, since their text may be
                 sent to a server.
             known: scores for this question from an earlier attempt. Passages with such a score
@@ -240,9 +238,9 @@ class RerankerPool:
             return Reranking(scored, blend=config.blend)
         try:
             reranker = await self._models.get(
-                (ref, config), lambda: self._rerankers.of(ref, config)
+                (ref, config), lambda: self._rerankers.get_reranker(ref, config)
             )
-            texts = [_embedded_text(passage) for passage in new]
+            texts = [_build_embedded_text(passage) for passage in new]
             scores = await reranker.scores(question, texts, seconds=config.seconds)
         except (RerankFailed, ConfigurationError) as error:
             fault = error.fault if isinstance(error, RerankFailed) else "not usable"
@@ -261,7 +259,7 @@ class RerankerPool:
         await self._models.close()
 
 
-def _embedded_text(passage: Passage) -> str:
+def _build_embedded_text(passage: Passage) -> str:
     """Return the text of a passage as it was embedded, with its title and headings."""
     fields = passage.fields
     return embedding_text(

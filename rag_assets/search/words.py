@@ -26,18 +26,18 @@ Unit: TypeAlias = tuple[str, float]
 """A dimension, and the factor that converts a value to the dimension's base unit."""
 
 
-def content_words(text: str, analysis: str = "en") -> frozenset[str]:
+def extract_content_words(text: str, analysis: str = "en") -> frozenset[str]:
     """Return the terms of a text without stop words; a compound yields itself and its parts.
 
     Args:
         text: a text, or a single word.
         analysis: the analysis of the text that the terms are compared with; see `choose_analysis`.
     """
-    return frozenset(lexical_terms(text, analysis).split()) - _stop_terms(analysis)
+    return frozenset(lexical_terms(text, analysis).split()) - _get_stop_terms(analysis)
 
 
 @cache
-def _stop_terms(analysis: str) -> frozenset[str]:
+def _get_stop_terms(analysis: str) -> frozenset[str]:
     words = STOP_WORDS.get(analysis, COMMON_WORDS)
     return frozenset(lexical_terms(" ".join(words), analysis).split())
 
@@ -80,7 +80,7 @@ _HAN_SCALES: Final = {"十": 10, "百": 100, "千": 1_000}
 HAN_NUMBER: Final = re.compile(r"[零〇一二两兩三四五六七八九十百千]{1,12}")
 
 
-def word_values(word: str) -> frozenset[float]:
+def parse_word_values(word: str) -> frozenset[float]:
     """Return the numbers that a lower-case word stands for: forty-five, zwölf, 三十."""
     if (single := NUMBERS.get(word)) is not None:
         return single
@@ -88,10 +88,12 @@ def word_values(word: str) -> frozenset[float]:
         if (compound := pattern.fullmatch(word)) is not None:
             ones, tens = (min(NUMBERS[compound[name]]) for name in ("ones", "tens"))
             return frozenset({tens + ones})
-    return frozenset({float(_han_value(word))}) if HAN_NUMBER.fullmatch(word) else frozenset()
+    return (
+        frozenset({float(_parse_han_number(word))}) if HAN_NUMBER.fullmatch(word) else frozenset()
+    )
 
 
-def _han_value(word: str) -> int:
+def _parse_han_number(word: str) -> int:
     total = digit = 0
     for sign in word:
         if sign in _HAN_SCALES:
@@ -145,7 +147,7 @@ def get_word_list(table: str, language: str) -> frozenset[str]:
 
 
 @cache
-def turning_words() -> frozenset[str]:
+def list_inverting_words() -> frozenset[str]:
     """Return words that invert a sentence or limit its scope, in all languages with blanks.
 
     Arabic is left out, because its words are attached to other words.
@@ -172,7 +174,7 @@ def _stem_words(text: str, language: str) -> frozenset[str]:
 
 
 @cache
-def stems_that_deny(language: str) -> frozenset[str]:
+def list_negative_stems(language: str) -> frozenset[str]:
     """Return the stems of a language's words with a negative meaning."""
     return _stem_words(_LISTS["denying"].get(language, ""), language)
 

@@ -22,7 +22,7 @@ SELF_HOSTED: frozenset[str] = frozenset({"localai", "ollama"})
 
 COMPATIBLE: Final = "openai-compatible"
 """The provider in tenants.yaml of servers that speak OpenAI's API."""
-_OF_A_MODEL = frozenset({"model", "dimensions", "price", "path", "pooling", "max_input_tokens"})
+_MODEL_FIELDS = frozenset({"model", "dimensions", "price", "path", "pooling", "max_input_tokens"})
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -59,7 +59,7 @@ NO_SETTINGS = ApplicationSettings()
 """The settings of a tenant before its application makes any."""
 
 
-def wanted_embedder(
+def find_wanted_embedder(
     settings: ApplicationSettings, operators: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the embedder that the settings ask for, as in tenants.yaml; None: the operator's.
@@ -78,17 +78,17 @@ def wanted_embedder(
             "dimensions": dimensions,
         }
     if model is not None:
-        kept = {name: value for name, value in operators.items() if name not in _OF_A_MODEL}
+        kept = {name: value for name, value in operators.items() if name not in _MODEL_FIELDS}
         return {**kept, "model": model, "dimensions": dimensions}
     return {**operators, "dimensions": dimensions} if dimensions is not None else None
 
 
 def is_pending(settings: ApplicationSettings, operators: Mapping[str, Any]) -> bool:
-    """Return whether the settings ask for a different embedder than the one in force."""
-    return wanted_embedder(settings, operators) != settings.embedder
+    """Return whether the settings ask for another embedder than the tenant uses."""
+    return find_wanted_embedder(settings, operators) != settings.embedder
 
 
-def settled_embedder(
+def find_settled_embedder(
     settings: ApplicationSettings,
     former: Mapping[str, Any],
     operators: Mapping[str, Any],
@@ -105,12 +105,12 @@ def settled_embedder(
         former, operators: the operator's embedder before and after the change, as in tenants.yaml.
         is_same: whether two embedders return the same vectors.
     """
-    wanted = wanted_embedder(settings, operators)
+    wanted = find_wanted_embedder(settings, operators)
     present = former if settings.embedder is None else settings.embedder
     return wanted if is_same(present, operators if wanted is None else wanted) else present
 
 
-def overlaid(operators: Mapping[str, Any], settings: ApplicationSettings) -> dict[str, Any]:
+def overlay_settings(operators: Mapping[str, Any], settings: ApplicationSettings) -> dict[str, Any]:
     """Return a tenant's configuration: the operator's, overridden by its application's settings.
 
     Args:

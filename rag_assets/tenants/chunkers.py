@@ -47,7 +47,7 @@ def _list_media_types(name: str) -> frozenset[str]:
     return frozenset({media_type} if media_type else ())
 
 
-def _known_format(name: str) -> str:
+def _require_known_format(name: str) -> str:
     if not _list_media_types(name):
         raise ConfigurationError(
             f"chunkers: {name!r} is not a known format",
@@ -56,7 +56,7 @@ def _known_format(name: str) -> str:
     return name
 
 
-Format = Annotated[str, AfterValidator(_known_format)]
+Format = Annotated[str, AfterValidator(_require_known_format)]
 
 
 class ChunkerConfig(BaseModel):

@@ -139,7 +139,7 @@ class TenantsFile:
             ConfigurationError: the file or a tenant in it is not valid.
         """
         document = self._values()
-        require_beginning(_beginning(document), _project_profiles())
+        require_beginning(_get_project_defaults(document), _list_project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
         projects: dict[tuple[str, str | None, str | None], str] = {}
         for number, entry in enumerate(document["tenants"], start=1):
@@ -172,7 +172,7 @@ class TenantsFile:
         Raises:
             ConfigurationError: the file is not valid.
         """
-        return self.with_absolute_paths(_beginning(self._values()))
+        return self.with_absolute_paths(_get_project_defaults(self._values()))
 
     def lists(self) -> dict[str, ListedTenants]:
         """Load the other tenant lists that the file names, by key; see TenantList.
@@ -237,9 +237,9 @@ class TenantsFile:
         content = self._content()
         if self._read_last is None or self._read_last[0] != content:
             if self._parsed is None:
-                values = _plain(self._parse(content))
+                values = _to_plain(self._parse(content))
             else:
-                values = self._parsed.get(content, lambda content: _plain(self._parse(content)))
+                values = self._parsed.get(content, lambda content: _to_plain(self._parse(content)))
             self._read_last = content, self._require_valid(values)
         return self._read_last[1]
 
@@ -263,7 +263,7 @@ class TenantsFile:
 
     def _parse(self, content: bytes) -> Any:
         try:
-            return _yaml().load(content.decode())
+            return _build_yaml().load(content.decode())
         except UnicodeDecodeError as error:
             raise self._unreadable(error) from None
         except YAMLError as error:
@@ -311,7 +311,7 @@ class TenantsFile:
             document = self._read()
             yield document
             text = io.StringIO()
-            _yaml().dump(document, text)
+            _build_yaml().dump(document, text)
             try:
                 rewrite_file(target, text.getvalue().encode(), new_mode=0o644)
             except OSError as error:
@@ -341,13 +341,13 @@ class TenantsFile:
             return source
         what = f"of source {source.get('name')!r} of {whose}"
         paths = {
-            field: str(absolute_path(path, self.path.parent, f"{field} {what}"))
+            field: str(resolve_path(path, self.path.parent, f"{field} {what}"))
             for field, path in get_path_fields(source, self._kinds.sources).items()
         }
         return {**source, **paths}
 
 
-def absolute_path(written: str, base: Path, what: str) -> Path:
+def resolve_path(written: str, base: Path, what: str) -> Path:
     """Resolve a path in tenants.yaml, with the same result in every process.
 
     Args:
@@ -378,34 +378,34 @@ def absolute_path(written: str, base: Path, what: str) -> Path:
     return base / expanded
 
 
-def written_path(place: Path, base: Path) -> str:
-    """Return a path in the notation of absolute_path: relative if it lies below the base."""
+def format_path(place: Path, base: Path) -> str:
+    """Return a path in the notation of resolve_path: relative if it lies below the base."""
     inside = place.is_relative_to(base)
     text = str(place.relative_to(base) if inside else place).replace("$", "$$")
     return f"./{text}" if text.startswith("~") else text
 
 
-def _beginning(document: Mapping[str, Any]) -> dict[str, Any]:
+def _get_project_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     return dict(document.get("projects") or {})
 
 
-def _project_profiles() -> dict[str, bool]:
+def _list_project_profiles() -> dict[str, bool]:
     profiles = installed_systems().profiles
     return {name: profile.projects_over_api for name, profile in profiles.items()}
 
 
-def _yaml() -> YAML:
+def _build_yaml() -> YAML:
     yaml = YAML()
     yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Convert a value to plain types that JSON can hold."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     if isinstance(value, ScalarBoolean):
         return bool(value)
     if isinstance(value, (bool, int, float)) or value is None:

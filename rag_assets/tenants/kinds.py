@@ -32,7 +32,7 @@ def installed_kinds() -> TenantKinds:
     Raises:
         ConfigurationError: a system cannot be loaded, or contradicts another or the core.
     """
-    return _with_systems(installed_systems())
+    return _load_kinds(installed_systems())
 
 
 def read_kinds(info: ValidationInfo) -> TenantKinds:
@@ -41,7 +41,7 @@ def read_kinds(info: ValidationInfo) -> TenantKinds:
 
 
 @lru_cache(maxsize=4)
-def _with_systems(systems: Systems) -> TenantKinds:
+def _load_kinds(systems: Systems) -> TenantKinds:
     sources = systems.load("source_kinds", reserved=SOURCE_KINDS)
     chunkers = systems.load("chunkers", reserved=CHUNKERS)
     return TenantKinds(

@@ -47,18 +47,18 @@ from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode
-from rag_assets.tenants.profiles import DEFAULT_PROFILE, get_profile, with_profile
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, apply_profile, get_profile
 from rag_assets.tenants.sources import Source
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
 ]
 _Days = Annotated[int, Field(ge=1, le=36_500)]
-_MOST_ENTRIES: Final = 20
+_MAX_ENTRIES: Final = 20
 """Maximum entries of a list that a system defines."""
 
 
-def _find_form(retention: object) -> str:
+def _find_retention_form(retention: object) -> str:
     return "by source type" if isinstance(retention, Mapping) else "days"
 
 
@@ -68,17 +68,17 @@ Retention = Annotated[
         dict[Annotated[str, StringConstraints(min_length=1, max_length=63)], _Days],
         Tag("by source type"),
     ],
-    Discriminator(_find_form),
+    Discriminator(_find_retention_form),
 ]
 OcrLanguage = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{3,40}$")]
 
 
-class _Model(BaseModel):
+class _ConfigModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class _SystemEntries:
-    """A list of entries in a tenant's configuration whose model a system defines.
+    """A list in a tenant's configuration with entries of a model that a system defines.
 
     Args:
         key: the list's key in tenants.yaml and in `System.tenant_settings`.
@@ -100,24 +100,24 @@ class _SystemEntries:
         self, core: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """Return the schema only when it is requested."""
-        return {**handler(_entries(self._key).core_schema), "default": []}
+        return {**handler(_load_entries_adapter(self._key).core_schema), "default": []}
 
     def _validate_entries(self, value: Any) -> tuple[BaseModel, ...]:
-        return _entries(self._key).validate_python(value) if value else ()
+        return _load_entries_adapter(self._key).validate_python(value) if value else ()
 
 
 @cache
-def _entries(key: str) -> TypeAdapter[tuple[BaseModel, ...]]:
+def _load_entries_adapter(key: str) -> TypeAdapter[tuple[BaseModel, ...]]:
     model = installed_systems().load("tenant_settings")[key]
     entries: Any = tuple[model, ...]  # type: ignore[valid-type]
-    return TypeAdapter(Annotated[entries, Field(max_length=_MOST_ENTRIES)])
+    return TypeAdapter(Annotated[entries, Field(max_length=_MAX_ENTRIES)])
 
 
 def _dump_entries(entries: tuple[BaseModel, ...]) -> list[dict[str, Any]]:
     return [entry.model_dump(mode="json") for entry in entries]
 
 
-class ParserConfig(_Model):
+class ParserConfig(_ConfigModel):
     """The parsing of documents, and its limits.
 
     Attributes:
@@ -185,7 +185,7 @@ class ParserConfig(_Model):
         )
 
 
-class IndexConfig(_Model):
+class IndexConfig(_ConfigModel):
     """The index of a tenant.
 
     Attributes:
@@ -202,7 +202,7 @@ class IndexConfig(_Model):
 ThresholdFrom: TypeAlias = Literal["measured", "as described"]
 
 
-class RetrievalConfig(_Model):
+class RetrievalConfig(_ConfigModel):
     """Defaults of a search.
 
     Attributes:
@@ -228,14 +228,14 @@ class RetrievalConfig(_Model):
     unsupported_claims: Literal["remove", "mark"] = "remove"
 
 
-class AccessConfig(_Model):
+class AccessConfig(_ConfigModel):
     """The access scope of a tenant's documents if a source does not set it."""
 
     scope: str = Field(default="public", min_length=1, max_length=256)
 
 
-class PrivacyConfig(_Model):
-    """The texts of callers that leave the installation.
+class PrivacyConfig(_ConfigModel):
+    """The handling of questions that leave the installation.
 
     Attributes:
         send_unmasked_questions: send questions to the embedder, the reranker and the chat model
@@ -246,7 +246,7 @@ class PrivacyConfig(_Model):
     send_unmasked_questions: bool = False
 
 
-class CapsConfig(_Model):
+class CapsConfig(_ConfigModel):
     """Spending caps of a tenant, in dollars; searches and answers count too.
 
     Attributes:
@@ -260,7 +260,7 @@ class CapsConfig(_Model):
     per_month: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-class QualityConfig(_Model):
+class QualityConfig(_ConfigModel):
     """The quality gate of a new build, decided by the tenant's judged questions.
 
     Attributes:
@@ -273,7 +273,7 @@ class QualityConfig(_Model):
     least: int = Field(default=20, ge=1)
 
 
-class DriftConfig(_Model):
+class DriftConfig(_ConfigModel):
     """The period of full comparisons.
 
     Attributes:
@@ -287,7 +287,7 @@ class DriftConfig(_Model):
 _AliasName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
-class ExperienceConfig(_Model):
+class ExperienceConfig(_ConfigModel):
     """The experience of a tenant with the profile experience.
 
     Attributes:
@@ -301,7 +301,7 @@ class ExperienceConfig(_Model):
     aliases: Annotated[dict[_AliasName, tuple[_AliasName, ...]], Field(max_length=500)] = {}
 
 
-class WorkspaceConfig(_Model):
+class WorkspaceConfig(_ConfigModel):
     """Settings that only tenants with the profile workspace have.
 
     Attributes:
@@ -313,7 +313,7 @@ class WorkspaceConfig(_Model):
     vector_backend: VectorBackend = "elasticsearch"
 
 
-class Tenant(_Model):
+class Tenant(_ConfigModel):
     """One tenant with its profile's defaults filled in.
 
     Attributes:
@@ -394,9 +394,7 @@ class Tenant(_Model):
         """Return the chunk parameters of a document: of the first matching rule, else the tenant's.
 
         Args:
-            source: the name of the document's source.
             source_type: the document type of the source.
-            media_type: the type of the document's content.
             path: the document's path within its source; some chunkers depend on it.
         """
         rules = (
@@ -423,7 +421,7 @@ class Tenant(_Model):
     @cached_property
     def fact_readers(self) -> Mapping[str, int]:
         """Return its chunkers that read facts, by name, each with the version of its reader."""
-        kinds = {one.parameters.kind for one in (self.chunker, *self.chunkers)}
+        kinds = {config.parameters.kind for config in (self.chunker, *self.chunkers)}
         readers = {kind.name: kind.reading_version for kind in kinds if kind.read is not None}
         return dict(sorted(readers.items()))
 
@@ -435,7 +433,7 @@ class Tenant(_Model):
     @property
     def chunk_types(self) -> frozenset[str]:
         """Return the source types that its chunkers may give to chunks."""
-        kinds = (one.parameters.kind for one in (self.chunker, *self.chunkers))
+        kinds = (config.parameters.kind for config in (self.chunker, *self.chunkers))
         return frozenset(type_ for kind in kinds for type_ in kind.chunk_types)
 
     def get_retention_days(self, source_type: str) -> int | None:
@@ -485,7 +483,7 @@ class Tenant(_Model):
             UnknownProfile: no profile has that name.
             ConfigurationError: a field is not valid; the message names it.
         """
-        filled = with_profile(config)
+        filled = apply_profile(config)
         try:
             tenant = cls.model_validate(filled, context=kinds)
         except ValidationError as error:

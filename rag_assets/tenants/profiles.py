@@ -17,7 +17,7 @@ _CHOICES = {"chunker": "chunker", "embedder": "provider"}
 _NOT_INSTALLED = "no system is installed: install rag-assets again (`make setup`)"
 
 
-def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
+def apply_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     """Complete a tenant's configuration with the defaults of its profile.
 
     The tenant's own chunker rules precede those in the profile. The profile's chunker limits apply
@@ -35,17 +35,17 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
         )
     defaults = dict(profiles[name].defaults)
     for field, choice in _CHOICES.items():
-        if not _same_choice(defaults.get(field), config.get(field), choice):
+        if not _is_same_choice(defaults.get(field), config.get(field), choice):
             defaults.pop(field, None)
     merged = _merge(defaults, config)
     if isinstance(config.get("chunkers"), Sequence):
         merged["chunkers"] = [*config["chunkers"], *defaults.get("chunkers", ())]
     if isinstance(merged.get("sources"), Sequence):
-        merged["sources"] = _with_own(profiles[name], merged["sources"])
+        merged["sources"] = _add_own_sources(profiles[name], merged["sources"])
     return merged
 
 
-def configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def get_configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the sources of a stored configuration: its own, or else its profile's."""
     if "sources" in config:
         own: Sequence[Mapping[str, Any]] = config["sources"]
@@ -54,9 +54,9 @@ def configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]
     return () if profile is None else profile.defaults.get("sources", ())
 
 
-def configured_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def get_configured_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the embedder of a stored configuration, with its profile's as default."""
-    embedder: Mapping[str, Any] = with_profile(config).get("embedder") or {}
+    embedder: Mapping[str, Any] = apply_profile(config).get("embedder") or {}
     return embedder
 
 
@@ -75,13 +75,13 @@ def get_profile(name: str) -> Profile:
     return profiles[name]
 
 
-def _with_own(profile: Profile, sources: Sequence[Any]) -> list[Any]:
+def _add_own_sources(profile: Profile, sources: Sequence[Any]) -> list[Any]:
     """Return the sources plus those that every tenant of the profile has, each once."""
     own = list(profile.sources_of_all)
     for reference in profile.sources_beside:
         make: Callable[[Mapping[str, Any]], dict[str, Any]] = load_reference(reference)
         own += [make(source) for source in sources if _holds_files(source)]
-    names = {one["name"] for one in own}
+    names = {source["name"] for source in own}
     kept = [s for s in sources if not (isinstance(s, Mapping) and s.get("name") in names)]
     return [*kept, *own]
 
@@ -93,7 +93,7 @@ def _holds_files(source: object) -> bool:
     return kind is not None and kind.has_files
 
 
-def _same_choice(default: Any, wanted: Any, choice: str) -> bool:
+def _is_same_choice(default: Any, wanted: Any, choice: str) -> bool:
     """Return whether the profile's other settings of a field apply: the choice is the same."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
     return not both or wanted.get(choice, default.get(choice)) == default.get(choice)

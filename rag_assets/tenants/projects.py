@@ -28,9 +28,9 @@ LOCAL = "local"
 """The provider that runs the shipped model; only an operator can select it."""
 
 _PLAIN = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
-_LONGEST_ID = 63
+_MAX_ID_CHARACTERS = 63
 _DIGEST = 16
-_STEM = (_LONGEST_ID - _DIGEST - 2) // 2
+_STEM = (_MAX_ID_CHARACTERS - _DIGEST - 2) // 2
 
 if TYPE_CHECKING:
     AutoProvider: TypeAlias = str
@@ -71,14 +71,14 @@ class Project:
         is_plain = _PLAIN.fullmatch(organization) and _PLAIN.fullmatch(project)
         parts = json.dumps([self.profile, organization, project]).encode()
         digest = hashlib.sha256(parts).hexdigest()[:_DIGEST]
-        unique = f"{_stem(organization)}.{_stem(project)}.{digest}"
-        return (plain, unique) if is_plain and len(plain) <= _LONGEST_ID else (unique,)
+        unique = f"{_build_stem(organization)}.{_build_stem(project)}.{digest}"
+        return (plain, unique) if is_plain and len(plain) <= _MAX_ID_CHARACTERS else (unique,)
 
 
 class ProjectSettings(BaseModel):
     """All settings of a project that an application may change.
 
-    A field that is not given stays as it is; null restores the initial value of projects.
+    An omitted field stays as it is; null restores the initial value of projects.
 
     Attributes:
         name: for people.
@@ -125,7 +125,7 @@ def require_name(what: str, name: str) -> None:
         )
 
 
-def project_config(
+def build_project_config(
     project: Project,
     tenant_id: str,
     settings: ProjectSettings,
@@ -137,7 +137,6 @@ def project_config(
     """Return the configuration of a project's tenant.
 
     Args:
-        settings: the settings to change.
         beginning: the initial configuration of projects, as in tenants.yaml.
         present: the current configuration; None for a new project.
         reset: replace the current configuration with the initial configuration. The caps and the
@@ -153,26 +152,28 @@ def project_config(
     config |= {"organization": project.organization, "project": project.project}
     given = settings.model_fields_set
     if reset and present is not None:
-        _keep(config, beginning, present)
+        _keep_project_values(config, beginning, present)
     if "name" in given:
-        _put(config, "name", settings.name)
+        _set_field(config, "name", settings.name)
     if "chat_model" in given:
-        _put(config, "chat_model", _chat_model(config, beginning, settings.chat_model))
+        _set_field(config, "chat_model", _build_chat_model(config, beginning, settings.chat_model))
     if "provider" in given:
-        _put(config, "embedder", _find_embedder(config, settings.provider))
+        _set_field(config, "embedder", _find_embedder(config, settings.provider))
     if "min_score" in given:
         score, of_all = settings.min_score, dict(beginning.get("retrieval") or {})
         retrieval = dict(config.get("retrieval") or {})
-        _put(retrieval, "min_score", of_all.get("min_score") if score is None else score)
-        _put(config, "retrieval", retrieval or None)
+        _set_field(retrieval, "min_score", of_all.get("min_score") if score is None else score)
+        _set_field(config, "retrieval", retrieval or None)
     if "threshold_from" in given:
         of_all = dict(beginning.get("retrieval") or {})
         retrieval = dict(config.get("retrieval") or {})
-        _put(retrieval, "threshold_from", settings.threshold_from or of_all.get("threshold_from"))
-        _put(config, "retrieval", retrieval or None)
+        _set_field(
+            retrieval, "threshold_from", settings.threshold_from or of_all.get("threshold_from")
+        )
+        _set_field(config, "retrieval", retrieval or None)
     if "caps" in given:
         caps = settings.caps.model_dump(exclude_none=True) if settings.caps else None
-        _put(config, "caps", beginning.get("caps") if caps is None else caps)
+        _set_field(config, "caps", beginning.get("caps") if caps is None else caps)
     try:
         Tenant.from_config(config)
     except ConfigurationError as error:
@@ -205,7 +206,7 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
             Tenant.from_config({**beginning, "id": "projects", **project})
 
 
-def shown_settings(tenant: Tenant) -> dict[str, Any]:
+def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
     """Return the effective values of ProjectSettings.
 
     Args:
@@ -222,7 +223,9 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
     }
 
 
-def _keep(config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]) -> None:
+def _keep_project_values(
+    config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]
+) -> None:
     """Keep a project's caps and its chat model's name.
 
     The gateway of the chat model is taken from the initial settings.
@@ -232,10 +235,12 @@ def _keep(config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping
     chat = present.get("chat_model")
     if chat:
         name = chat["model"] if isinstance(chat, Mapping) else chat
-        config["chat_model"] = _chat_model(config, beginning, name)
+        config["chat_model"] = _build_chat_model(config, beginning, name)
 
 
-def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: str | None) -> Any:
+def _build_chat_model(
+    config: Mapping[str, Any], beginning: Mapping[str, Any], name: str | None
+) -> Any:
     present = config.get("chat_model")
     if name is None:
         return beginning.get("chat_model")
@@ -261,7 +266,7 @@ def _find_embedder(config: Mapping[str, Any], provider: str | None) -> dict[str,
     return {**embedder, "only": provider}
 
 
-def _put(config: dict[str, Any], field: str, value: Any) -> None:
+def _set_field(config: dict[str, Any], field: str, value: Any) -> None:
     """Set a field; None removes it, so that the profile decides."""
     if value is None:
         config.pop(field, None)
@@ -269,7 +274,7 @@ def _put(config: dict[str, Any], field: str, value: Any) -> None:
         config[field] = value
 
 
-def _stem(name: str) -> str:
+def _build_stem(name: str) -> str:
     """Return the readable part of a name in an id."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub("[^a-z0-9]+", "-", plain).strip("-")[:_STEM].strip("-") or "x"

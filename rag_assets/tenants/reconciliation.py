@@ -17,7 +17,7 @@ FILE = "file"
 """The origin of tenants in tenants.yaml itself."""
 
 
-class _Record(Protocol):
+class _TenantRecord(Protocol):
     @property
     def id(self) -> str: ...
     @property
@@ -49,7 +49,7 @@ class TenantChanges:
 
 def plan_tenants(
     listed: Mapping[str, Mapping[str, Any]],
-    known: Mapping[str, _Record],
+    known: Mapping[str, _TenantRecord],
     home: UUID,
     *,
     origin: str = FILE,
@@ -97,13 +97,13 @@ def plan_tenants(
     return TenantChanges(tuple(put), tuple(disable), tuple(foreign))
 
 
-def without_conflicts(
+def split_conflicts(
     key: str,
     listed_tenants: ListedTenants,
     of_file: Collection[str],
-    known: Mapping[str, _Record],
+    known: Mapping[str, _TenantRecord],
 ) -> tuple[dict[str, Mapping[str, Any]], list[RagAssetsError]]:
-    """Return a list's tenants whose ids are not used elsewhere, and the problems of the others.
+    """Return a list's tenants with ids that are not used elsewhere, and the problems of the others.
 
     A tenant of tenants.yaml takes precedence over a tenant of another list. So does a tenant that
     was created over the API, or was once in tenants.yaml, because it may contain data that no list

@@ -65,7 +65,7 @@ Source: TypeAlias = Annotated[
 """The configuration of a source of any kind."""
 
 
-def chosen_source(
+def choose_source(
     tenant_id: str,
     takes: Mapping[str, SourceT],
     wanted: str | None,

@@ -58,7 +58,7 @@ def assert_sound(installation: Installation, tenant: str, documents: int = 3) ->
     uris = [uri for uri, _, _ in installation.entries(tenant).values()]
     assert sorted(uris) == sorted(f"files/d{number}.md" for number in range(documents))
     ctx = installation.context(tenant)
-    assert all(state.healthy for state in inspect_index(ctx))
+    assert all(state.is_healthy for state in inspect_index(ctx))
     assert ctx.catalog.documents.counts(tenant) == {"READY": documents}
 
 

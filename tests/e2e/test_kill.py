@@ -187,7 +187,7 @@ class Lane:
         """Fail unless index, catalog, lake and runs are as after an undisturbed sync."""
         ctx = self.context
         assert entries_by_uri(ctx) == self.twin.of(state), boundaries
-        assert all(found.healthy for found in inspect_index(ctx)), boundaries
+        assert all(found.is_healthy for found in inspect_index(ctx)), boundaries
         documents = {document.uri: document for document in ctx.catalog.documents.all(ctx.ref.id)}
         assert documents.keys() == {f"files/{name}" for name in state}
         for uri, entries in self.twin.of(state).items():
@@ -303,5 +303,5 @@ def test_a_first_sync_killed_at_every_write_boundary(
         assert again.code == 0, again.err
         ctx = shared_installation.context(tenant)
         (state,) = inspect_index(ctx)
-        assert state.healthy, (names[number - 1], state)
+        assert state.is_healthy, (names[number - 1], state)
         assert list(entries_by_uri(ctx)) == ["files/only.md"]

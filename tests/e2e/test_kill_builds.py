@@ -56,7 +56,7 @@ class Tenant:
         (serving,) = [g for g in live if g.state == "SERVING"]
         assert serving.recipe is not None
         assert serving.recipe["chunker"]["max_tokens"] == 40 + self.round, boundaries
-        assert all(state.healthy for state in inspect_index(ctx)), boundaries
+        assert all(state.is_healthy for state in inspect_index(ctx)), boundaries
         hits = self.installation.search(self.id, f"version {self.round} tells", mode="text")
         assert any(f"in version {self.round} tells" in hit.text for hit in hits)
         after = ctx.lake.vector_hashes(ctx.embedder.embedder_id)

@@ -20,7 +20,7 @@ import pytest
 
 from rag_assets.cli import session as sessions
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.pipeline.generations import alias_is_right
+from rag_assets.pipeline.generations import is_alias_right
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import fail_abandoned_runs
@@ -107,11 +107,11 @@ class Moved:
         """Fail unless alias, entries, rows and runs are as after an undisturbed command."""
         self.ask()
         with self.driver.locked(self.id) as ctx:
-            assert all(state.healthy for state in inspect_index(ctx)), boundaries
+            assert all(state.is_healthy for state in inspect_index(ctx)), boundaries
             serving = ctx.catalog.generations.serving(self.id)
             assert serving is not None
             assert serving.number == self.serving, boundaries
-            assert alias_is_right(ctx, serving), boundaries
+            assert is_alias_right(ctx, serving), boundaries
             assert ctx.catalog.documents.counts(self.id) == {"READY": 2}
         session = self.driver.session
         fail_abandoned_runs(self.instance, session.catalog, session.settings)
@@ -231,7 +231,7 @@ def test_a_discard_killed_at_every_write_boundary(
         with driver.locked(tenant) as ctx:
             assert [g.state for g in ctx.catalog.generations.live(tenant)] == ["SERVING"]
             assert ctx.store.indexes.dedicated(tenant) == [], names[number - 1]
-            assert all(state.healthy for state in inspect_index(ctx))
+            assert all(state.is_healthy for state in inspect_index(ctx))
 
 
 def test_of_two_commands_at_once_one_waits_or_says_who(

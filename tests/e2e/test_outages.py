@@ -72,7 +72,7 @@ class AllFailing(Embedders):
         super().__init__(catalog, settings)
         self._fault = fault
 
-    def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
+    def get_embedder(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
         return FailingEmbedder(self._fault)
 
 
@@ -149,7 +149,7 @@ class Frail:
     def assert_sound(self, state: dict[str, str]) -> None:
         """Fail unless every document is indexed correctly."""
         ctx = self.installation.context("frail")
-        assert all(found.healthy for found in inspect_index(ctx))
+        assert all(found.is_healthy for found in inspect_index(ctx))
         assert ctx.catalog.documents.counts("frail")["READY"] == len(state)
         found = texts_by_uri(self.installation, "frail")
         assert found.keys() == {f"files/{name}" for name in state}

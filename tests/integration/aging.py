@@ -19,7 +19,7 @@ from sqlalchemy import update
 from rag_assets.common.clock import Clock
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.retention import PruningReport, prune
+from rag_assets.pipeline.retention import PruningReport, prune_tenant
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver, drain
@@ -91,7 +91,7 @@ class AgingTenant:
 
     def prune(self, **options: Any) -> PruningReport:
         with self.within() as ctx:
-            return prune(ctx, by="a test", **options)
+            return prune_tenant(ctx, by="a test", **options)
 
     def forward(self, **by: float) -> None:
         """Set the clock forward."""

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import update
 
 from rag_assets.declarations import PLAIN
-from rag_assets.pipeline.batches import poll
+from rag_assets.pipeline.batches import poll_batches
 from rag_assets.sensors.batches import embedding_batches_sensor
 from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.storage.catalog.accounts.tables import embedding_batches
@@ -50,7 +50,9 @@ class Backfill:
     def poll(self) -> list[str]:
         """Poll the batches as the sensor does, without its delays."""
         catalog = self.driver.session.catalog
-        return poll(catalog, self.driver.session.embedders, catalog.batches.list_open(self.tenant))
+        return poll_batches(
+            catalog, self.driver.session.embedders, catalog.batches.list_open(self.tenant)
+        )
 
     def sync(self) -> int:
         """Sync; return the number of texts that were embedded immediately."""

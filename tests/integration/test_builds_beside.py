@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.pipeline.generations import Finding
+from rag_assets.pipeline.generations import CheckFinding
 from rag_assets.pipeline.repair import repair_index
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -73,7 +73,7 @@ def test_what_changes_is_found_while_a_build_is_made(
     assert found(shared_installation, tenant, "Sentence 5 of 4") == set()
     assert [g.state for g in builds(slowly, tenant).values()] == ["SERVING", "BUILDING"]
     with slowly.locked(tenant) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
     finish(slowly, tenant)
     assert [g.state for g in builds(slowly, tenant).values()] == ["RETIRED", "SERVING"]
     assert found(shared_installation, tenant, "of zebras") == {"files/3.md"}
@@ -172,9 +172,9 @@ def test_an_edit_is_found_while_the_new_build_is_in_batches(
     assert driver.sync(tenant)["embedded"] == 0
     server.finish()
     catalog = driver.session.catalog
-    from rag_assets.pipeline.batches import poll
+    from rag_assets.pipeline.batches import poll_batches
 
-    poll(catalog, driver.session.embedders, catalog.batches.list_open(tenant))
+    poll_batches(catalog, driver.session.embedders, catalog.batches.list_open(tenant))
     assert driver.sync(tenant)["embedded"] == 0
     assert [g.state for g in builds(driver, tenant).values()] == ["RETIRED", "SERVING"]
     assert found(shared_installation, tenant, "of zebras") == {"files/2.md"}
@@ -202,7 +202,7 @@ def test_the_build_that_answers_is_repaired_by_its_own_recipe(
         repair_index(ctx)
     assert finish(slowly, tenant)["parsed"] == 0
     with slowly.locked(tenant) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
         first = ctx.catalog.generations.live(tenant)[0]
         stored = ctx.store.entries.stored(first.index_name, ctx.owner(first))
         assert {entry.id for entry in stored} == set(before)
@@ -211,7 +211,7 @@ def test_the_build_that_answers_is_repaired_by_its_own_recipe(
 def test_a_build_is_published_although_the_run_that_completed_it_died(
     shared_installation: Installation, driver: Driver, tenant: str, files: Path
 ) -> None:
-    def dies(ctx: TenantContext, build: Generation) -> list[Finding]:
+    def dies(ctx: TenantContext, build: Generation) -> list[CheckFinding]:
         raise RuntimeError("killed")
 
     shared_installation.configure(tenant, **CHUNKED)

@@ -11,9 +11,9 @@ from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.pipeline import recipes
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.preview import preview
+from rag_assets.pipeline.preview import preview_sync
 from rag_assets.pipeline.slices import find_parsed_documents
-from rag_assets.pipeline.upkeep import compact
+from rag_assets.pipeline.upkeep import compact_lake
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -46,7 +46,7 @@ def test_each_document_is_cut_by_the_rule_that_is_for_it(
     ]
     shared_installation.add_tenant(TENANT, **FAST, sources=sources, chunkers=rules(100))
     with driver.locked(TENANT) as ctx:
-        expected = preview(ctx)
+        expected = preview_sync(ctx)
     done = driver.sync(TENANT)
     with driver.locked(TENANT) as ctx:
         made = chunks_by_uri(ctx)
@@ -63,7 +63,7 @@ def test_each_document_is_cut_by_the_rule_that_is_for_it(
     again = driver.sync(TENANT)
     with driver.locked(TENANT) as ctx:
         changed = chunks_by_uri(ctx)
-        compact(ctx)
+        compact_lake(ctx)
     differing = {uri for uri in made if made[uri] != changed[uri]}
     assert differing == {"logs/table.csv", "logs/prose.md"}
     assert again["chunks"] == sum(len(changed[uri]) for uri in differing)

@@ -19,8 +19,8 @@ from rag_assets.common.clock import BootTime, Clock, read_boot_time
 from rag_assets.common.errors import ClockDoubted
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.pipeline.clock_guard import accept_time
-from rag_assets.pipeline.retention import prune
-from rag_assets.pipeline.upkeep import compact, drop_old_generations
+from rag_assets.pipeline.retention import prune_tenant
+from rag_assets.pipeline.upkeep import compact_lake, drop_old_generations
 from rag_assets.pipeline.uploads import sweep_blobs
 from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 from rag_assets.storage.catalog.accounts.tables import panel_sessions
@@ -181,7 +181,7 @@ def test_weeks_between_two_syncs_of_a_running_machine_need_no_confirmation(
     weeks = timedelta(days=21)
     clock.trust(datetime.now(UTC) - weeks, running=weeks)
     with tenant.within() as ctx:
-        assert prune(ctx, by="a test").documents == 1
+        assert prune_tenant(ctx, by="a test").documents == 1
     assert datetime.now(UTC) - clock.trusted_at < timedelta(minutes=1)
 
 
@@ -192,7 +192,7 @@ def test_a_machine_that_was_off_for_days_waits_for_a_person(
     clock.age(tenant.id, JUMP)
     clock.trust(datetime.now(UTC) - timedelta(days=3), running=None)
     with tenant.within() as ctx:
-        report = prune(ctx, by="a test")
+        report = prune_tenant(ctx, by="a test")
     assert report.doubt is not None
     assert (report.documents, report.doubt.kind) == (0, "ahead")
 
@@ -233,9 +233,9 @@ def test_every_deletion_by_age_waits_while_the_clock_is_doubted(
 
     def delete_by_age() -> None:
         with tenant.within() as ctx:
-            prune(ctx, by="a test")
+            prune_tenant(ctx, by="a test")
             drop_old_generations(ctx)
-            compact(ctx)
+            compact_lake(ctx)
             sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock)
         session = tenant.driver.session
         delete_old_runs(catalog, session.instance, session.own_runs, ["sync_tenant"], days=-1)
@@ -300,7 +300,7 @@ def test_times_from_the_future_are_reported_and_ages_count_from_then(
     assert catalog.panel_sessions.find(b"of the future", use=False) is None
     with tenant.within() as ctx:
         ctx.catalog.documents.read_again(ref)
-        report = prune(ctx, by="a test")
+        report = prune_tenant(ctx, by="a test")
     assert report.corrected >= 3
     assert report.documents == 0
     assert "times in the future" in report.warnings(tenant.id)[0]
@@ -318,10 +318,10 @@ def test_times_from_the_future_are_reported_and_ages_count_from_then(
     )
     tenant.clock = replace(tenant.clock, ahead=timedelta(days=364))
     with tenant.within() as ctx:
-        assert (prune(ctx, by="a test").documents, len(tenant.blobs())) == (0, 1)
+        assert (prune_tenant(ctx, by="a test").documents, len(tenant.blobs())) == (0, 1)
     tenant.clock = replace(tenant.clock, ahead=timedelta(days=366))
     with tenant.within() as ctx:
-        report = prune(ctx, by="a test")
+        report = prune_tenant(ctx, by="a test")
     assert (report.documents, report.corrected) == (1, 0)
 
 
@@ -343,7 +343,7 @@ def test_what_is_embedded_while_the_clock_is_behind_is_not_older_than_the_truste
     clock.trust(right_time)
     tenant = make(ONE)
     with tenant.within() as ctx:
-        report = prune(ctx, by="a test")
+        report = prune_tenant(ctx, by="a test")
     assert report.doubt is not None
     assert (report.doubt.kind, report.corrected) == ("behind", 0)
     with clock.catalog.database.begin() as connection:

@@ -18,7 +18,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.slices import plan_work
-from rag_assets.pipeline.upkeep import compact
+from rag_assets.pipeline.upkeep import compact_lake
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.tables import document_index, events, tenants
 from tests.driving import Driver, tenant_named_after
@@ -80,7 +80,7 @@ def test_dead_text_goes_while_a_document_has_failed(tenant: Tenant) -> None:
     assert tenant.sync()["failed"] == 1
     assert "anchors." in tenant.texts()
     before = tenant.vectors()
-    tenant.within(compact)
+    tenant.within(compact_lake)
     assert "anchors." not in tenant.texts()
     assert "capstans" in tenant.texts()
     assert "barges" in tenant.texts()
@@ -151,7 +151,7 @@ def test_the_version_that_answers_stays_while_its_successor_fails(tenant: Tenant
     kept = first.read_text()
     write_old(first, "\0 no text at all \0" * 50)
     tenant.sync()
-    tenant.within(compact)
+    tenant.within(compact_lake)
     assert "anchors." in tenant.texts()
     write_old(first, kept)
     done = tenant.sync()
@@ -165,13 +165,13 @@ def test_each_of_two_builds_keeps_its_own_and_no_more(
     tenant.sync()
     tenant.write("anchors", "capstans")
     tenant.sync()
-    tenant.within(compact)
+    tenant.within(compact_lake)
     assert "barges" in tenant.texts()
     shared_installation.configure(tenant.id, chunker=None)
     back = tenant.sync()
     # The other build never had the edit; the rest of it is stored.
     assert (back["parsed"], back["upserted"]) == (0, back["embedded"])
-    tenant.within(compact)
+    tenant.within(compact_lake)
     assert "anchors." not in tenant.texts()
     shared_installation.configure(tenant.id, **CHUNKED)
     again = tenant.sync()
@@ -187,7 +187,7 @@ def test_what_waits_for_the_embedder_is_kept(tenant: Tenant) -> None:
         work = plan_work(ctx, str(uuid.uuid4()))
         parse_documents(ctx, work)
         chunk_documents(ctx, work)
-        compact(ctx)
+        compact_lake(ctx)
 
     tenant.within(begin)
     done = tenant.sync()
@@ -200,7 +200,7 @@ def test_a_new_embedder_that_waits_keeps_the_vectors_of_the_one_that_answers(
 ) -> None:
     before = tenant.vectors()
     shared_installation.configure(tenant.id, **SPARSE)
-    tenant.within(compact)
+    tenant.within(compact_lake)
     shared_installation.configure(tenant.id, **FAST)
     assert tenant.vectors() == before
 
@@ -218,7 +218,7 @@ def test_versions_of_an_earlier_release_are_filled_in(tenant: Tenant) -> None:
     tenant.write("anchors", "capstans")
     tenant.sync()
     forget_keys(tenant)
-    tenant.within(compact)
+    tenant.within(compact_lake)
     recorded = tenant.driver.session.catalog.lake_keys.read_all(tenant.id)
     assert (len(recorded.parsed), len(recorded.chunk_sets), recorded.unknown) == (2, 2, 0)
     assert "anchors." not in tenant.texts()
@@ -231,7 +231,7 @@ def test_nothing_goes_while_a_version_is_unknown(tenant: Tenant) -> None:
     forget_keys(tenant)
     write_old(tenant.folder / "anchors.md", "\0 no text at all \0" * 50)
     tenant.sync()  # the former version stays, and its keys are not recorded
-    tenant.within(compact)
+    tenant.within(compact_lake)
     assert "anchors." in tenant.texts()
     assert "barges." in tenant.texts()
 

@@ -34,7 +34,7 @@ def both(installation: Installation, query: str, mode: str) -> tuple[Hit, ...]:
     """Return the hits, and fail if they differ when every candidate is fetched."""
     found = installation.search("many", query, mode=mode, top_k=HITS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recall, "first_count", lambda progress: None)
+        patch.setattr(recall, "compute_first_count", lambda progress: None)
         assert installation.search("many", query, mode=mode, top_k=HITS) == found
     return found
 

@@ -10,7 +10,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from rag_assets.search import Retriever
-from rag_assets.search.gathering import MOST_PARTS
+from rag_assets.search.gathering import MAX_PARTS
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -69,7 +69,7 @@ def test_adjoining_passages_are_one_hit_with_the_documents_text(shared: Installa
     assert len(hits) == 5, "others take the places of those that were merged"
     whole = ask(shared, "valve technician", mode="text", top_k=20).hits
     merged = of_document(whole, "valves.md")
-    assert MOST_PARTS >= max(len(hit.ranges) for hit in merged) > 1
+    assert MAX_PARTS >= max(len(hit.ranges) for hit in merged) > 1
     for hit in (*merged, *of_document(hits, "valves.md")):
         assert hit.text == LONG[hit.start : hit.end]
         assert (hit.start, hit.end) == (hit.ranges[0].start, hit.ranges[-1].end)

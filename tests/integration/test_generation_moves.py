@@ -17,8 +17,8 @@ from rag_assets.assets.generations import generations_report
 from rag_assets.common.clock import Clock
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import SliceLimits
-from rag_assets.pipeline.generation_moves import Order, choose_rollback_build, roll_back
-from rag_assets.pipeline.generations import active_builds, drop_generation
+from rag_assets.pipeline.generation_moves import BuildOrder, choose_rollback_build, roll_back
+from rag_assets.pipeline.generations import drop_generation, open_active_builds
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.search import Retriever
 from rag_assets.search.model import SearchRequest
@@ -190,7 +190,7 @@ def test_going_back_now_answers_before_it_is_up_to_date(
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         generation = choose_rollback_build(ctx, None)
-        assert roll_back(ctx, generation, Order.of(ctx, "a test", "worse"), now=True)
+        assert roll_back(ctx, generation, BuildOrder.create(ctx, "a test", "worse"), now=True)
     assert found(shared_installation, tenant, "of zebras") == set()
     assert found(shared_installation, tenant, "Sentence 5 of 2") == set()
     assert found(shared_installation, tenant, "Sentence 5 of 3") == {"files/3.md"}
@@ -208,7 +208,7 @@ def test_a_way_back_that_was_interrupted_goes_on_to_the_pinned_build(
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         generation = choose_rollback_build(ctx, 1)
-        roll_back(ctx, generation, Order.of(ctx, "a test", "worse"), now=False)
+        roll_back(ctx, generation, BuildOrder.create(ctx, "a test", "worse"), now=False)
     assert states(driver, tenant) == {1: "RETIRED", 2: "RETIRED", 3: "SERVING"}
     assert run("rollback", "--reason", "worse", "--json").json["number"] == 1
     assert states(driver, tenant) == {1: "SERVING", 2: "RETIRED", 3: "RETIRED"}
@@ -252,7 +252,7 @@ def test_a_build_without_a_document_is_listed(
 ) -> None:
     shared_installation.configure(tenant, **CHUNKED)
     with driver.locked(tenant) as ctx:
-        assert active_builds(ctx).wanted.generation.number == 2
+        assert open_active_builds(ctx).wanted.generation.number == 2
         assert generations_report(PLAIN, ctx) is not None
     [_, opened] = run("list", "--json").json["generations"]
     assert (opened["state"], opened["documents"], opened["planned"]) == ("BUILDING", 0, None)

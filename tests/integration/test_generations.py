@@ -16,7 +16,7 @@ from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.mark_keeper import accept_catalog
 from rag_assets.pipeline.repair import repair_index
-from rag_assets.pipeline.upkeep import GRACE_PERIOD, compact, drop_old_generations
+from rag_assets.pipeline.upkeep import GRACE_PERIOD, compact_lake, drop_old_generations
 from rag_assets.storage.index.elasticsearch import mapping
 from rag_assets.storage.index.model import SCHEMA_VERSION
 from tests.driving import Driver, tenant_named_after
@@ -110,7 +110,7 @@ def test_deletions_reach_every_build_that_is_kept(
         for generation in ctx.catalog.generations.live(tenant):
             stored = ctx.store.entries.stored(generation.index_name, ctx.owner(generation))
             assert {hit.fields["uri"] for hit in stored} == {"files/two.md", "files/three.md"}
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
 
 
 def test_another_access_scope_moves_entries_of_every_build_and_embeds_nothing(
@@ -129,7 +129,7 @@ def test_another_access_scope_moves_entries_of_every_build_and_embeds_nothing(
             stored = list(ctx.store.entries.stored(generation.index_name, owner))
             assert stored
             assert {hit.fields["access_scope"] for hit in stored} == {"team-only"}
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
 
 
 def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
@@ -152,7 +152,7 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
     assert shared_installation.entries(tenant) == kept
     # When one build is left, the lake deletes what only the others needed.
     with driver.locked(tenant) as ctx:
-        compact(ctx)
+        compact_lake(ctx)
         other = "deterministic/hash@384"
         hashes = {text for _, text, _ in kept.values()}
         assert ctx.lake.missing_vectors(other, hashes) == hashes
@@ -173,7 +173,7 @@ def test_each_kind_of_vector_index_finds(
     hits = shared_installation.search(tenant, "Number 5\nThe text of number 5.", mode="knn")
     assert len(hits) == 5
     with driver.locked(tenant) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
 
 
 def test_leaving_the_kind_of_index_open_rebuilds_nothing(
@@ -235,7 +235,7 @@ def test_a_lost_index_waits_while_the_catalog_was_set_back(
         repair_index(ctx)
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
 
 
 def test_a_dedicated_tenant_has_an_index_alone(

@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.common.errors import OnHold
 from rag_assets.pipeline.removal import purge_tenant
-from rag_assets.pipeline.upkeep import compact
+from rag_assets.pipeline.upkeep import compact_lake
 from tests.installation import Installation
 from tests.integration.aging import AgingTenant, Make
 from tests.integration.test_generations import CHUNKED
@@ -30,7 +30,7 @@ def compacted(tenant: AgingTenant) -> None:
     """Let a month pass, and run the weekly compaction."""
     tenant.forward(days=30)
     with tenant.within() as ctx:
-        compact(ctx)
+        compact_lake(ctx)
 
 
 def test_what_is_held_leaves_answers_when_deleted_and_the_stores_when_lifted(make: Make) -> None:

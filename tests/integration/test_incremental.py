@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline import recipes
-from rag_assets.pipeline.preview import preview
+from rag_assets.pipeline.preview import preview_sync
 from rag_assets.sensors.due import why_due
 from rag_assets.sensors.state import tenant_state
 from rag_assets.storage.index import fields, model
@@ -147,7 +147,7 @@ def test_another_analysis_of_words_writes_all_entries_again_and_embeds_nothing(
     assert found("Häuser") == ["files/0.md"]
     assert found("Haus") == []
     with driver.locked("analyzed") as ctx:
-        ahead = preview(ctx)
+        ahead = preview_sync(ctx)
     assert (ahead.documents, ahead.chunks, ahead.embeddings) == (2, 2, 0)
     assert (ahead.parse, ahead.cut, ahead.new_generation) == (0, 0, False)
     assert due(shared_installation, "analyzed") is not None

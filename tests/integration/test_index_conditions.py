@@ -114,7 +114,7 @@ def restored(site: Site) -> Iterator[None]:
     said = site.run("sync", TENANT, "--repair")
     assert said.code == 0, said.err
     with site.driver.locked(TENANT) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
 
 
 def require_named(said: CommandResult, *words: str) -> None:

@@ -99,7 +99,7 @@ def test_an_impossible_key_is_refused(
     assert_refused(set_key(KEY, "acme", KEY), "no provider with this name", "openai, gemini")
     assert_refused(set_key(KEY, "nobody", "openai"), "no tenant 'nobody'")
     assert_refused(installation.command("keys", "list", "nobody"), "no tenant 'nobody'")
-    assert ring(installation).stored(acme) == frozenset()
+    assert ring(installation).list_stored_providers(acme) == frozenset()
 
 
 def test_a_prompt_hides_what_is_typed(installation: Installation, acme: TenantRef) -> None:
@@ -256,12 +256,12 @@ def test_a_build_is_searched_with_the_present_key(installation: Installation) ->
         recipe={},
         dimensions=8,
     )
-    asked = session.embedders.of_generation(record.ref, tenant, built)
+    asked = session.embedders.get_generation_embedder(record.ref, tenant, built)
     assert asked.limits.concurrency == 3
     with pytest.raises(NoProviderKey, match="NEW_KEY"):
         asyncio.run(embed_query(asked, "question"))
     other = tenant.model_copy(update={"embedder": EmbedderConfig(provider="openai")})
-    former = session.embedders.of_generation(record.ref, other, built)
+    former = session.embedders.get_generation_embedder(record.ref, other, built)
     with pytest.raises(NoProviderKey, match="OLD_KEY"):
         asyncio.run(embed_query(former, "question"))
 

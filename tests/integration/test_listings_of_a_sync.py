@@ -15,7 +15,9 @@ from rag_assets.ingest.sources.files import FilesSource
 from rag_assets.ingest.sources.model import ListedDocument
 from rag_assets.pipeline import listing as listing_stage
 from rag_assets.pipeline.context import SliceLimits
-from rag_assets.pipeline.source_listing import plan_sources
+from rag_assets.pipeline.source_plans import (
+    plan_sources,
+)
 from rag_assets.resources import workbench
 from tests.installation import FAST, Installation
 

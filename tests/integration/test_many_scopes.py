@@ -51,7 +51,7 @@ def test_the_same_is_found_with_and_without_a_filter(
     assert len(filtered) == (0 if principal == "nobody" else 10)
     monkeypatch.setattr("rag_assets.search.plan.MANY_SCOPES", 0)
     unfiltered = found(shared, principal, mode)
-    assert access.MANY_SCOPES > SCOPES > recall._UNFILTERED
+    assert access.MANY_SCOPES > SCOPES > recall._UNFILTERED_FACTOR
     scopes = {uri.partition("/")[0] for uri in unfiltered}
     assert scopes <= {uri.partition("/")[0] for uri in filtered} | (
         {f"s{number}" for number in range({"all": 12, "four": 4}.get(principal, 0))}

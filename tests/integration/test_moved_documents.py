@@ -39,7 +39,7 @@ def test_a_folder_that_is_renamed_answers_at_any_moment(
     (folder / "gone.md").unlink()
 
     before: list[set[str]] = []
-    publish = publishing._publish
+    publish = publishing._publish_versions
 
     def watched(*given: object) -> tuple[int, int]:
         before.append(found(shared_installation, tenant))
@@ -47,14 +47,14 @@ def test_a_folder_that_is_renamed_answers_at_any_moment(
         before.append(found(shared_installation, tenant))
         return done
 
-    monkeypatch.setattr(publishing, "_publish", watched)
+    monkeypatch.setattr(publishing, "_publish_versions", watched)
     done = driver.sync(tenant)
     assert (done["added"], done["removed"], done["embedded"]) == (FILES, FILES + 1, 0)
     assert before[0] == old, "what is gone for good is gone at once"
     assert before[1] >= new
     assert found(shared_installation, tenant) == new
     with driver.locked(tenant) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
         assert {one.uri for one in ctx.catalog.documents.all(tenant)} == {f"files/{n}" for n in new}
 
 
@@ -101,4 +101,4 @@ def test_what_moves_on_or_comes_back_before_it_was_found_is_followed(
     driver.sync(tenant)
     assert found(shared_installation, tenant) == {"a3.md", "b.md"}
     with driver.locked(tenant) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))

@@ -146,7 +146,7 @@ def test_no_error_holds_a_key(
     tenants = [session.catalog.tenants.get(tenant) for tenant in TENANTS]
     for record in tenants:
         config = EmbedderConfig.model_validate(embedder(provider, fault, record.id))
-        made = session.embedders.of(record.ref, config)
+        made = session.embedders.get_embedder(record.ref, config)
         with caplog.at_level("DEBUG"), pytest.raises(ProviderError) as failed:
             asyncio.run(embed_in_time(made))
         error = failed.value

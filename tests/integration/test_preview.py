@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rag_assets.common.errors import ListingFailed
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.pipeline.preview import preview
+from rag_assets.pipeline.preview import preview_sync
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -83,7 +83,7 @@ def arranged(folder: Path, state: dict[str, Any]) -> list[dict[str, Any]]:
 
 def previewed(ctx: TenantContext) -> Counter[str] | str:
     try:
-        found = preview(ctx)
+        found = preview_sync(ctx)
     except ListingFailed as error:
         return error.message
     counts = Counter(

@@ -441,10 +441,10 @@ def test_a_token_finds_a_project_only_among_its_tenants(made: Installation) -> N
     catalog, found = made.session().catalog, projects(made)
     for claims in ({"org": "finds"}, {"tenants": [ours.id]}):
         tenants = identity(catalog, **claims).tenants
-        assert found.covered(tenants, PROFILE, "same") == ours
+        assert found.get_covered(tenants, PROFILE, "same") == ours
         for nothing in (hidden.project or "", "never-made"):
             with pytest.raises(UnknownProject) as unknown:
-                found.covered(tenants, PROFILE, nothing)
+                found.get_covered(tenants, PROFILE, nothing)
             assert unknown.value.message == "the token does not cover this project"
     with pytest.raises(InvalidRequest, match="several organizations"):
-        found.covered([ours.id, theirs.id], PROFILE, "same")
+        found.get_covered([ours.id, theirs.id], PROFILE, "same")

@@ -14,8 +14,8 @@ from elasticsearch import Elasticsearch
 from sqlalchemy import text
 
 from rag_assets.common.errors import OnHold, UnknownDocument
-from rag_assets.pipeline.erasure import purge, settle_open
-from rag_assets.pipeline.versions import needed_keys
+from rag_assets.pipeline.erasure import purge_documents, settle_open
+from rag_assets.pipeline.versions import find_needed_keys
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.lake.model import DeadKeys
 from tests.integration.aging import AgingTenant, Make
@@ -34,7 +34,7 @@ def document_id(tenant: AgingTenant, uri: str) -> str:
 def purged(tenant: AgingTenant, *uris: str) -> Receipt:
     ids = [document_id(tenant, uri) for uri in uris]
     with tenant.within() as ctx:
-        return purge(ctx, ids, by="a test")
+        return purge_documents(ctx, ids, by="a test")
 
 
 def filled(tenant: AgingTenant) -> None:
@@ -181,13 +181,13 @@ def test_a_file_of_the_lake_that_nothing_lists_is_found(make: Make) -> None:
     with tenant.within() as ctx:
         lake = Path(ctx.lake._location.url)
         before = {path: path.read_bytes() for path in lake.rglob("*.parquet")}
-        receipt = purge(ctx, [document_id(tenant, "files/keeper.md")], by="a test")
+        receipt = purge_documents(ctx, [document_id(tenant, "files/keeper.md")], by="a test")
         assert receipt.proof["complete"]
     restored = [path for path in before if not path.exists() and "chunks" in path.parts]
     assert restored, "its files were rewritten"
     restored[0].write_bytes(before[restored[0]])
     with tenant.within() as ctx:
-        needed = needed_keys(ctx).known
+        needed = find_needed_keys(ctx).known
         [name] = ctx.lake.files_holding(DeadKeys(), [SENTENCE], needed)
         assert name.startswith("chunks/")
 
@@ -206,9 +206,9 @@ def test_what_is_held_or_unknown_is_refused(make: Make) -> None:
     assert "source 'files'" in said.err
     with tenant.within() as ctx:
         with pytest.raises(OnHold):
-            purge(ctx, [id_], by="a test")
+            purge_documents(ctx, [id_], by="a test")
         with pytest.raises(UnknownDocument):
-            purge(ctx, ["0" * 32], by="a test")
+            purge_documents(ctx, ["0" * 32], by="a test")
     assert tenant.uris() == {"files/keeper.md", "files/keeper2.md", "pushed/page/log"}
     assert cli("hold", "lift", tenant.id, "--source", "files", "--reason", "settled").code == 0
     said = cli("purge", tenant.id, "--document", id_, "--yes", "--json")
@@ -244,7 +244,7 @@ def test_killed_on_the_way_the_next_run_ends_it(make: Make) -> None:
             ctx.catalog.events.write(ctx.ref, "rag_search_started", [asked])
             lake = tenant.driver.session.lake.tenant(tenant.id, ctx.ref.incarnation, guard=guard)
             try:
-                purge(replace(ctx, guard=guard, lake=lake), [id_], by="a test")
+                purge_documents(replace(ctx, guard=guard, lake=lake), [id_], by="a test")
             except Killed:
                 is_killed = True
         with tenant.within() as ctx:

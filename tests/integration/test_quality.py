@@ -13,11 +13,11 @@ from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.common.errors import CapReached, UnknownGeneration
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.quality.asking import Manner
-from rag_assets.quality.evaluation import compare, evaluate
+from rag_assets.quality.asking import AskOptions
+from rag_assets.quality.evaluation import compare_builds, evaluate_build
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.proposals import propose_questions
-from rag_assets.quality.store import store_questions, stored_questions
+from rag_assets.quality.store import read_questions, store_questions
 from rag_assets.quality.verdict import judge_build
 from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.accounts.usage import today
@@ -206,14 +206,14 @@ def test_judgements_on_pruned_documents_go_with_them(
             JudgedQuestion("one", "", "Where is the wheel?", (helm,)),
         ]
         store_questions(ctx.catalog, ctx.ref, [*questions, *propose_questions(ctx, 9)])
-        assert len(stored_questions(ctx.catalog, tenant.id)) == 4
+        assert len(read_questions(ctx.catalog, tenant.id)) == 4
     assert "helm" in tenant.catalog_rows()
     tenant.forward(days=31)
     [receipt] = tenant.prune().receipts
     assert receipt.counts["judgements"] == {"judgements": 3}
     assert "helm" not in tenant.catalog_rows().lower()
     with tenant.within() as ctx:
-        both, synthetic = stored_questions(ctx.catalog, tenant.id)
+        both, synthetic = read_questions(ctx.catalog, tenant.id)
     assert (both.id, both.relevant) == ("both", asked("barrel").relevant)
     assert synthetic.relevant[0].path == "files/barrel.md"
 
@@ -250,23 +250,23 @@ def test_questions_are_paid_for_once(installation: Installation, server: Embeddi
         usage = ctx.catalog.usage
         before = usage.read_spending("paid", today())
         sent = len(server.requests)
-        first = evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
+        first = evaluate_build(ctx, builds(ctx)[0], AskOptions("hybrid"))
         spent = usage.read_spending("paid", today())
         assert first.embedded == len(TOPICS)
         assert len(server.requests) > sent
         assert spent.day > before.day
         assert spent.run == before.run, "an evaluation is no part of a sync"
         sent = len(server.requests)
-        second = evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
+        second = evaluate_build(ctx, builds(ctx)[0], AskOptions("hybrid"))
         assert (second.embedded, len(server.requests)) == (0, sent)
         assert usage.read_spending("paid", today()) == spent
         assert second.people == first.people
         searched = ctx.catalog.events.latest("paid", kind="rag_search_started")
         assert searched == [], "nobody searched"
         store_questions(ctx.catalog, ctx.ref, [asked("anchor")], others="replace judged")
-        assert evaluate(ctx, builds(ctx)[0], Manner("hybrid")).embedded == 0
+        assert evaluate_build(ctx, builds(ctx)[0], AskOptions("hybrid")).embedded == 0
         store_questions(ctx.catalog, ctx.ref, [asked("barrel")])
-        again = evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
+        again = evaluate_build(ctx, builds(ctx)[0], AskOptions("hybrid"))
         assert again.embedded == 1, "the vector of a question that was removed goes with it"
 
 
@@ -281,8 +281,8 @@ def test_a_cap_keeps_questions_from_being_embedded(
     with driver.locked("capped") as ctx:
         store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
         with pytest.raises(CapReached):
-            evaluate(ctx, builds(ctx)[0], Manner("hybrid"))
-        words = evaluate(ctx, builds(ctx)[0], Manner("text"))
+            evaluate_build(ctx, builds(ctx)[0], AskOptions("hybrid"))
+        words = evaluate_build(ctx, builds(ctx)[0], AskOptions("text"))
     assert len(server.requests) == sent
     assert len(words.people.ids) == len(TOPICS), "words need no vector"
 
@@ -295,7 +295,7 @@ def test_documents_that_few_may_read_are_measured_too(
     with driver.locked(tenant) as ctx:
         ctx.catalog.access.grant(ctx.ref, "crew", ["ada"])
         store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
-        found = evaluate(ctx, builds(ctx)[0], Manner("text"))
+        found = evaluate_build(ctx, builds(ctx)[0], AskOptions("text"))
     assert set(found.people.values["MRR"].values()) == {1.0}
 
 
@@ -316,10 +316,10 @@ def test_only_documents_that_both_builds_hold_in_one_version_count(
     with driver.locked(tenant) as ctx:
         store_questions(ctx.catalog, ctx.ref, map(asked, TOPICS))
         old, new = builds(ctx)
-        alone = evaluate(ctx, new, Manner("text"))
+        alone = evaluate_build(ctx, new, AskOptions("text"))
         assert alone.people.values["nDCG@10"]["anchor"] == 0.0
         assert alone.people.values["nDCG@10"]["barrel"] < 1.0
-        both = compare(ctx, new, old, Manner("text"))
+        both = compare_builds(ctx, new, old, AskOptions("text"))
     assert both.apart == ("anchor",)
     for found in (both.new, both.serving):
         assert set(found.people.ids) == set(TOPICS[1:])
@@ -426,7 +426,7 @@ def test_synthetic_questions_are_made_of_headings_and_reported_apart(
     with driver.locked(tenant) as ctx:
         store_questions(ctx.catalog, ctx.ref, [asked("anchor")])
         again = {question.id: question for question in propose_questions(ctx, 4)}
-        kept = {one.id: one for one in stored_questions(ctx.catalog, tenant) if one.synthetic}
+        kept = {one.id: one for one in read_questions(ctx.catalog, tenant) if one.synthetic}
         assert again == kept
         store_questions(ctx.catalog, ctx.ref, [], others="replace synthetic")
-        assert [one.id for one in stored_questions(ctx.catalog, tenant)] == ["anchor"]
+        assert [one.id for one in read_questions(ctx.catalog, tenant)] == ["anchor"]

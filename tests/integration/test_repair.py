@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.common.errors import IndexInconsistent, ListingFailed
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.pipeline.repair import repair
+from rag_assets.pipeline.repair import repair_tenant
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 from tests.integration.test_generations import CHUNKED, SPARSE
@@ -74,12 +74,12 @@ def assert_repaired(
 ) -> None:
     """Fail unless a repair restores everything, and a second one finds nothing to repair."""
     with driver.locked(tenant_id) as ctx:
-        assert not all(state.healthy for state in inspect_index(ctx))
+        assert not all(state.is_healthy for state in inspect_index(ctx))
     done = installation.synced(tenant_id, repair=True)
     assert (done["embeddings"]["embedded"], done["parsed_text"]["parsed"]) == (0, 0)
     assert installation.entries(tenant_id) == before
     with driver.locked(tenant_id) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
         assert ctx.store.indexes.view(tenant_id) is not None
     assert catalog_statuses(driver, tenant_id) == {"READY"}
     assert installation.search(tenant_id, "The text of number 3", mode="text")
@@ -198,7 +198,7 @@ def test_a_serving_build_lost_while_its_successor_is_due(
     done = shared_installation.synced(tenant, repair=True)
     assert done["parsed_text"]["parsed"] == 0
     with driver.locked(tenant) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
     assert len(shared_installation.entries(tenant)) == FILES
 
 
@@ -212,8 +212,8 @@ def test_a_lost_lake_whose_sources_are_gone(
     with driver.locked(tenant) as ctx:
         for file in (Path(ctx.lake._location.url)).rglob("*.parquet"):
             file.unlink()
-        done = repair(ctx)
-    assert not done.healthy
+        done = repair_tenant(ctx)
+    assert not done.is_healthy
     assert done.lake.to_embed == 0, "the index has every vector"
     with pytest.raises(ListingFailed):
         driver.sync(tenant)
@@ -224,7 +224,7 @@ def test_a_lost_lake_whose_sources_are_gone(
     assert (done["parsed"], done["embedded"]) == (FILES, 0)
     assert shared_installation.entries(tenant) == before
     with driver.locked(tenant) as ctx:
-        assert repair(ctx).healthy
+        assert repair_tenant(ctx).is_healthy
     assert catalog_statuses(driver, tenant) == {"READY"}
 
 

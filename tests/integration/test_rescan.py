@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.embedding import embed_chunks
-from rag_assets.pipeline.erasure import rescan
+from rag_assets.pipeline.erasure import rescan_tenant
 from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.rescan import read_rules_version
@@ -41,7 +41,7 @@ def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rescanned(tenant: AgingTenant) -> Receipt | None:
     with tenant.within() as ctx:
-        return rescan(ctx, by="a test")
+        return rescan_tenant(ctx, by="a test")
 
 
 def texts_of_answers(tenant: AgingTenant, query: str) -> str:

@@ -14,7 +14,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
 from rag_assets.jobs.upkeep import prune_documents
-from rag_assets.pipeline.retention import prune
+from rag_assets.pipeline.retention import prune_tenant
 from rag_assets.storage.catalog.erasure.receipts import receipts
 from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents
@@ -303,7 +303,7 @@ def test_killed_anywhere_the_next_run_ends_it_with_the_same_receipt(make: Make) 
         with tenant.within() as ctx:
             lake = tenant.driver.session.lake.tenant(tenant.id, ctx.ref.incarnation, guard=guard)
             try:
-                prune(replace(ctx, guard=guard, lake=lake), by="a test")
+                prune_tenant(replace(ctx, guard=guard, lake=lake), by="a test")
             except Killed:
                 killed = True
         if killed:

@@ -16,7 +16,7 @@ from rag_assets.ingest.chunking.model import embedding_text
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.search import Retriever
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.search.tenant_models import QuestionVectors
+from rag_assets.search.tenant_models import CachingQuestionEmbedder
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.journal.events import EventTable, NewEvent
 from tests.back_ends import EACH_BACK_END
@@ -117,9 +117,9 @@ def test_a_question_is_embedded_as_the_entries_were(
     session = driver.session
     record = session.catalog.tenants.get("asked")
     tenant = session.embedders.tenant(record)
-    vectors = QuestionVectors(session.embedders, Meter(session.catalog))
+    vectors = CachingQuestionEmbedder(session.embedders, Meter(session.catalog))
     with pytest.raises(IndexInconsistent, match="was built by"):
-        asyncio.run(vectors.of(record.ref, tenant, other, "q"))
+        asyncio.run(vectors.embed(record.ref, tenant, other, "q"))
 
 
 def test_a_tenant_that_was_never_synced_has_no_answer(shared_installation: Installation) -> None:
@@ -190,15 +190,15 @@ def test_a_question_is_embedded_once(
     session = driver.session
     retriever = Retriever(session.catalog, session.store, session.embedders)
     question = SearchRequest(query="asked twice")
-    embed = QuestionVectors._embed_question
+    embed = CachingQuestionEmbedder._embed_question
     embedded: list[str] = []
 
-    async def counted(self: QuestionVectors, *arguments: Any) -> Any:
+    async def counted(self: CachingQuestionEmbedder, *arguments: Any) -> Any:
         embedded.append(arguments[-1])
         return await embed(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(QuestionVectors, "_embed_question", counted)
+        patch.setattr(CachingQuestionEmbedder, "_embed_question", counted)
         first, again = (retriever.search("asked", question).hits for _ in range(2))
         retriever.search("asked", SearchRequest(query="words alone", mode="text"))
     retriever.close()

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownTenant
-from rag_assets.pipeline.retention import prune
+from rag_assets.pipeline.retention import prune_tenant
 from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.journal.events import NewEvent
 from tests.driving import Driver
@@ -145,11 +145,11 @@ def test_documents_past_their_retention_are_pruned_until_they_change(
     later = clock.now()
     with driver.locked("forgetful") as ctx:
         aged = replace(ctx, clock=clock)
-        assert prune(ctx, by="a test").documents == 0
-        assert prune(aged, by="a test").documents == 3
+        assert prune_tenant(ctx, by="a test").documents == 0
+        assert prune_tenant(aged, by="a test").documents == 3
         asked = NewEvent("rag_search_started", later - timedelta(days=91), {"query": "tide"})
         ctx.catalog.events.append(ctx.ref, [asked, replace(asked, at=later)])
-        assert prune(aged, by="a test").events == 1
+        assert prune_tenant(aged, by="a test").events == 1
     assert shared_installation.entries("forgetful") == {}
     assert not shared_installation.search("forgetful", "tide", mode="text")
     unchanged = driver.sync("forgetful")

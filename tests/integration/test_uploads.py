@@ -25,19 +25,19 @@ from rag_assets.common.errors import (
     UploadUnreadable,
 )
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.erasure import purge
+from rag_assets.pipeline.erasure import purge_documents
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.parsing import parse_documents
 from rag_assets.pipeline.removal import purge_tenant
-from rag_assets.pipeline.retention import prune
+from rag_assets.pipeline.retention import prune_tenant
 from rag_assets.pipeline.slices import plan_work
-from rag_assets.pipeline.upkeep import compact
+from rag_assets.pipeline.upkeep import compact_lake
 from rag_assets.pipeline.uploads import (
     BlobDifference,
-    Uploads,
+    UploadService,
     compare_blobs,
+    get_uploads_source,
     sweep_blobs,
-    uploads_source,
 )
 from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.uploads.model import Upload, UploadResult
@@ -66,10 +66,10 @@ class UploadTenant:
             yield replace(ctx, clock=self.clock)
 
     @property
-    def _uploads(self) -> Uploads:
+    def _uploads(self) -> UploadService:
         session = self.driver.session
         local = session.settings.local
-        return Uploads(session.catalog, self.context.blobs, lambda: get_masker(local))
+        return UploadService(session.catalog, self.context.blobs, lambda: get_masker(local))
 
     @cached_property
     def context(self) -> TenantContext:
@@ -81,7 +81,7 @@ class UploadTenant:
             received.write(content)
             return self._uploads.accept(
                 ctx.ref,
-                uploads_source(ctx.tenant),
+                get_uploads_source(ctx.tenant),
                 received,
                 file_name=name,
                 by="eve",
@@ -126,7 +126,7 @@ class UploadTenant:
                 ctx.ref,
                 is_read=lambda _: True,
                 older_than=datetime.now(UTC) + timedelta(minutes=1),
-                bytes_a_second=1e9,
+                bytes_per_second=1e9,
             )
         )
 
@@ -255,7 +255,7 @@ def test_a_disabled_upload_is_found_by_nobody_and_costs_nothing_when_it_is_back(
     assert len(tenant.installation.entries(tenant.id)) == 1
     tenant.clock = replace(tenant.clock, ahead=timedelta(days=30))
     with tenant.within() as ctx:
-        compact(ctx)
+        compact_lake(ctx)
         sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock)
     tenant.enable(id_, enabled=True)
     done = tenant.sync()
@@ -264,11 +264,11 @@ def test_a_disabled_upload_is_found_by_nobody_and_costs_nothing_when_it_is_back(
     assert tenant.upload(id_).status == "READY"
     # Former content is not kept forever.
     with tenant.within() as ctx:
-        compact(ctx)
+        compact_lake(ctx)
         tenant.remove(id_)
     tenant.sync()
     with tenant.within() as ctx:
-        compact(ctx)
+        compact_lake(ctx)
         assert len(ctx.lake.vector_hashes(ctx.embedder.embedder_id)) == 1
 
 
@@ -330,7 +330,7 @@ def test_nothing_is_kept_of_what_is_refused(make: Make) -> None:
     assert tenant.context.catalog.uploads.all(tenant.id) == []
     files = tenant.context.tenant.model_copy(update={"sources": ()})
     with pytest.raises(NoUploadsSource):
-        uploads_source(files)
+        get_uploads_source(files)
 
 
 def test_what_is_deleted_while_it_is_processed_does_not_come_back(make: Make) -> None:
@@ -406,8 +406,8 @@ def test_purge_prune_and_removal_take_files_and_what_is_held_stays(make: Make) -
     assert held.code == 0, held.err
     with tenant.within() as ctx:
         with pytest.raises(OnHold):
-            purge(ctx, [gulls.id], by="a test")
-        receipt = purge(ctx, [seals.id], by="a test")
+            purge_documents(ctx, [gulls.id], by="a test")
+        receipt = purge_documents(ctx, [seals.id], by="a test")
     assert receipt.counts["blobs"] == {"blobs": 1}
     assert receipt.proof["found"]["blobs"] == 0
     assert receipt.proof["complete"], receipt.proof
@@ -418,7 +418,7 @@ def test_purge_prune_and_removal_take_files_and_what_is_held_stays(make: Make) -
     assert tenant.found("seals gulls") == set()
     tenant.clock = replace(tenant.clock, ahead=timedelta(days=400))
     with tenant.within() as ctx:
-        assert prune(ctx, by="a test").documents == 1
+        assert prune_tenant(ctx, by="a test").documents == 1
         sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock)
     assert tenant.blobs() == {gulls.content_sha256}
     lifted = tenant.installation.command(

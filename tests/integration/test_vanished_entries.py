@@ -120,7 +120,7 @@ def require_restored(
     assert (done["embeddings"]["embedded"], done["parsed_text"]["parsed"]) == (0, 0)
     assert installation.entries(tenant) == before
     with driver.locked(tenant) as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
     assert installation.sync(tenant).nothing_to_do
     assert ask(installation, tenant).degraded == ()
 
@@ -351,14 +351,14 @@ def test_searches_count_a_build_once_in_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counted = 0
-    count = services.BuildCompleteness._lacks
+    count = services.BuildCompleteness._compare_counts
 
     async def counting(self: Any, *build: Any) -> bool | None:
         nonlocal counted
         counted += 1
         return await count(self, *build)
 
-    monkeypatch.setattr(services.BuildCompleteness, "_lacks", counting)
+    monkeypatch.setattr(services.BuildCompleteness, "_compare_counts", counting)
     session = shared_installation.session()
     retriever = Retriever(session.catalog, session.store, session.embedders)
     request = SearchRequest.of(query=QUESTION, mode="text")

@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.search.answerer import build_instructions, build_prompt
 from rag_assets.search.citations import enforce_citations, verify_citations
-from rag_assets.search.contexts import as_results, as_source, escape_imitations, fold_text
+from rag_assets.search.contexts import escape_imitations, fold_text, format_hits, format_source
 from rag_assets.search.model import Hit
 from tests.unit.search.hits import hit_of
 
@@ -65,7 +65,7 @@ def test_no_token_of_a_chat_template_is_left_whole(token: str, disguise: str) ->
         assert given.replace("\\", "") == text.replace("\\", "")
         assert reads_like(token.split("system", maxsplit=1)[0] or token) not in reads_like(given)
         assert given.count("\\") > text.count("\\")
-        assert reads_like(token) not in reads_like(as_source(text))
+        assert reads_like(token) not in reads_like(format_source(text))
 
 
 @pytest.mark.parametrize("disguise", [d for d in DISGUISES if d != "capitals"])
@@ -103,7 +103,7 @@ def test_neither_passage_title_heading_uri_nor_question_can_imitate_one(mark: st
     if mark in TOKENS:
         assert seen.count(reads_like(mark)) == reads_like(ours).count(reads_like(mark)) == 0
     assert given.endswith("obey me")
-    results = as_results([told])
+    results = format_hits([told])
     assert reads_like(mark) not in reads_like(results) or mark in LABELS
     assert "SEAL" in build_instructions()
 

@@ -25,8 +25,14 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, InputRejected
 from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Embedder, Purpose
-from rag_assets.search.contexts import results_text
-from rag_assets.search.fusion import FOREIGN_WORDS, by_cosine, by_words, fuse, relative_peak
+from rag_assets.search.contexts import format_passages
+from rag_assets.search.fusion import (
+    FOREIGN_WORD_FACTOR,
+    compare_peaks,
+    fuse,
+    normalize_cosines,
+    normalize_word_scores,
+)
 from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.storage.index.terms import (
     build_forms,
@@ -399,7 +405,7 @@ def _report(
 
 def format_results(results: Sequence[SearchResult]) -> str:
     """Format passages with a marker line above each, or a sentence if there are none."""
-    return results_text(
+    return format_passages(
         (number, result.score, result.chunk.source_path, result.chunk.content)
         for number, result in enumerate(results, start=1)
     )
@@ -529,11 +535,11 @@ def fuse_rankings(
     coverage = words.term_coverage(best, terms) if best is not None else 0.0
     cosines = {result.chunk.id: result.score for result in nearest[:limit]}
     top_scores = dict(islice(scores.items(), limit))
-    weight = coverage * relative_peak(top_scores, cosines)
+    weight = coverage * compare_peaks(top_scores, cosines)
     if reading == "foreign":
-        weight *= FOREIGN_WORDS
-    votes = [by_words(top_scores, weight=weight)]
-    order = fuse(votes if reading == "unread" else [by_cosine(cosines), *votes])
+        weight *= FOREIGN_WORD_FACTOR
+    votes = [normalize_word_scores(top_scores, weight=weight)]
+    order = fuse(votes if reading == "unread" else [normalize_cosines(cosines), *votes])
     # If the index was replaced between the two rankings, a passage may be missing from one.
     return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
 

@@ -19,7 +19,7 @@ from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text, count_tokens
 from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.search.contexts import as_source, escape_imitations
+from rag_assets.search.contexts import escape_imitations, format_source
 from rag_assets.storage.index.common_words import COMMON_WORDS
 from rag_assets.systems.agent_docs.globs import MatchedFile, expand_patterns
 from rag_assets.systems.agent_docs.passages import Mask, parse_file, read_file
@@ -137,7 +137,7 @@ def _join_sections(sections: Sequence[DocSection]) -> str:
     parts: list[str] = []
     for index, section in enumerate(sections):
         is_first = index == 0 or sections[index - 1].path != section.path
-        heading = f"--- {as_source(section.path)} ---\n" if is_first else ""
+        heading = f"--- {format_source(section.path)} ---\n" if is_first else ""
         parts.append(heading + section.text)
     return "\n\n".join(parts)
 
@@ -255,7 +255,7 @@ def build_hint(agent: Agent) -> str:
     """Build the sentences that name the search tool and describe its documentation."""
     docs = agent.docs
     files = expand_patterns(docs.sources.value, agent.base).files
-    description = as_source(docs.description.value or agent.description)
+    description = format_source(docs.description.value or agent.description)
     while count_text(description) > _MAX_DESCRIPTION_TOKENS:
         description = description[: len(description) * 3 // 4].rsplit(" ", 1)[0] + "…"
     topics = [] if docs.description.value else _describe_files(files) or list(docs.sources.value)
@@ -265,7 +265,7 @@ def build_hint(agent: Agent) -> str:
 
 
 def _format_hint(file_count: int, description: str, topics: Sequence[str]) -> str:
-    about = f" about {as_source(', '.join(topics))}" if topics else ""
+    about = f" about {format_source(', '.join(topics))}" if topics else ""
     size = f" ({format_count(file_count, 'file')})" if file_count > _MAX_NAMED_FILES else ""
     sentence = f" {description.rstrip('.')}." if description else ""
     return (

@@ -17,9 +17,9 @@ from pydantic import Field
 
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.mcp.tools import DISABLED, Knowledge, Tool, ToolFunction
-from rag_assets.search.contexts import results_text
+from rag_assets.search.contexts import format_passages
 from rag_assets.search.progress import Ranking, SearchProgress
-from rag_assets.search.recall import build_entry_filter, candidate_count
+from rag_assets.search.recall import build_entry_filter, compute_candidate_count
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
 from rag_assets.storage.index.store import EntrySearcher
@@ -69,7 +69,7 @@ class ExactOrder:
             self._searcher,
             progress.serving.index_name,
             progress.owner,
-            RankingRequest(vector, candidate_count(depth), build_entry_filter(progress)),
+            RankingRequest(vector, compute_candidate_count(depth), build_entry_filter(progress)),
             ranking.candidates,
             count=depth + _EXTRA_CANDIDATES,
         )
@@ -140,7 +140,7 @@ def _create_search(knowledge: Knowledge) -> ToolFunction:
         answer = await knowledge.answer(query)
         if answer.disabled:
             return DISABLED
-        return results_text(
+        return format_passages(
             (hit.number, hit.score, escape_path(path_from_uri(hit.uri)), hit.text)
             for hit in answer.hits
         )

@@ -21,7 +21,7 @@ from rag_assets.systems.agent_docs.manager import (
     require_published_model,
 )
 from rag_assets.systems.agent_docs.settings import VARIABLES, Agent, Configuration
-from rag_assets.tenants.file import ListedTenants, ParsedFile, absolute_path
+from rag_assets.tenants.file import ListedTenants, ParsedFile, resolve_path
 from rag_assets.tenants.model import Tenant
 
 PROFILE: Final = "agent-docs"
@@ -119,7 +119,7 @@ def _parse_paths(value: Any, folder: Path) -> list[Path]:
             "tenants.yaml: agents must be a list of paths to agents.yaml files",
             hint="write for example `agents: [.swebash/agents.yaml]`",
         )
-    absolute = (absolute_path(path, folder, "path in agents") for path in paths)
+    absolute = (resolve_path(path, folder, "path in agents") for path in paths)
     return list(dict.fromkeys(Path(os.path.normpath(path)) for path in absolute))
 
 

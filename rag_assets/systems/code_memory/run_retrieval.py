@@ -252,7 +252,7 @@ class CodeSearch(Protocol):
     async def search(self, tenant_id: str, request: SearchRequest, /) -> SearchAnswer:
         """Search one tenant's knowledge."""
 
-    async def masked(self, question: str, /) -> str:
+    async def mask_question(self, question: str, /) -> str:
         """Return a question with its credentials masked."""
 
     @property
@@ -307,7 +307,7 @@ class RunRetrieval:
         request = build_search_request(tenant, run, question.query, question.options, caller)
         answer = await self.search.search(ref.id, request)
         chunks = await self._build_chunks(ref, answer.hits, caller)
-        details = {**common, "query": await self.search.masked(question.query)}
+        details = {**common, "query": await self.search.mask_question(question.query)}
         loaded = {
             "ids": [chunk.id for chunk in chunks],
             "scores": [chunk.score for chunk in chunks],

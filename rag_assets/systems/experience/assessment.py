@@ -253,7 +253,7 @@ async def _assess(session: Session, record: TenantRecord, patterns: list[Pattern
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
         questions = Questions(session.catalog, retriever, recorded=False)
-        assessor = Assessor(await chat_models.of(record), questions)
+        assessor = Assessor(await chat_models.get_chat(record), questions)
         return await assessor.assess(record, patterns, Caller())
     finally:
         await chat_models.close()

@@ -34,7 +34,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import WORDS, FailureKind
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
@@ -168,7 +168,7 @@ class ExperienceFollowUp:
     def _update_checkpoints(self, ctx: TenantContext) -> int:
         """Update the open checkpoints; return how many are done."""
         done = 0
-        trusted = time_for_deletion(ctx.catalog, ctx.clock)
+        trusted = get_deletion_time(ctx.catalog, ctx.clock)
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             _record_failures(connection, ctx.ref)
             restore_ages(connection, ctx.ref)

@@ -84,7 +84,7 @@ _HITS = (30, MAX_TOP_K, MAX_TOP_K, MAX_TOP_K)
 """Number of entries to find in each search; more searches follow while patterns are too few."""
 _MAX_KEYS = 100
 _MAX_ASKED_KEYS = 100
-_PATIENCE = Patience(embedding=3.0, whole=6.0)
+_PATIENCE = Patience(embedding_seconds=3.0, search_seconds=6.0)
 """Time limits after which an agent continues without patterns."""
 _FIELDS_OF_CONTEXT = {
     "agent_type": "agent_type",
@@ -175,7 +175,7 @@ class Questions:
         """
         patient = replace(self, patience=_PATIENCE)
         try:
-            with limit_time(_PATIENCE.whole, _timeout_error):
+            with limit_time(_PATIENCE.search_seconds, _timeout_error):
                 answer = await patient.for_task(record, question.question, caller)
         except RagAssetsError as error:
             reason = _explain_error(error)

@@ -16,7 +16,7 @@ from uuid import UUID
 from rag_assets.api.experience_responses import EntryType, Pattern
 from rag_assets.common.tokens import count_text
 from rag_assets.search.contexts import escape_imitations, escape_places, fold_text
-from rag_assets.search.hits import first_sentences
+from rag_assets.search.hits import take_first_sentences
 
 _Z = 1.959964
 """Quantile of the normal distribution for 95 %."""
@@ -232,5 +232,5 @@ def _shorten(pattern: Pattern, tokens: int) -> list[Pattern]:
     def cut(solution: str) -> Pattern:
         return replace(pattern, solution=solution)
 
-    solution = first_sentences(pattern.solution, lambda text: _fits([cut(text)], tokens))
+    solution = take_first_sentences(pattern.solution, lambda text: _fits([cut(text)], tokens))
     return [cut(solution)] if solution else []

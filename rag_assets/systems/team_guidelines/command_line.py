@@ -30,7 +30,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.invalid_values import describe_problem
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.pipeline.tenancy import Projects
-from rag_assets.pipeline.uploads import Uploads, require_size
+from rag_assets.pipeline.uploads import UploadService, require_size
 from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
@@ -334,7 +334,7 @@ def _open_project(
 ) -> tuple[Guidelines, OpenProject]:
     settings = session.settings
     blobs = open_blobs(settings)
-    uploads = Uploads(session.catalog, blobs, lambda: get_masker(settings.local))
+    uploads = UploadService(session.catalog, blobs, lambda: get_masker(settings.local))
     guidelines = Guidelines(session.catalog, session.embedders, blobs, uploads)
     record = Projects(session.catalog, settings).get(Project(PROFILE, organization, project))
     return guidelines, guidelines.projects.open_record(record)

@@ -43,8 +43,8 @@ from rag_assets.ingest.chunking.model import describe_location
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.mcp.tools import Knowledge, Prompt, PromptFunction, current_message
 from rag_assets.search.access import DocumentReader
-from rag_assets.search.contexts import as_source, escape_imitations
-from rag_assets.search.hits import first_sentences, truncate_hit, without_passages
+from rag_assets.search.contexts import escape_imitations, format_source
+from rag_assets.search.hits import remove_passages, take_first_sentences, truncate_hit
 from rag_assets.search.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.search.progress import Patience
 from rag_assets.storage.catalog.catalog import Catalog
@@ -60,7 +60,7 @@ from rag_assets.systems.team_guidelines.texts import (
 MAX_PASSAGES = 5
 MAX_TOKENS = 2_000
 
-PATIENCE = Patience(embedding=3.0, whole=6.0)
+PATIENCE = Patience(embedding_seconds=3.0, search_seconds=6.0)
 """Time limits of the search for passages, in seconds."""
 
 _NEAR_MISS_CANDIDATES = 2 * MAX_PASSAGES
@@ -270,7 +270,7 @@ def _build_from_hits(
     for chunk in of_rules.chunks:
         taken.setdefault(chunk.document_id, set()).add(chunk.chunk_index)
     kept = [hit for hit, _ in rules if hit.ordinal in taken.get(hit.document_id, ())]
-    others = (without_passages(hit, taken.get(hit.document_id, ())) for hit in answer.hits)
+    others = (remove_passages(hit, taken.get(hit.document_id, ())) for hit in answer.hits)
     hits = [*kept, *(hit for hit in others if hit is not None)]
     section = render_passages(hits, request.token_budget, kinds)
     return GuidelinesContext(
@@ -419,7 +419,9 @@ def _fits(hits: Sequence[Hit], tokens: int) -> bool:
 
 def _trim(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
     """Return the hit cut to the first sentences that fit after other hits; [] if none fits."""
-    text = first_sentences(hit.text, lambda text: _fits([*before, truncate_hit(hit, text)], tokens))
+    text = take_first_sentences(
+        hit.text, lambda text: _fits([*before, truncate_hit(hit, text)], tokens)
+    )
     return [truncate_hit(hit, text)] if text else []
 
 
@@ -432,7 +434,7 @@ def _render_passage(number: int, hit: Hit) -> str:
     """Return a passage under a line that no document can imitate (see neutralised)."""
     page = describe_location(hit) if hit.page is not None else ""
     headings = " › ".join(hit.heading_path)[:_MAX_HEADING_CHARACTERS]
-    source = as_source("; ".join(filter(None, (get_file_name(hit), page, headings))))
+    source = format_source("; ".join(filter(None, (get_file_name(hit), page, headings))))
     return (
         f"--- Passage [{number}] (source: {source}) ---\n{escape_imitations(hit.text_in_context)}"
     )

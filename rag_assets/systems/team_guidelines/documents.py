@@ -15,7 +15,7 @@ from rag_assets.api.guideline_responses import (
     GuidelineDocument,
     Stage,
 )
-from rag_assets.billing.spending import cap_that_stops, present_caps
+from rag_assets.billing.spending import find_present_caps, find_stopping_cap
 from rag_assets.common.errors import (
     CapReached,
     InvalidRequest,
@@ -28,8 +28,8 @@ from rag_assets.ingest.parsing.registry import parse_key
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.models.prices import FREE
-from rag_assets.pipeline.chunking import lines_by_rule
-from rag_assets.pipeline.uploads import Uploads, uploads_source
+from rag_assets.pipeline.chunking import map_lines_by_rule
+from rag_assets.pipeline.uploads import UploadService, get_uploads_source
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.model import Document
@@ -295,7 +295,12 @@ class GuidelineLibrary:
     """
 
     def __init__(
-        self, catalog: Catalog, blobs: BlobStore, lake: Lake, uploads: Uploads, keys: GuidelineKeys
+        self,
+        catalog: Catalog,
+        blobs: BlobStore,
+        lake: Lake,
+        uploads: UploadService,
+        keys: GuidelineKeys,
     ) -> None:
         self._catalog = catalog
         self._blobs = blobs
@@ -355,7 +360,7 @@ class GuidelineLibrary:
             raise GuidelinesOff.from_organization(project.organization_id)
         self._keys.require(project)
         self._require_budget(project)
-        return uploads_source(project.configured_tenant)
+        return get_uploads_source(project.configured_tenant)
 
     def delete(self, project: OpenProject, document_id: str, by: str) -> DeletedDocument:
         """Delete a document and its file; it stops answering immediately."""
@@ -418,7 +423,7 @@ class GuidelineLibrary:
         return tuple(
             MaskedSecrets(rule, tuple(lines))
             for row in lake.parsed(keys).values()
-            for rule, lines in sorted(lines_by_rule(row.parsed).items())
+            for rule, lines in sorted(map_lines_by_rule(row.parsed).items())
         )
 
     def file(self, project: OpenProject, document_id: str) -> OriginalFile:
@@ -492,10 +497,10 @@ class GuidelineLibrary:
 
     def _require_budget(self, project: OpenProject) -> None:
         tenant = project.tenant
-        caps = present_caps(self._catalog, project.ref, tenant, run=0.0)
+        caps = find_present_caps(self._catalog, project.ref, tenant, run=0.0)
         # If less than the price of one passage remains below a cap, the cap stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
-        cap = cap_that_stops(caps, passage)
+        cap = find_stopping_cap(caps, passage)
         if cap is None:
             return
         renewed = "" if cap.until is None else f"wait until {cap.until:%Y-%m-%d %H:%M} UTC, or "

@@ -19,7 +19,7 @@ from rag_assets.api.guideline_responses import (
     KeyState,
     KeyUse,
 )
-from rag_assets.billing.embedders import Choice, Embedders
+from rag_assets.billing.embedders import EmbedderChoice, Embedders
 from rag_assets.billing.key_ring import KeyEntry, KeyRing
 from rag_assets.billing.key_tests import KeyTest, KeyTests
 from rag_assets.common.errors import (
@@ -41,7 +41,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants.settings import UNCHANGED, Unchanged
 from rag_assets.storage.catalog.tenants.table import PutProject, TenantRecord
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.projects import Project, ProjectSettings, shown_settings
+from rag_assets.tenants.projects import Project, ProjectSettings, list_effective_settings
 
 PROFILE = "team-guidelines"
 
@@ -97,7 +97,7 @@ class OpenProject:
         return Tenant.from_config(self.record.config)
 
     @cached_property
-    def choice(self) -> Choice:
+    def choice(self) -> EmbedderChoice:
         """Return the resolved embedder, and the source of that embedder's key."""
         return self.embedders.choice(self.record)
 
@@ -219,7 +219,7 @@ class GuidelineProjects:
 
     def _find_covered(self, scope: ProjectScope, project_id: str) -> TenantRecord:
         try:
-            return self._projects.covered(scope.tenants, PROFILE, project_id)
+            return self._projects.get_covered(scope.tenants, PROFILE, project_id)
         except UnknownProject:
             if scope.organization is None:
                 raise
@@ -244,7 +244,7 @@ class GuidelineProjects:
 
     def show(self, project: OpenProject, key: KeyState) -> ProjectView:
         """Return a project with its effective settings and the state of its key."""
-        shown = shown_settings(project.configured_tenant)
+        shown = list_effective_settings(project.configured_tenant)
         serving = self._catalog.generations.serving(project.record.id)
         is_same = serving is not None and serving.embedder_id == project.embedder_id
         measured = measured_value(serving, None) if serving is not None and is_same else None

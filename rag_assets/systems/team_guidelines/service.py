@@ -8,9 +8,15 @@ from datetime import date, datetime, timedelta
 
 from rag_assets.api.guideline_responses import CAMEL_CASE
 from rag_assets.billing.embedders import Embedders
-from rag_assets.billing.spending import EVENTS_READ, Cap, CapName, caps_that_hold, present_caps
+from rag_assets.billing.spending import (
+    EVENTS_READ,
+    Cap,
+    CapName,
+    find_holding_caps,
+    find_present_caps,
+)
 from rag_assets.models.prices import FREE
-from rag_assets.pipeline.uploads import Uploads
+from rag_assets.pipeline.uploads import UploadService
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today
 from rag_assets.storage.catalog.catalog import Catalog
@@ -34,7 +40,7 @@ class Guidelines:
     """
 
     def __init__(
-        self, catalog: Catalog, embedders: Embedders, blobs: BlobStore, uploads: Uploads
+        self, catalog: Catalog, embedders: Embedders, blobs: BlobStore, uploads: UploadService
     ) -> None:
         lake = Lake(embedders.settings.lake_url)
         self.projects = GuidelineProjects(catalog, embedders)
@@ -170,12 +176,14 @@ class GuidelineUsage:
         # A cap per run has no meaning outside a run.
         caps = project.tenant.caps.model_copy(update={"per_run": None})
         tenant = project.tenant.model_copy(update={"caps": caps})
-        present = present_caps(self._catalog, project.ref, tenant, run=0.0)
+        present = find_present_caps(self._catalog, project.ref, tenant, run=0.0)
         stopped = self._find_stopped_caps(project, present)
         # If less than the price of one passage remains below a cap, the cap stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         return tuple(
-            _build_cap(cap, reached=cap.share >= 1 or cap.stops(passage) or cap.name in stopped)
+            _build_cap(
+                cap, reached=cap.share >= 1 or cap.would_stop(passage) or cap.name in stopped
+            )
             for cap in present
         )
 
@@ -185,7 +193,7 @@ class GuidelineUsage:
         if all(state.error_kind != "cap-reached" for state in states):
             return ()
         events = self._catalog.events.latest(project.ref.id, kind="cap_reached", limit=EVENTS_READ)
-        return caps_that_hold(caps, events, today())
+        return find_holding_caps(caps, events, today())
 
     def _count_waiting(self, project: OpenProject) -> Waiting:
         documents, tokens, unmeasured = self._library.waiting(project)

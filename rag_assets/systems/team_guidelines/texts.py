@@ -325,7 +325,7 @@ def read_rule_hits(
     if not kinds:
         return []
     try:
-        documents = reader.entries_of(tenant_id, caller, [*kinds])
+        documents = reader.read_entries_of(tenant_id, caller, [*kinds])
     except RagAssetsError:
         return []  # the search will report the failure
     return [

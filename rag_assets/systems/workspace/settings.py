@@ -44,11 +44,11 @@ from rag_assets.tenants.application_settings import (
     ApplicationSettings,
     Provider,
     VectorBackend,
-    overlaid,
-    wanted_embedder,
+    find_wanted_embedder,
+    overlay_settings,
 )
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import configured_embedder
+from rag_assets.tenants.profiles import get_configured_embedder
 
 _SHOWN = tuple(
     field
@@ -145,7 +145,7 @@ class SettingsService:
         ) -> ApplicationSettings:
             given = draft.model_dump(include=draft.model_fields_set)
             drafted = replace(settings, **given)
-            wanted = wanted_embedder(drafted, configured_embedder(operators))
+            wanted = find_wanted_embedder(drafted, get_configured_embedder(operators))
             _require_usable(operators, replace(drafted, embedder=wanted))
             return replace(drafted, embedder=wanted) if unused else drafted
 
@@ -226,7 +226,7 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
             hint="set provider to localai or ollama, or remove base_url",
         )
     try:
-        embedder = Tenant.from_config(overlaid(operators, settings)).embedder
+        embedder = Tenant.from_config(overlay_settings(operators, settings)).embedder
     except ConfigurationError as error:
         raise InvalidRequest(
             f"the settings contradict each other: {error.message}",

@@ -110,12 +110,12 @@ def test_callers_without_the_new_scope_of_a_record_see_no_former_version(api: Ap
     director = api.ask(api.token("director"), query="narwhal budget").json()["hits"]
     assert any("narwhal" in hit["text"] for hit in director)
     with api.driver.locked("acme") as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
     api.send("PUT", path, body)
     api.driver.sync("acme")
     assert any("narwhal" in hit["text"] for hit in hits(api, "narwhal budget"))
     with api.driver.locked("acme") as ctx:
-        assert all(state.healthy for state in inspect_index(ctx))
+        assert all(state.is_healthy for state in inspect_index(ctx))
     api.send("DELETE", path)
     api.driver.sync("acme")
 

@@ -13,7 +13,7 @@ from sqlalchemy import update
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline import context, source_contents
-from rag_assets.pipeline.context import Share
+from rag_assets.pipeline.context import DailyShare
 from rag_assets.pipeline.source_contents import compare_contents
 from rag_assets.storage.catalog.tables import documents
 from tests.installation import Installation
@@ -21,7 +21,7 @@ from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant
 
 CONTENTS = "raw_documents.contents"
-EVERYTHING = Share(1, date(2026, 11, 22))
+EVERYTHING = DailyShare(1, date(2026, 11, 22))
 
 
 def settle(tenant: CheckedTenant) -> None:
@@ -108,11 +108,11 @@ def test_a_file_that_is_written_while_it_is_read_is_no_damage(
 
 def test_each_document_is_read_once_in_a_cycle() -> None:
     ids = [compute_key("document", str(n)) for n in range(500)]
-    days = [Share(7, date(2026, 11, 22) + timedelta(days=n)) for n in range(7)]
+    days = [DailyShare(7, date(2026, 11, 22) + timedelta(days=n)) for n in range(7)]
     counts = [sum(id_ in share for share in days) for id_ in ids]
     assert counts == [1] * 500
     assert all(40 < sum(id_ in share for id_ in ids) < 110 for share in days)
-    assert all(id_ in Share(1, date(2026, 1, 1)) for id_ in ids)
+    assert all(id_ in DailyShare(1, date(2026, 1, 1)) for id_ in ids)
 
 
 def test_reading_is_paced(make_tenant: MakeTenant, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_reading_is_paced(make_tenant: MakeTenant, monkeypatch: pytest.MonkeyPat
     settle(tenant)
     slept: list[float] = []
     monkeypatch.setattr(context, "sleep", slept.append)
-    compare_contents(tenant.ctx, EVERYTHING, bytes_a_second=100)
+    compare_contents(tenant.ctx, EVERYTHING, bytes_per_second=100)
     size = sum(path.stat().st_size for path in tenant.folder.iterdir())
     assert max(slept) > 0.9 * size / 100 - 1
     slept.clear()

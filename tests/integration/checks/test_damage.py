@@ -23,7 +23,7 @@ from rag_assets.cli.runs import Runner
 from rag_assets.declarations import PLAIN
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline.mark_keeper import accept_catalog
-from rag_assets.pipeline.repair import repair
+from rag_assets.pipeline.repair import repair_tenant
 from rag_assets.sensors.drift import drift_offenders_sensor
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.storage.catalog.tables import (
@@ -373,8 +373,8 @@ def test_each_damage_is_named_rightly_and_repaired(
     for name, tenant in tenants.items():
         asked = sum(map(len, server.requests))
         with driver.locked(name) as ctx:
-            found = repair(ctx)
-        assert found.healthy == (name in {"undamaged", *NOWHERE_ELSE}), name
+            found = repair_tenant(ctx)
+        assert found.is_healthy == (name in {"undamaged", *NOWHERE_ELSE}), name
         driver.sync(name)
         assert sum(map(len, server.requests)) - asked == DAMAGES[name].embeds, name
         if name != "file-altered":
@@ -418,7 +418,7 @@ def test_what_no_store_has_is_told_and_embedded(
     assert f"{gone} texts will be embedded again, because no store has their vectors" in description
     asked = sum(map(len, server.requests))
     with driver.locked("undamaged") as ctx:
-        assert f"{gone} texts will be embedded again" in " ".join(repair(ctx).lines())
+        assert f"{gone} texts will be embedded again" in " ".join(repair_tenant(ctx).lines())
     assert driver.sync("undamaged")["embedded"] == gone
     assert sum(map(len, server.requests)) - asked == gone
     assert len(vectors_of(tenant)) == texts
@@ -484,7 +484,7 @@ def test_a_catalog_that_was_set_back_deletes_nothing_until_it_is_accepted(
     (tenant.folder / "leave.md").unlink()
     asked = sum(map(len, server.requests))
     with driver.locked(name) as ctx:
-        repair(ctx)
+        repair_tenant(ctx)
     done = driver.sync(name)
     assert (done["removed"], done["held"], done["deleted"]) == (0, 1, 0)
     assert set(entries) <= set(shared_installation.entries(name))

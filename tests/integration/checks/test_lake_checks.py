@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.pipeline.preview import preview
+from rag_assets.pipeline.preview import preview_sync
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import ALL, DOCUMENTS, CheckedTenant
 
@@ -61,7 +61,7 @@ def test_languages_check_documents_in_a_script_that_the_embedder_does_not_read_w
     arabic = {f"{n}.md": f"تحفظ مفاتيح المستودع رقم {n} في الخزانة الحمراء.\n" for n in range(3)}
     files = {**arabic, "english.md": "The keys of the store hang in the red cupboard.\n"}
     tenant = make_tenant("arabic", files=files, embedder={"provider": "local"})
-    assert preview(tenant.ctx).unread == ""  # nothing is due
+    assert preview_sync(tenant.ctx).unread == ""  # nothing is due
 
     found = tenant.run("check_tenant").checks["embeddings.languages"]
     assert (found.passed, found.severity) == (False, "WARN")
@@ -70,7 +70,7 @@ def test_languages_check_documents_in_a_script_that_the_embedder_does_not_read_w
     assert "local/multilingual-e5-small" in found.description
 
     (tenant.folder / "new.md").write_text(arabic["0.md"] + "هذا نص جديد.\n", encoding="utf-8")
-    assert preview(tenant.ctx).unread.startswith("1 of 1 documents are in a script")
+    assert preview_sync(tenant.ctx).unread.startswith("1 of 1 documents are in a script")
 
 
 def test_an_empty_tenant_passes_all(make_tenant: MakeTenant) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.checks import staleness
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.pipeline.recipes import config_key
+from rag_assets.pipeline.recipes import compute_config_key
 from rag_assets.privacy.masker import get_scanner
 from rag_assets.storage.catalog.documents.model import Failure
 from tests.integration.checks.conftest import MakeTenant
@@ -113,7 +113,7 @@ def test_documents_that_the_chain_did_not_complete_are_late(
         Failure(document.document_id, document.document_key, "its parser gave up", "unreadable")
         for document in map(tenant.document, ("leave.md", "never.md", "oncall.md"))
     ]
-    key = config_key(ctx.tenant, ctx.embedder.embedder_id)
+    key = compute_config_key(ctx.tenant, ctx.embedder.embedder_id)
     ctx.catalog.quarantine.fail(ctx.ref, failures, config_key=key)
     failed = check(tenant)
     assert failed.failing == {STALENESS, "search_index.quarantine"}

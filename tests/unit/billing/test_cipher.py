@@ -13,7 +13,7 @@ from rag_assets.common.errors import KeyUnreadable
 from rag_assets.storage.catalog.accounts.provider_keys import SealedKey
 from rag_assets.storage.catalog.database import TenantRef
 
-MASTER = MasterKey.of(bytes(range(32)))
+MASTER = MasterKey.from_secret(bytes(range(32)))
 names = st.text(max_size=40)
 refs = st.builds(TenantRef, names, st.integers(0, 1 << 62))
 secrets = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=200)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.billing.embedders import choose
+from rag_assets.billing.embedders import choose_embedder
 from rag_assets.models.config import EmbedderConfig
 
 OPENAI = ("openai", "text-embedding-3-small", 1536)
@@ -65,7 +65,7 @@ def test_auto_goes_by_the_chat_model_and_the_keys(
     key: str,
 ) -> None:
     auto = EmbedderConfig(provider="auto")
-    choice = choose(auto, chat_model=chat_model, stored=stored, serving=serving)
+    choice = choose_embedder(auto, chat_model=chat_model, stored=stored, serving=serving)
     found = choice.embedder
     assert ((found.provider, found.model, found.dimensions), choice.key) == (chosen, key)
 
@@ -105,13 +105,15 @@ def test_what_is_configured_is_taken(
     embedder = EmbedderConfig.model_validate(configured)
     for chat_model in (None, GPT, CLAUDE, FLASH):
         for serving in (None, "local", "openai", "gemini"):
-            choice = choose(embedder, chat_model=chat_model, stored=stored, serving=serving)
+            choice = choose_embedder(
+                embedder, chat_model=chat_model, stored=stored, serving=serving
+            )
             assert (choice.embedder, choice.key) == (embedder, key)
 
 
 def test_auto_keeps_the_limits_that_are_set_with_it() -> None:
     auto = EmbedderConfig(provider="auto", requests_per_minute=60, concurrency=2)
-    found = choose(auto, chat_model=CLAUDE, stored=O).embedder
+    found = choose_embedder(auto, chat_model=CLAUDE, stored=O).embedder
     assert (found.requests_per_minute, found.concurrency, found.provider) == (60, 2, "openai")
 
 

@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from rag_assets.billing.master_key import KeyFile, MasterKey, MasterKeys, key_file_path
+from rag_assets.billing.master_key import KeyFile, MasterKey, MasterKeys, get_key_file_path
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.source_listing import open_sources
@@ -133,15 +133,15 @@ def test_the_owner_keeps_the_file(tmp_path: Path) -> None:
 def test_each_installation_has_a_file_below_the_users_configuration(tmp_path: Path) -> None:
     one, other = (Settings(home=tmp_path / name) for name in ("one", "other"))
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
-    paths = {key_file_path(settings, environ) for settings in (one, other)}
+    paths = {get_key_file_path(settings, environ) for settings in (one, other)}
     assert len(paths) == 2
     assert {path.parent for path in paths} == {tmp_path / "config" / "rag-assets"}
-    unset = key_file_path(one, {"XDG_CONFIG_HOME": "not/absolute"})
+    unset = get_key_file_path(one, {"XDG_CONFIG_HOME": "not/absolute"})
     assert unset.parent == Path.home() / ".config" / "rag-assets"
     named = Settings.from_environment(
         {"RAG_ASSETS_HOME": str(tmp_path), "RAG_ASSETS_MASTER_KEY_FILE": str(tmp_path / "k")}
     )
-    assert key_file_path(named, environ) == tmp_path / "k"
+    assert get_key_file_path(named, environ) == tmp_path / "k"
 
 
 def test_no_source_may_hold_the_key(tmp_path: Path) -> None:

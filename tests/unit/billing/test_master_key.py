@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from rag_assets.billing.master_key import MasterKey, MasterKeys, keys_of_environment
+from rag_assets.billing.master_key import MasterKey, MasterKeys, read_environment_keys
 from rag_assets.common.errors import ConfigurationError
 
 KEY = base64.b64encode(bytes(range(32))).decode()
@@ -12,14 +12,14 @@ OTHER = base64.b64encode(bytes(32)).decode()
 
 
 def test_the_environment_gives_the_present_key_and_the_one_before() -> None:
-    assert keys_of_environment({}) is None
-    keys = keys_of_environment(
+    assert read_environment_keys({}) is None
+    keys = read_environment_keys(
         {"RAG_ASSETS_MASTER_KEY": KEY, "RAG_ASSETS_MASTER_KEY_PREVIOUS": f"{OTHER}\n"}
     )
     assert keys is not None
     assert keys.present.secret == bytes(range(32))
     assert keys.find(keys.present.id) is keys.present
-    assert keys.find(MasterKey.of(bytes(32)).id) == keys.former[0]
+    assert keys.find(MasterKey.from_secret(bytes(32)).id) == keys.former[0]
     assert keys.find("another") is None
 
 
@@ -28,14 +28,14 @@ def test_the_environment_gives_the_present_key_and_the_one_before() -> None:
 )
 def test_what_is_no_key_is_refused_and_not_quoted(text: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        keys_of_environment({"RAG_ASSETS_MASTER_KEY": text})
+        read_environment_keys({"RAG_ASSETS_MASTER_KEY": text})
     assert "RAG_ASSETS_MASTER_KEY" in refused.value.message
     assert text.strip() == "" or text not in refused.value.advice.replace("=", "", 1)
 
 
 def test_the_key_before_alone_is_a_mistake() -> None:
     with pytest.raises(ConfigurationError, match="is set without RAG_ASSETS_MASTER_KEY"):
-        keys_of_environment({"RAG_ASSETS_MASTER_KEY_PREVIOUS": KEY})
+        read_environment_keys({"RAG_ASSETS_MASTER_KEY_PREVIOUS": KEY})
 
 
 def test_neither_bytes_nor_text_of_a_key_are_shown() -> None:

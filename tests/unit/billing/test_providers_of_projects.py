@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from rag_assets.billing.embedders import choose
+from rag_assets.billing.embedders import choose_embedder
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import find_price
 
@@ -23,14 +23,14 @@ def auto(**config: Any) -> EmbedderConfig:
 
 
 def test_each_provider_has_its_own_server_and_1536_numbers() -> None:
-    found = choose(auto(providers=OPTIONS), chat_model="gpt-4o").embedder
+    found = choose_embedder(auto(providers=OPTIONS), chat_model="gpt-4o").embedder
     assert (found.provider, found.model_name, found.dimensions, found.base_url) == (
         *("openai", "text-embedding-3-small", 1536, GATEWAY),
     )
     price = find_price(found)
     assert price is not None
     assert price.per_million == 0.03
-    found = choose(auto(providers=OPTIONS), chat_model="gemini-2.5-flash").embedder
+    found = choose_embedder(auto(providers=OPTIONS), chat_model="gemini-2.5-flash").embedder
     assert (found.provider, found.model_name, found.dimensions) == (
         *("gemini", "text-embedding-004", 1536),
     )
@@ -39,7 +39,7 @@ def test_each_provider_has_its_own_server_and_1536_numbers() -> None:
 @pytest.mark.parametrize("stored", [set(), {"gemini"}, {"openai", "gemini"}])
 def test_one_provider_is_chosen_whatever_speaks_for_another(stored: set[str]) -> None:
     config = auto(only="openai", providers=OPTIONS)
-    found = choose(config, chat_model="gemini-2.5-flash", stored=stored, serving="gemini")
+    found = choose_embedder(config, chat_model="gemini-2.5-flash", stored=stored, serving="gemini")
     assert found.embedder.provider == "openai"
     assert found.key == ("stored" if "openai" in stored else "missing")
 

@@ -11,7 +11,7 @@ from rag_assets.billing.spending import (
     Spending,
     build_caps,
     build_usage,
-    cap_that_stops,
+    find_stopping_cap,
     require_price,
 )
 from rag_assets.common.errors import CapReached, ConfigurationError
@@ -116,7 +116,7 @@ def test_a_month_ends_with_its_last_day() -> None:
 
 def test_of_several_caps_the_one_that_lasts_longest_is_reported() -> None:
     caps = build_caps(CapsConfig(per_run=1, per_day=1, per_month=1), SpendingTotals(1, 1, 1), TODAY)
-    stopping = cap_that_stops(caps, 0.5)
+    stopping = find_stopping_cap(caps, 0.5)
     assert stopping is not None
     assert stopping.name == "per_month"
 

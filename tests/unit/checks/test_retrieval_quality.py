@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.checks.retrieval_quality import build_verdict
-from rag_assets.quality.verdict import Guarded, QualityVerdict, Worse
+from rag_assets.quality.verdict import GuardedMeasure, QualityVerdict, WorseQuestion
 
 
 @pytest.mark.parametrize(
@@ -16,8 +16,8 @@ def test_only_a_failure_is_an_error(outcome: str, passed: bool, severity: str) -
 
 
 def test_expected_and_actual_and_the_questions_are_shown() -> None:
-    guarded = (Guarded("nDCG@10", 0.8, 0.78, 0.7),)
-    worse = (Worse("parent-time-off", 1.0, 0.2),)
+    guarded = (GuardedMeasure("nDCG@10", 0.8, 0.78, 0.7),)
+    worse = (WorseQuestion("parent-time-off", 1.0, 0.2),)
     found = build_verdict(QualityVerdict("fail", "worse", 30, 20, guarded, worse, ("a",)), "acme")
     rows = [(row.what, row.expected, row.actual) for row in found.compared]
     assert rows == [

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from rag_assets.billing.spending import Cap, build_caps, caps_that_hold
+from rag_assets.billing.spending import Cap, build_caps, find_holding_caps
 from rag_assets.checks.spending import build_verdict
 from rag_assets.storage.catalog.accounts.usage import SpendingTotals, today
 from rag_assets.storage.catalog.journal.events import Event
@@ -67,4 +67,4 @@ def test_a_cap_holds_until_its_time_is_over_or_it_is_raised(
     noon = datetime(2026, 11, 28, 12, tzinfo=UTC)
     limits = caps(noon.date(), per_run=1, per_day=1, per_month=1)
     reached = event(cap, dollars, at=noon - timedelta(days=days_ago))
-    assert bool(caps_that_hold(limits, [reached], noon.date())) == holds
+    assert bool(find_holding_caps(limits, [reached], noon.date())) == holds

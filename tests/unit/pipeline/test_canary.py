@@ -13,7 +13,7 @@ from rag_assets.common.errors import ProviderError, WrongShape
 from rag_assets.models.embedding.protocol import Answer
 from rag_assets.models.prices import Price
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
-from rag_assets.pipeline.canary import CanaryTarget, _answers, run_canary
+from rag_assets.pipeline.canary import CanaryTarget, _probe_embedders, run_canary
 from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.database import TenantRef
 
@@ -48,7 +48,7 @@ def test_an_answer_that_cannot_be_used_is_recorded_as_paid_for() -> None:
 
 
 def test_an_embedder_that_fails_unforeseen_leaves_the_others_measured() -> None:
-    answers = asyncio.run(_answers({"bad": Surprising(), "good": DeterministicEmbedder()}))
+    answers = asyncio.run(_probe_embedders({"bad": Surprising(), "good": DeterministicEmbedder()}))
     assert isinstance(answers["good"], Answer)
     trouble = answers["bad"]
     assert isinstance(trouble, ProviderError)

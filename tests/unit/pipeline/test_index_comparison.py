@@ -63,7 +63,7 @@ def perfect(held: list[HeldVersion]) -> list[ScannedEntry]:
 @given(held=held_versions)
 def test_a_perfect_index_shows_no_drift(held: list[HeldVersion]) -> None:
     drift = compare_index(held, perfect(held), OWNER)
-    assert drift.none
+    assert drift.is_empty
     assert drift.expected == drift.live == sum(v.chunk_count for v in held)
 
 
@@ -104,7 +104,7 @@ def test_exactly_the_faults_are_found(held: list[HeldVersion], data: st.DataObje
     assert set(drift.foreign) == foreign
     assert set(drift.displaced) == displaced
     assert set(drift.damaged) == missing | altered | displaced
-    assert drift.none == (not (missing or altered or orphans or foreign))
+    assert drift.is_empty == (not (missing or altered or orphans or foreign))
 
 
 def spoilt(entry: ScannedEntry, fault: str) -> ScannedEntry:
@@ -122,7 +122,7 @@ def spoilt(entry: ScannedEntry, fault: str) -> ScannedEntry:
 
 def test_entries_of_another_live_build_are_left_to_that_one() -> None:
     entry = replace(perfect([HeldVersion("a", "one", 1, "public")])[0], generation=3)
-    assert compare_index([], [entry], OWNER, others=[3]).none
+    assert compare_index([], [entry], OWNER, others=[3]).is_empty
     assert compare_index([], [entry], OWNER).orphans == (entry.id,)
     former = replace(entry, incarnation=6)
     assert compare_index([], [former], OWNER, others=[3]).orphans == (former.id,)
@@ -146,14 +146,14 @@ def test_a_log_line_counts_what_drifted_and_lists_nothing() -> None:
 
 def test_entries_of_what_was_just_deleted_are_no_drift() -> None:
     entry = perfect([HeldVersion("a", "one", 1, "public")])[0]
-    assert compare_index([], [entry], OWNER, leaving={"a"}).none
+    assert compare_index([], [entry], OWNER, leaving={"a"}).is_empty
     assert compare_index([], [entry], OWNER, leaving={"b"}).orphans == (entry.id,)
 
 
 def test_entries_of_a_record_that_was_pushed_anew_may_have_the_former_scope() -> None:
     [entry] = perfect([HeldVersion("a", "one", 1, "public")])
     assert compare_index([HeldVersion("a", "one", 1, "team")], [entry], OWNER).altered == ("a",)
-    assert compare_index([HeldVersion("a", "one", 1, None)], [entry], OWNER).none
+    assert compare_index([HeldVersion("a", "one", 1, None)], [entry], OWNER).is_empty
 
 
 def test_vectors_are_compared_only_where_both_have_one_of_the_same_version() -> None:

@@ -15,10 +15,10 @@ from rag_assets.ingest.parsing.registry import parsers_version
 from rag_assets.models.factory import get_embedder_id
 from rag_assets.pipeline.recipes import (
     Recipe,
-    config_key,
+    compute_config_key,
+    compute_generation_key,
+    configure_tenant_for_build,
     find_build,
-    generation_key,
-    tenant_of_build,
 )
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.model import SCHEMA_VERSION, VectorIndex
@@ -28,11 +28,13 @@ from rag_assets.tenants.model import Tenant
 
 def keys(**config: Any) -> tuple[str, str]:
     tenant = Tenant.from_config({"id": "a", **config})
-    return generation_key(tenant, "embedder", "int8_hnsw"), config_key(tenant, "embedder")
+    return compute_generation_key(tenant, "embedder", "int8_hnsw"), compute_config_key(
+        tenant, "embedder"
+    )
 
 
 def generation(number: int, kind: VectorIndex, **changes: Any) -> Generation:
-    key = generation_key(Tenant.from_config({"id": "a"}), "embedder", kind)
+    key = compute_generation_key(Tenant.from_config({"id": "a"}), "embedder", kind)
     values: dict[str, Any] = {
         "number": number,
         "key": key,
@@ -84,11 +86,11 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
     placed = ("int8_hnsw", "shared")
     parts = ("embedder", CHUNKER_VERSION, "heading", 220, 32, SCHEMA_VERSION, *placed)
     key = compute_key("generation", *parts)
-    assert generation_key(tenant, "embedder", "int8_hnsw") == key
+    assert compute_generation_key(tenant, "embedder", "int8_hnsw") == key
     # It was made when int8_hnsw was the default, and is kept now that the kind is left open.
     made = generation(1, "bbq_hnsw", key=key)
     assert find_build([made], tenant, "embedder") == made
-    assert config_key(tenant, "embedder") == compute_key(
+    assert compute_config_key(tenant, "embedder") == compute_key(
         "config",
         key,
         parsers_version(),
@@ -124,7 +126,7 @@ def test_another_password_lets_failed_documents_be_tried_again(
     keys = set()
     for value in ("one", "two", "one"):
         monkeypatch.setenv("NAME", value)
-        keys.add(config_key(tenant, "embedder"))
+        keys.add(compute_config_key(tenant, "embedder"))
     assert len(keys) == 2
 
 
@@ -142,12 +144,14 @@ def test_another_password_lets_failed_documents_be_tried_again(
 def test_a_recipe_leads_to_its_build_from_any_other_configuration(config: dict[str, Any]) -> None:
     made = Tenant.model_validate({"id": "a", **config})
     kind = "bbq_hnsw" if made.index.vector_index == "auto" else made.index.vector_index
-    recipe = Recipe.from_row(json.loads(json.dumps(Recipe.of(made, kind).as_row())))
-    assert recipe == Recipe.of(made, kind)
+    recipe = Recipe.from_row(json.loads(json.dumps(Recipe.from_tenant(made, kind).as_row())))
+    assert recipe == Recipe.from_tenant(made, kind)
     now = Tenant.model_validate({"id": "a", "chunker": {"max_tokens": 64, "overlap": 0}})
     again = recipe.configure_tenant(now)
-    assert generation_key(again, "embedder", kind) == generation_key(made, "embedder", kind)
-    assert config_key(again, "embedder") == config_key(made, "embedder")
+    assert compute_generation_key(again, "embedder", kind) == compute_generation_key(
+        made, "embedder", kind
+    )
+    assert compute_config_key(again, "embedder") == compute_config_key(made, "embedder")
 
 
 def test_a_build_is_made_with_its_own_embedder_or_the_present_limits_of_the_same() -> None:
@@ -156,9 +160,9 @@ def test_a_build_is_made_with_its_own_embedder_or_the_present_limits_of_the_same
     id_ = get_embedder_id(made.embedder)
     opened = build(made, id_)
     local = Tenant.model_validate({"id": "a"})
-    assert tenant_of_build(local, "local", opened).embedder == made.embedder
+    assert configure_tenant_for_build(local, "local", opened).embedder == made.embedder
     quick = Tenant.model_validate({"id": "a", "embedder": {**other, "seconds_per_text": 0.0}})
-    assert tenant_of_build(quick, id_, opened).embedder == quick.embedder
+    assert configure_tenant_for_build(quick, id_, opened).embedder == quick.embedder
 
 
 def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
@@ -175,7 +179,7 @@ def test_a_build_that_cannot_be_made_any_more_says_why() -> None:
     }
     for reason, generation_ in reasons.items():
         with pytest.raises(BuildNotWritable, match=reason):
-            tenant_of_build(tenant, "another", generation_)
+            configure_tenant_for_build(tenant, "another", generation_)
 
 
 def build(tenant: Tenant, embedder_id: str) -> Generation:
@@ -183,8 +187,8 @@ def build(tenant: Tenant, embedder_id: str) -> Generation:
     return generation(
         1,
         "int8_hnsw",
-        key=generation_key(tenant, embedder_id, "int8_hnsw"),
+        key=compute_generation_key(tenant, embedder_id, "int8_hnsw"),
         embedder_id=embedder_id,
         embedder=tenant.embedder.model_dump(mode="json", exclude_none=True),
-        recipe=Recipe.of(tenant, "int8_hnsw").as_row(),
+        recipe=Recipe.from_tenant(tenant, "int8_hnsw").as_row(),
     )

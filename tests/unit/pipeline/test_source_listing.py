@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, build_uri, document_id
-from rag_assets.pipeline.source_listing import (
-    Deletions,
-    ListingDigest,
-    decide_deletions,
-    require_any_listed,
-)
+from rag_assets.pipeline.source_listing import ListingDigest
+from rag_assets.pipeline.source_plans import Deletions, decide_deletions, require_any_listed
 from rag_assets.storage.catalog.documents.model import DocumentChange
 
 
@@ -27,7 +23,7 @@ def listed(path: str, size: int = 1, mtime_ns: int = 2, ctime_ns: int = 3) -> Li
 
 def digest(documents: list[ListedDocument]) -> str:
     taken = ListingDigest()
-    assert list(taken.through(documents)) == documents
+    assert list(taken.track(documents)) == documents
     return taken.hexdigest()
 
 

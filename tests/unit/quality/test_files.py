@@ -9,7 +9,7 @@ import pytest
 from rag_assets.common.errors import ConfigurationError, WrongJudgements
 from rag_assets.quality.files import read_judgements, write_beir
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
-from rag_assets.quality.yaml_files import as_yaml
+from rag_assets.quality.yaml_files import format_yaml
 
 GOOD = """\
 - id: leave
@@ -217,7 +217,7 @@ def test_what_is_exported_is_imported_as_it_was(write: Write, tmp_path: Path) ->
             synthetic=True,
         ),
     )
-    exported = write("b.yaml", as_yaml(questions))
+    exported = write("b.yaml", format_yaml(questions))
     assert read_judgements([exported]).questions == questions
     assert write_beir(tmp_path / "beir", questions) == 2
     again = {question.id: question for question in read_judgements([tmp_path / "beir"]).questions}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.quality.judgements import JudgedQuestion, Judgement, holds, passage_hash
+from rag_assets.quality.judgements import JudgedQuestion, Judgement, contains_quote, hash_passage
 from tests.unit.quality.passages import Found
 
 QUESTION = JudgedQuestion(
@@ -10,7 +10,7 @@ QUESTION = JudgedQuestion(
     "paraphrase",
     "?",
     (Judgement("a/x.md", "cold tea", 1), Judgement("a/x.md", "hot tea", 3)),
-    frozenset({passage_hash("read and worthless")}),
+    frozenset({hash_passage("read and worthless")}),
 )
 QUOTE = "one two three four five six seven eight"
 
@@ -53,13 +53,13 @@ def test_what_was_read_is_known(text: str, known: bool) -> None:
     ],
 )
 def test_a_chunk_that_was_cut_within_a_quote_holds_it_by_half(text: str, held: bool) -> None:
-    assert holds(text, QUOTE) is held
+    assert contains_quote(text, QUOTE) is held
 
 
 def test_a_short_quote_must_be_held_whole() -> None:
-    assert holds("there is hot tea", "hot tea")
-    assert not holds("there is hot", "hot tea")
-    assert not holds("only ten working", "ten working days")
+    assert contains_quote("there is hot tea", "hot tea")
+    assert not contains_quote("there is hot", "hot tea")
+    assert not contains_quote("only ten working", "ten working days")
 
 
 @pytest.mark.parametrize("named", ["a/x.md", "id-of-a/x.md"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
-from rag_assets.quality.measures import compute_measures, judged_share
+from rag_assets.quality.measures import compute_judged_share, compute_measures
 from tests.unit.quality.passages import Found
 
 ANSWER, PART, OTHER = (Found("a.md", text) for text in ("answer", "part", "other"))
@@ -51,9 +51,9 @@ def test_documents_are_ranked_by_their_first_passage() -> None:
     assert values["MRR"]["documents"] == 0.5
     # 1 / log2(3) + 1 / log2(4), of 1 + 1 / log2(3)
     assert values["nDCG@10"]["documents"] == pytest.approx(0.6934, abs=1e-4)
-    assert judged_share([OF_DOCUMENTS], found) == pytest.approx(2 / 3)
+    assert compute_judged_share([OF_DOCUMENTS], found) == pytest.approx(2 / 3)
 
 
 def test_the_share_of_judged_passages_is_reported() -> None:
-    assert judged_share([ASKED], {"asked": [ANSWER, OTHER, PART, OTHER]}) == 0.5
-    assert judged_share([ASKED], {"asked": []}) is None
+    assert compute_judged_share([ASKED], {"asked": [ANSWER, OTHER, PART, OTHER]}) == 0.5
+    assert compute_judged_share([ASKED], {"asked": []}) is None

@@ -4,24 +4,26 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_assets.quality.asking import Manner
-from rag_assets.quality.evaluation import Comparison, Evaluation, Part
+from rag_assets.quality.asking import AskOptions
+from rag_assets.quality.evaluation import BuildComparison, Evaluation, MeasuredPart
 from rag_assets.quality.measures import MEASURES, NDCG, RECALL_5
-from rag_assets.quality.verdict import judge
+from rag_assets.quality.verdict import judge_comparison
 from rag_assets.tenants.model import QualityConfig
 
 MANY = 30
 
 
-def part(values: Sequence[float], recall: Sequence[float] | None = None) -> Part:
+def part(values: Sequence[float], recall: Sequence[float] | None = None) -> MeasuredPart:
     ids = [f"q{at:02}" for at in range(len(values))]
     by_measure = {measure: dict(zip(ids, values, strict=True)) for measure in MEASURES}
     by_measure[RECALL_5] = dict(zip(ids, values if recall is None else recall, strict=True))
-    return Part(by_measure, 1.0)
+    return MeasuredPart(by_measure, 1.0)
 
 
-def build(number: int, people: Part, synthetic: Part | None = None) -> Evaluation:
-    return Evaluation(number, "local/m@3", Manner("hybrid"), people, synthetic or Part(), {}, (), 0)
+def build(number: int, people: MeasuredPart, synthetic: MeasuredPart | None = None) -> Evaluation:
+    return Evaluation(
+        number, "local/m@3", AskOptions("hybrid"), people, synthetic or MeasuredPart(), {}, (), 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,8 +40,8 @@ def build(number: int, people: Part, synthetic: Part | None = None) -> Evaluatio
 def test_a_build_may_be_lower_by_the_tolerance_and_no_more(
     serving: float, new: float, outcome: str
 ) -> None:
-    found = judge(
-        Comparison(build(2, part([new] * MANY)), build(1, part([serving] * MANY)), ()),
+    found = judge_comparison(
+        BuildComparison(build(2, part([new] * MANY)), build(1, part([serving] * MANY)), ()),
         QualityConfig(),
     )
     assert found.outcome == outcome
@@ -51,8 +53,8 @@ def test_a_build_may_be_lower_by_the_tolerance_and_no_more(
 
 def test_recall_alone_is_enough_to_fail() -> None:
     ones, halves = [1.0] * MANY, [0.5] * MANY
-    found = judge(
-        Comparison(build(2, part(ones, halves)), build(1, part(ones)), ()), QualityConfig()
+    found = judge_comparison(
+        BuildComparison(build(2, part(ones, halves)), build(1, part(ones)), ()), QualityConfig()
     )
     assert found.outcome == "fail"
     assert "recall@5 is 0.500, below 0.980" in found.description
@@ -61,8 +63,8 @@ def test_recall_alone_is_enough_to_fail() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 19])
 def test_few_questions_never_fail(count: int) -> None:
-    found = judge(
-        Comparison(build(2, part([0.0] * count)), build(1, part([1.0] * count)), ()),
+    found = judge_comparison(
+        BuildComparison(build(2, part([0.0] * count)), build(1, part([1.0] * count)), ()),
         QualityConfig(),
     )
     assert found.outcome == "warn"
@@ -71,13 +73,17 @@ def test_few_questions_never_fail(count: int) -> None:
 
 def test_synthetic_questions_decide_nothing() -> None:
     good, bad = part([1.0] * MANY), part([0.0] * MANY)
-    found = judge(Comparison(build(2, good, bad), build(1, good, good), ()), QualityConfig())
+    found = judge_comparison(
+        BuildComparison(build(2, good, bad), build(1, good, good), ()), QualityConfig()
+    )
     assert (found.outcome, found.worse) == ("pass", ())
 
 
 def test_questions_that_are_answered_worse_are_named_the_worst_first() -> None:
     new, serving = part([0.5, 1.0, 0.2] + [1.0] * MANY), part([0.6, 0.9, 0.9] + [1.0] * MANY)
-    found = judge(Comparison(build(2, new), build(1, serving), ("q99",)), QualityConfig())
+    found = judge_comparison(
+        BuildComparison(build(2, new), build(1, serving), ("q99",)), QualityConfig()
+    )
     assert [(one.question, one.serving, one.new) for one in found.worse] == [
         ("q02", 0.9, 0.2),
         ("q00", 0.6, 0.5),
@@ -86,6 +92,6 @@ def test_questions_that_are_answered_worse_are_named_the_worst_first() -> None:
 
 
 def test_the_tolerance_and_the_least_number_are_the_tenants() -> None:
-    both = Comparison(build(2, part([0.7] * 3)), build(1, part([0.9] * 3)), ())
-    assert judge(both, QualityConfig(least=3)).outcome == "fail"
-    assert judge(both, QualityConfig(least=3, tolerance=0.25)).outcome == "pass"
+    both = BuildComparison(build(2, part([0.7] * 3)), build(1, part([0.9] * 3)), ())
+    assert judge_comparison(both, QualityConfig(least=3)).outcome == "fail"
+    assert judge_comparison(both, QualityConfig(least=3, tolerance=0.25)).outcome == "pass"

@@ -12,7 +12,7 @@ import pytest
 
 from rag_assets.models.chat import Completion
 from rag_assets.search import answerer
-from rag_assets.search.answerer import NOT_ANSWERED, Answerer, supported_answer
+from rag_assets.search.answerer import NOT_ANSWERED, Answerer, build_supported_answer
 from rag_assets.search.answers import AnswerRequest, AnswerResult
 from tests.unit.search.hits import hit_of
 
@@ -24,7 +24,7 @@ HITS = (
 
 
 def written(text: str) -> AnswerResult:
-    return supported_answer(Completion(text, 50, 9), HITS)
+    return build_supported_answer(Completion(text, 50, 9), HITS)
 
 
 def test_what_is_supported_stays_with_what_it_cites() -> None:
@@ -96,9 +96,9 @@ def test_claims_are_compared_beside_the_event_loop(monkeypatch: pytest.MonkeyPat
 
     def noted(*given: Any, **options: Any) -> AnswerResult:
         threads.append(threading.current_thread())
-        return supported_answer(*given, **options)
+        return build_supported_answer(*given, **options)
 
-    monkeypatch.setattr(answerer, "supported_answer", noted)
+    monkeypatch.setattr(answerer, "build_supported_answer", noted)
     config = {"id": "team", "profile": "documents"}
     record = SimpleNamespace(profile="documents", state="ACTIVE", config=config, ref=None)
     written = Completion("The valve opens at 4 bar [1].", 50, 9)
@@ -110,11 +110,11 @@ def test_claims_are_compared_beside_the_event_loop(monkeypatch: pytest.MonkeyPat
     found = SimpleNamespace(hits=HITS, degraded=(), warnings=(), disabled=False)
     search: Any = SimpleNamespace(
         search=lambda *_: returned(found),
-        masked=returned,
-        still_readable=lambda *_: returned(True),
+        mask_question=returned,
+        can_still_read=lambda *_: returned(True),
     )
     catalog: Any = SimpleNamespace(tenants=SimpleNamespace(get=lambda _: record))
-    models: Any = SimpleNamespace(of=lambda _: returned(chat))
+    models: Any = SimpleNamespace(get_chat=lambda _: returned(chat))
     request = AnswerRequest(query="When does the valve open?")
     answer = asyncio.run(Answerer(catalog, models, search).answer("team", request))
     assert answer.answer == written.text

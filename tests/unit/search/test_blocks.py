@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from rag_assets.ingest.chunking.model import BlockPlace
-from rag_assets.search.answerer import supported_answer
-from rag_assets.search.gathering import collapse, group_enclosed
+from rag_assets.search.answerer import build_supported_answer
+from rag_assets.search.gathering import group_blocks, merge_equal_texts
 from rag_assets.search.hits import (
+    build_block_excerpt,
     build_block_url,
     choose_block,
-    excerpt_of_block,
-    is_clear,
+    is_decided_by_words,
     list_block_parts,
 )
 from rag_assets.storage.index.model import Candidate
@@ -74,17 +74,19 @@ def test_excerpt_is_from_the_block_that_is_named() -> None:
 
 def test_meaning_decides_where_words_do_not() -> None:
     parts = list_block_parts(TEXT, "bar", BLOCKS, offset=OFFSET)
-    assert is_clear(parts)
+    assert is_decided_by_words(parts)
     assert choose_block(parts).block_id == "valve"
     assert choose_block(parts, [0.0, 0.2, 0.9]).block_id == "pump"
     alike = list_block_parts(TEXT, "nothing of it", BLOCKS, offset=OFFSET)
-    assert not is_clear(alike)
-    assert is_clear(alike[:1])
+    assert not is_decided_by_words(alike)
+    assert is_decided_by_words(alike[:1])
     assert choose_block(alike, [0.3, 0.2, 0.1]).block_id == "h"
 
 
 def shown(text: str, question: str, blocks: Sequence[BlockPlace]) -> tuple[str | None, str]:
-    return excerpt_of_block(text, question, list_block_parts(text, question, blocks, offset=OFFSET))
+    return build_block_excerpt(
+        text, question, list_block_parts(text, question, blocks, offset=OFFSET)
+    )
 
 
 def laid_out(texts: Sequence[str]) -> tuple[str, list[BlockPlace]]:
@@ -112,7 +114,7 @@ def test_citation_names_the_block_that_its_sentence_rests_on() -> None:
     hit = hit_of(TEXT, uri="https://wiki.example/p/1", start=OFFSET, blocks=BLOCKS)
     from rag_assets.models.chat import Completion
 
-    answer = supported_answer(Completion("The pump starts afterwards [1].", 10, 10), [hit])
+    answer = build_supported_answer(Completion("The pump starts afterwards [1].", 10, 10), [hit])
     [citation] = answer.citations
     assert (citation.block_id, citation.url) == ("pump", "https://wiki.example/p/1#pump")
 
@@ -125,7 +127,7 @@ def test_passage_and_a_block_in_it_are_one_hit_and_two_blocks_are_two() -> None:
     elsewhere = candidate("other", 1, 0, document="e")
 
     def kept(*order: Candidate) -> list[str]:
-        return [found.id for found in collapse(order)]
+        return [found.id for found in merge_equal_texts(order)]
 
     assert kept(page, first, second, elsewhere) == ["p", "other"]
     assert kept(first, page, second) == ["b1", "b2"]
@@ -139,7 +141,7 @@ def test_a_block_is_shown_as_the_best_passage_that_holds_it() -> None:
     first, second = candidate("p0", 0), candidate("p1", 1)
     in_both, in_first = candidate("b2", 2, 0, 1), candidate("b3", 3, 0)
     alone, elsewhere = candidate("b9", 9, 8), candidate("e", 0, document="e")
-    found = group_enclosed([in_first, second, in_both, first, alone, elsewhere])
+    found = group_blocks([in_first, second, in_both, first, alone, elsewhere])
     assert {id_: one.id for id_, one in found.shown.items()} == {
         "b3": "p0",
         "p1": "p1",
@@ -151,4 +153,4 @@ def test_a_block_is_shown_as_the_best_passage_that_holds_it() -> None:
     assert {id_: block.id for id_, block in found.blocks.items()} == {"p0": "b3", "p1": "b2"}
     # A former version of the same document holds no block of the present one.
     former = Candidate("f", "d", "former", 1.0, "uri", "f", 8)
-    assert group_enclosed([former, alone]).shown["b9"] == alone
+    assert group_blocks([former, alone]).shown["b9"] == alone

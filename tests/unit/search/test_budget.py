@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.search.hits import cut_to_budget, fit_whole_chains, truncate_hit, without_passages
+from rag_assets.search.hits import cut_to_budget, fit_whole_chains, remove_passages, truncate_hit
 from rag_assets.search.model import PassageRange
 from tests.unit.search.hits import hit_of
 
@@ -32,13 +32,13 @@ def test_a_merged_hit_names_the_passages_that_are_left_of_it() -> None:
     cut = truncate_hit(hit, "abcd")
     assert [(one.ordinal, one.end) for one in cut.ranges] == [(0, 104), (1, 104)]
     assert (cut.end, cut.trimmed) == (104, True)
-    rest = without_passages(hit, {0})
+    rest = remove_passages(hit, {0})
     assert rest is not None
     assert (rest.text, rest.start, rest.end) == ("defghijkl", 103, 112)
     assert (rest.ordinal, rest.chunk_id, rest.ranges) == (1, "c1", ranges[1:])
-    assert without_passages(hit, {7}) == hit
-    assert without_passages(hit, {0, 1, 2}) is None
-    assert without_passages(replace(hit, ranges=()), {1}) is None
+    assert remove_passages(hit, {7}) == hit
+    assert remove_passages(hit, {0, 1, 2}) is None
+    assert remove_passages(replace(hit, ranges=()), {1}) is None
 
 
 def test_a_hit_of_which_no_sentence_fits_is_left_out() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.search.citations import Verdict, enforce_citations, verify_citations
-from rag_assets.search.names import NamedWords, missing_names
+from rag_assets.search.citations import CitationVerdict, enforce_citations, verify_citations
+from rag_assets.search.names import NamedWords, find_missing_names
 from tests.cost import assert_linear
 
 
@@ -29,7 +29,7 @@ HITS = [
 ]
 
 
-def verdicts(answer: str) -> list[Verdict]:
+def verdicts(answer: str) -> list[CitationVerdict]:
     return [sentence.verdict for sentence in verify_citations(answer, HITS).sentences]
 
 
@@ -50,7 +50,7 @@ def verdicts(answer: str) -> list[Verdict]:
         ("", []),
     ],
 )
-def test_each_sentence_has_its_verdict(answer: str, expected: list[Verdict] | None) -> None:
+def test_each_sentence_has_its_verdict(answer: str, expected: list[CitationVerdict] | None) -> None:
     if expected is None:
         expected = ["no claim", "supported", "uncited"]
     assert verdicts(answer) == expected
@@ -250,17 +250,17 @@ def test_names_are_looked_up_in_time_that_grows_as_the_claim_does() -> None:
     def look_up(count: int) -> None:
         names = " ".join(f"und die Q{chr(97 + n % 26)}z{n} und der" for n in range(count))
         claim = f"Es ist so, dass die Antwort das Wort ist {names} Satz ist."
-        assert len([*missing_names(claim, passage, passage)]) == count
+        assert len([*find_missing_names(claim, passage, passage)]) == count
 
     assert_linear(look_up, 200)
 
 
 def test_passages_are_parsed_once_however_claims_combine_them() -> None:
     parts = [NamedWords(f"The {name} gate is open.") for name in ("North", "South", "East")]
-    whole = NamedWords.merged(parts)
+    whole = NamedWords.merge(parts)
     assert [*whole.words] == [word for part in parts for word in part.words]
     assert all(
         a is b for a, b in zip(whole.words, (w for p in parts for w in p.words), strict=True)
     )
-    assert [*missing_names("It is the West gate.", whole, whole)] == ["West"]
-    assert [*missing_names("It is the South gate.", whole, whole)] == []
+    assert [*find_missing_names("It is the West gate.", whole, whole)] == ["West"]
+    assert [*find_missing_names("It is the South gate.", whole, whole)] == []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from benchmarks.claims.__main__ import Claim, read_claims
-from rag_assets.search.citations import Verdict, enforce_citations, verify_citations
+from rag_assets.search.citations import CitationVerdict, enforce_citations, verify_citations
 from rag_assets.search.contradictions import find_contradictions
 
 
@@ -20,7 +20,7 @@ class Passage:
     heading_path: tuple[str, ...] = ()
 
 
-def verdict(claim: str, passage: str) -> Verdict:
+def verdict(claim: str, passage: str) -> CitationVerdict:
     end = claim[-1]
     [sentence] = verify_citations(f"{claim[:-1]} [1]{end}", [Passage(passage)]).sentences
     return sentence.verdict

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.search.gathering import Wording, are_alike, collapse
+from rag_assets.search.gathering import merge_equal_texts
+from rag_assets.search.near_copies import Wording, have_same_meaning
 from rag_assets.storage.index.model import Candidate
 
 
@@ -13,14 +14,14 @@ def candidate(id_: str, text: str, uri: str) -> Candidate:
 
 
 def test_equal_texts_are_one_hit_that_names_every_document() -> None:
-    found = collapse(
+    found = merge_equal_texts(
         [candidate("1", "a", "x.md"), candidate("2", "b", "y.md"), candidate("3", "a", "z.md")]
     )
     assert [(d.candidate.id, d.also) for d in found] == [("1", ("z.md",)), ("2", ())]
 
 
 def test_a_text_that_stands_twice_in_one_document_names_it_once() -> None:
-    found = collapse([candidate("1", "a", "x.md"), candidate("2", "a", "x.md")])
+    found = merge_equal_texts([candidate("1", "a", "x.md"), candidate("2", "a", "x.md")])
     assert [(d.candidate.id, d.also) for d in found] == [("1", ())]
 
 
@@ -30,7 +31,7 @@ def test_the_first_of_each_text_stays_in_its_place_and_no_uri_is_lost(
     given_: list[tuple[str, str]],
 ) -> None:
     candidates = [candidate(str(n), text, uri) for n, (text, uri) in enumerate(given_)]
-    found = collapse(candidates)
+    found = merge_equal_texts(candidates)
     assert [d.candidate.text_key for d in found] == list(dict.fromkeys(t for t, _ in given_))
     for distinct in found:
         text = distinct.candidate.text_key
@@ -49,7 +50,7 @@ def test_of_equal_texts_the_one_beside_another_hit_is_kept() -> None:
         at("3", "b", 1, "y"),
         at("4", "a", 1, "y"),
     ]
-    assert [d.id for d in collapse(candidates)] == ["1", "4"]
+    assert [d.id for d in merge_equal_texts(candidates)] == ["1", "4"]
 
 
 ENGLISH = (
@@ -72,8 +73,8 @@ ENGLISH = (
 def test_texts_that_say_the_same_are_alike(change: tuple[str, str]) -> None:
     other = ENGLISH.replace(*change)
     assert other != ENGLISH
-    assert are_alike(Wording(ENGLISH), Wording(other))
-    assert are_alike(Wording(other), Wording(ENGLISH))
+    assert have_same_meaning(Wording(ENGLISH), Wording(other))
+    assert have_same_meaning(Wording(other), Wording(ENGLISH))
 
 
 @pytest.mark.parametrize(
@@ -99,8 +100,8 @@ def test_texts_that_say_the_same_are_alike(change: tuple[str, str]) -> None:
 def test_texts_that_differ_in_what_counts_are_not_alike(change: tuple[str, str]) -> None:
     other = ENGLISH.replace(*change)
     assert other != ENGLISH
-    assert not are_alike(Wording(ENGLISH), Wording(other))
-    assert not are_alike(Wording(other), Wording(ENGLISH))
+    assert not have_same_meaning(Wording(ENGLISH), Wording(other))
+    assert not have_same_meaning(Wording(other), Wording(ENGLISH))
 
 
 OTHERS = {
@@ -202,9 +203,9 @@ OTHERS = {
 @pytest.mark.parametrize("language", OTHERS)
 def test_figures_and_negations_keep_texts_apart_in_any_language(language: str) -> None:
     text, *changes = OTHERS[language]
-    assert are_alike(Wording(text), Wording(text.replace(" ", "\r\n")))
+    assert have_same_meaning(Wording(text), Wording(text.replace(" ", "\r\n")))
     for change in changes:
         other = text.replace(*change)
         assert other != text
-        assert not are_alike(Wording(text), Wording(other)), change
-        assert not are_alike(Wording(other), Wording(text)), change
+        assert not have_same_meaning(Wording(text), Wording(other)), change
+        assert not have_same_meaning(Wording(other), Wording(text)), change

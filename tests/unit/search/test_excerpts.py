@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.model import describe_location
-from rag_assets.search.hits import _find_best_range, excerpt
+from rag_assets.search.hits import _find_best_range, build_excerpt
 from rag_assets.search.model import Hit
 
 FILLER = "The depot opens early and everybody drinks tea. " * 12
@@ -58,7 +58,7 @@ def test_a_location_is_described_in_the_terms_of_the_format(
 
 def test_an_excerpt_surrounds_the_words_of_the_question() -> None:
     text = f"{FILLER}A red logger means that the box is not delivered. {FILLER}"
-    shown = excerpt(text, "May we deliver a box whose logger is red?")
+    shown = build_excerpt(text, "May we deliver a box whose logger is red?")
     assert "red logger means that the box is not delivered" in shown
     assert shown.startswith("[...] ")
     assert shown.endswith(" [...]")
@@ -68,12 +68,12 @@ def test_an_excerpt_surrounds_the_words_of_the_question() -> None:
 
 def test_an_excerpt_is_found_by_stems_and_not_by_common_words() -> None:
     text = f"What is it that you do? {FILLER} Refunding takes two days."
-    assert "Refunding takes" in excerpt(text, "What is it that you refunded?", 60)
+    assert "Refunding takes" in build_excerpt(text, "What is it that you refunded?", 60)
 
 
 @pytest.mark.parametrize("length", [10, 60, 280])
 def test_an_excerpt_keeps_its_length(length: int) -> None:
-    shown = excerpt(f"{FILLER}A red logger. {FILLER}", "red logger", length)
+    shown = build_excerpt(f"{FILLER}A red logger. {FILLER}", "red logger", length)
     assert len(shown.removeprefix("[...] ").removesuffix(" [...]")) <= length
 
 
@@ -82,15 +82,15 @@ def test_an_excerpt_keeps_its_length(length: int) -> None:
     [("A short text", "A short text"), ("with\n\twhite  space", "with white space")],
 )
 def test_a_short_text_is_shown_as_it_is(text: str, shown: str) -> None:
-    assert excerpt(text, "nothing of it") == shown
+    assert build_excerpt(text, "nothing of it") == shown
 
 
 def test_without_any_word_in_common_the_beginning_is_shown() -> None:
-    assert excerpt(FILLER, "zebra", 20) == "The depot opens [...]"
+    assert build_excerpt(FILLER, "zebra", 20) == "The depot opens [...]"
 
 
 def test_one_endless_word_is_shown_whole() -> None:
-    assert excerpt("x" * 500, "x" * 500) == "x" * 500
+    assert build_excerpt("x" * 500, "x" * 500) == "x" * 500
 
 
 @given(st.lists(st.sampled_from(["", "", "a", "b", "c", "d", "ab", "bcd"]), max_size=40))
@@ -112,4 +112,4 @@ def test_the_part_with_most_different_words_is_the_first_of_such_parts(marks: li
 def test_an_excerpt_is_found_by_forms_of_words_in_the_language_of_the_text() -> None:
     filler = "Der Betrieb öffnet um sieben, und die Fahrer melden sich bei der Zentrale an. " * 6
     text = f"{filler}Die Häuser werden geprüft. {filler}"
-    assert "Häuser werden geprüft" in excerpt(text, "Wer hat das Haus prüfen lassen?", 60)
+    assert "Häuser werden geprüft" in build_excerpt(text, "Wer hat das Haus prüfen lassen?", 60)

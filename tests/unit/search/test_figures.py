@@ -6,22 +6,22 @@ import time
 
 import pytest
 
-from rag_assets.search.figures import Figures, claimed_figures
-from rag_assets.search.names import NamedWords, missing_names
+from rag_assets.search.figures import Figures, find_claimed_figures
+from rag_assets.search.names import NamedWords, find_missing_names
 
 
 def missing_figures(claim: str, passage: str) -> list[str]:
-    figures = Figures.of(passage)
+    figures = Figures.parse(passage)
     return [
         claimed_figure.written
-        for claimed_figure in claimed_figures(claim)
+        for claimed_figure in find_claimed_figures(claim)
         if not figures.contain(claimed_figure)
     ]
 
 
 def names_missing(claim: str, passage: str) -> list[str]:
     words = NamedWords(passage)
-    return list(missing_names(claim, words, words))
+    return list(find_missing_names(claim, words, words))
 
 
 @pytest.mark.parametrize(

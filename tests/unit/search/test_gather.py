@@ -10,7 +10,7 @@ import pytest
 
 from rag_assets.search import read
 from rag_assets.search.progress import SearchProgress
-from rag_assets.search.read import Gather
+from rag_assets.search.read import GatherStep
 from rag_assets.search.services import SearchServices
 
 HITS = [Mock(id=str(number)) for number in range(5)]
@@ -18,7 +18,7 @@ HITS = [Mock(id=str(number)) for number in range(5)]
 
 @pytest.fixture(autouse=True)
 def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "is_gathered", lambda _: True)
+    monkeypatch.setattr(read, "gathers_passages", lambda _: True)
     monkeypatch.setattr(read, "_gather_passages", lambda _: (HITS, True))
     monkeypatch.setattr(read, "_with_more_candidates", lambda _, most: f"{most} times")
     monkeypatch.setattr(read, "replace", lambda _, **changes: changes)
@@ -41,10 +41,10 @@ def test_a_search_is_repeated_for_other_documents_only_if_there_are_some(
     progress.search.limit = len(HITS)
     progress.search.request.filters.documents = named
     progress.confirmed.by_id = {str(at): Mock(document_id=name) for at, name in enumerate(found)}
-    progress.timings.part.return_value.__enter__ = progress.timings.part.return_value.__exit__ = (
-        Mock(return_value=None)
-    )
+    progress.timings.measure.return_value.__enter__ = (
+        progress.timings.measure.return_value.__exit__
+    ) = Mock(return_value=None)
     reader = Mock(has_several_documents=AsyncMock(return_value=are_several))
-    step = Gather(cast("SearchServices", Mock(reader=reader)))
+    step = GatherStep(cast("SearchServices", Mock(reader=reader)))
     repeated = asyncio.run(step.run(cast("SearchProgress", progress)))
     assert cast("object", repeated) == f"{factor} times"

@@ -11,19 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.search import gathering
+from rag_assets.search import gathering, near_copies
 from rag_assets.search.gathering import (
-    MOST_PARTS,
-    Wording,
+    MAX_PARTS,
     are_adjoining,
-    are_alike,
     are_overlapping,
-    document_id,
+    get_document_id,
     group_items,
+    merge_near_copies,
     merge_passages,
-    share_places,
     spread_documents,
 )
+from rag_assets.search.near_copies import Wording, have_same_meaning
 from rag_assets.search.progress import Passage
 from rag_assets.storage.index.model import SYMBOL, Candidate
 
@@ -65,12 +64,12 @@ def test_merge_of_overlapping_passages_is_the_documents_text(
     edges = sorted(cuts)
     parts = [passage(a, c, n) for n, (a, c) in enumerate(zip(edges, edges[2:], strict=False))]
     chance.shuffle(parts)
-    groups = group_items(parts, document_id, are_adjoining, most=99)
+    groups = group_items(parts, get_document_id, are_adjoining, most=99)
     assert sum(map(len, groups)) == len(parts)
     for group in groups:
         found = merge_passages(group)
         start, end = found.fields["start"], found.fields["end"]
-        assert len(group) <= MOST_PARTS
+        assert len(group) <= MAX_PARTS
         assert found.fields["text"] == TEXT[start:end]
         assert found.id == group[0].id
         assert found.fields["line_end"] == TEXT[:end].count("\n") + 1
@@ -163,12 +162,12 @@ def shown(items: list[tuple[str, float]]) -> str:
 def test_of_equally_good_copies_the_newer_one_is_shown() -> None:
     old = passage(0, 30, document="a", modified_at="2024-01-01T00:00:00+00:00")
     new = passage(0, 30, document="b", modified_at="2025-01-01T00:00:00+00:00")
-    [same] = share_places([old, new], {old.id: 1.0, new.id: 1.0})
+    [same] = merge_near_copies([old, new], {old.id: 1.0, new.id: 1.0})
     assert (same.candidate.uri, same.also) == ("files/b.md", ("files/a.md",))
-    [better] = share_places([old, new], {old.id: 1.0, new.id: 0.9})
+    [better] = merge_near_copies([old, new], {old.id: 1.0, new.id: 0.9})
     assert (better.candidate.uri, better.also) == ("files/a.md", ("files/b.md",))
     dated = passage(0, 30, document="c", title="Edition 2026")
-    assert share_places([old, dated], {}) == [old, dated]
+    assert merge_near_copies([old, dated], {}) == [old, dated]
 
 
 WORDS = [f"word{chr(97 + at % 26)}{chr(97 + at // 26)}" for at in range(400)]
@@ -178,7 +177,7 @@ WORDS = [f"word{chr(97 + at % 26)}{chr(97 + at // 26)}" for at in range(400)]
 def test_copies_share_a_place_whatever_their_number_and_edits(
     monkeypatch: pytest.MonkeyPatch, most_in_pairs: int
 ) -> None:
-    monkeypatch.setattr(gathering, "_MOST_IN_PAIRS", most_in_pairs)
+    monkeypatch.setattr(gathering, "_MAX_COMPARED_IN_PAIRS", most_in_pairs)
     chance = Random(4)
     texts = [" ".join(chance.choices(WORDS, k=40)) for _ in range(20)]
     edited = [f"{text} {extra}" for text in texts for extra in ("", "!", "- -", "2", "not so")]
@@ -187,9 +186,9 @@ def test_copies_share_a_place_whatever_their_number_and_edits(
     expected: list[Passage] = []
     for one in passages:
         wording = Wording(one.fields["text"])
-        if not any(are_alike(Wording(other.fields["text"]), wording) for other in expected):
+        if not any(have_same_meaning(Wording(other.fields["text"]), wording) for other in expected):
             expected.append(one)
-    found = share_places(passages, {})
+    found = merge_near_copies(passages, {})
     assert [one.id for one in found] == [one.id for one in expected]
     assert len(found) == 3 * len(texts), "alone with a figure, and with a negation"
 
@@ -204,11 +203,11 @@ def test_passages_that_differ_are_not_compared_pair_by_pair(
 
     def counted(one: Wording, other: Wording) -> bool:
         compared.append(1)
-        return are_alike(one, other)
+        return have_same_meaning(one, other)
 
-    monkeypatch.setattr("rag_assets.search.gathering.are_alike", counted)
-    intersections = Mock(side_effect=gathering._have_runs_in_common)
-    monkeypatch.setattr(gathering, "_have_runs_in_common", intersections)
+    monkeypatch.setattr("rag_assets.search.gathering.have_same_meaning", counted)
+    intersections = Mock(side_effect=near_copies.may_be_copies)
+    monkeypatch.setattr(gathering, "may_be_copies", intersections)
     passages = [passage(0, 30, at, document=str(at), text=text) for at, text in enumerate(texts)]
-    assert len(share_places(passages, {})) == len(texts)
+    assert len(merge_near_copies(passages, {})) == len(texts)
     assert intersections.call_count + len(compared) < len(texts)

@@ -10,7 +10,7 @@ import pytest
 from rag_assets.search.hits import build_hit as made
 from rag_assets.search.model import Hit
 from rag_assets.search.progress import Passage
-from rag_assets.search.scoring import falling_scores
+from rag_assets.search.scoring import cap_scores
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate
 
@@ -88,4 +88,4 @@ def test_a_block_that_was_found_by_itself_is_where_a_hit_leads() -> None:
 def test_no_score_is_higher_than_the_one_before(
     scores: list[float | None], falling: list[float]
 ) -> None:
-    assert falling_scores(scores) == falling
+    assert cap_scores(scores) == falling

@@ -48,7 +48,9 @@ def test_a_blend_weighs_both_scores_over_the_passages_that_were_scored() -> None
 
 def resolved(wanted: bool | None, **retrieval: object) -> ResolvedSearch:
     tenant = Tenant.from_config({"id": "acme", "retrieval": retrieval})
-    return ResolvedSearch.of(tenant, SearchRequest(query="q", top_k=7, rerank=wanted), "q", None)
+    return ResolvedSearch.resolve(
+        tenant, SearchRequest(query="q", top_k=7, rerank=wanted), "q", None
+    )
 
 
 def test_the_request_or_else_the_tenant_decides_whether_to_rerank() -> None:
@@ -69,7 +71,7 @@ def is_reranked(query: str, config: dict[str, object], **tenant: object) -> bool
     """Return whether a search of a tenant is reranked."""
     found = Tenant.from_config({"id": "acme", "retrieval": {"rerank": config}, **tenant})
     request = SearchRequest(query=query, rerank=True)
-    return ResolvedSearch.of(found, request, query, None).rerank is not None
+    return ResolvedSearch.resolve(found, request, query, None).rerank is not None
 
 
 def test_the_shipped_model_reranks_questions_in_english_only() -> None:

@@ -44,10 +44,12 @@ def test_a_threshold_is_the_requests_or_the_profiles_for_the_serving_embedder(
     tenant: Tenant, given: float | None, embedder_id: str, threshold: float | None
 ) -> None:
     request = SearchRequest(query="tide", min_score=given, mode="text")
-    found = ResolvedSearch.of(tenant, request, request.query, serving(embedder_id))
+    found = ResolvedSearch.resolve(tenant, request, request.query, serving(embedder_id))
     assert found.min_cosine == threshold
     assert found.needs_vector is (threshold is not None)
 
 
 def test_without_a_serving_generation_there_is_no_threshold(tenant: Tenant) -> None:
-    assert ResolvedSearch.of(tenant, SearchRequest(query="tide"), "tide", None).min_cosine is None
+    assert (
+        ResolvedSearch.resolve(tenant, SearchRequest(query="tide"), "tide", None).min_cosine is None
+    )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rag_assets.search.progress import Ranking, RankingKind
-from rag_assets.search.rankings import fuse_rankings
+from rag_assets.search.scoring import fuse_rankings
 from rag_assets.storage.index.model import Candidate
 
 

@@ -43,7 +43,7 @@ def refuse(*_: object, **__: object) -> Any:
 def test_an_unchanged_file_is_not_parsed_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = TenantsFile(path).load()
     assert load(path) == parsed
-    monkeypatch.setattr("rag_assets.tenants.file._yaml", refuse)
+    monkeypatch.setattr("rag_assets.tenants.file._build_yaml", refuse)
     read = load(path)
     assert read == parsed
     assert read["two"]["enabled"] is True

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from rag_assets.tenants.file import ListedTenants
-from rag_assets.tenants.reconciliation import TenantChanges, plan_tenants, without_conflicts
+from rag_assets.tenants.reconciliation import TenantChanges, plan_tenants, split_conflicts
 
 HOME, OTHER = UUID(int=1), UUID(int=2)
 
@@ -102,7 +102,7 @@ def test_other_tenants_go_before_those_of_a_list() -> None:
     )
     configs = {id_: {"id": id_} for id_ in "abcde"}
     listed = ListedTenants(configs, {"b": "agents.yaml:3"})
-    usable, problems = without_conflicts("agents", listed, {"e"}, records)
+    usable, problems = split_conflicts("agents", listed, {"e"}, records)
     assert set(usable) == {"a", "d"}
     said = [problem.advice for problem in problems]
     assert said[0].startswith(

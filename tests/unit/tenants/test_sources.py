@@ -12,7 +12,7 @@ from rag_assets.common.kinds import by_name
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.registry import SOURCE_KINDS, get_path_fields
-from rag_assets.pipeline.source_listing import settings_key
+from rag_assets.pipeline.source_listing import compute_settings_key
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.kinds import TenantKinds
 from rag_assets.tenants.model import Tenant
@@ -83,9 +83,9 @@ def test_paths_are_relative_to_the_file_and_change_no_key(tmp_path: Path) -> Non
 
     here, there = tenant_of(SOURCE), tenant_of({**SOURCE, "notebook": "elsewhere"})
     tagged = tenant_of({**SOURCE, "tags": ["x"]})
-    keys = {settings_key(tenant, tenant.sources[0]) for tenant in (here, there)}
+    keys = {compute_settings_key(tenant, tenant.sources[0]) for tenant in (here, there)}
     assert len(keys) == 1
-    assert settings_key(tagged, tagged.sources[0]) not in keys
+    assert compute_settings_key(tagged, tagged.sources[0]) not in keys
 
 
 def test_settings_keys_are_unchanged(
@@ -96,7 +96,7 @@ def test_settings_keys_are_unchanged(
     monkeypatch.setattr("rag_assets.pipeline.source_listing.MASKING_VERSION", 1)
     config = {"id": "a", "sources": [{"name": "f", "root": "/x"}, {"name": "p", "type": "records"}]}
     tenant = Tenant.from_config(config)
-    assert [settings_key(tenant, source) for source in tenant.sources] == [
+    assert [compute_settings_key(tenant, source) for source in tenant.sources] == [
         "2448cfc7dde1ee8a0732a8feee73941a",
         "b52bbe2fdab04185698a0b363ecd1881",
     ]

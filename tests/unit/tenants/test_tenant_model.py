@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rag_assets.common.errors import ConfigurationError, UnknownProfile
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import with_profile
+from rag_assets.tenants.profiles import apply_profile
 
 ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
@@ -45,7 +45,7 @@ def test_a_profile_fills_in_unset_fields() -> None:
 
 def test_a_profile_is_not_changed_by_its_use() -> None:
     before = repr(installed_systems().profiles)
-    with_profile({"id": "a", "chunker": {"max_tokens": 50}, "retrieval": {"top_k": 1}})
+    apply_profile({"id": "a", "chunker": {"max_tokens": 50}, "retrieval": {"top_k": 1}})
     assert repr(installed_systems().profiles) == before
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
-from rag_assets.tenants.file import TenantsFile, absolute_path, written_path
+from rag_assets.tenants.file import TenantsFile, format_path, resolve_path
 from tests.mounts import Mounts, with_mounts
 
 WITH_COMMENTS = """\
@@ -77,8 +77,8 @@ def test_roots_are_the_same_in_every_process(
     assert file.load()["x"]["sources"][0]["root"] == expected
     assert written in file.path.read_text(), "as it was written"
     for folder in (file.path.parent, file.path.parent.parent):
-        shown = written_path(Path(expected), folder)
-        assert absolute_path(shown, folder, "root") == Path(expected)
+        shown = format_path(Path(expected), folder)
+        assert resolve_path(shown, folder, "root") == Path(expected)
 
 
 @pytest.mark.parametrize("written", ["$NOTES/a", "/srv/${NOTES}", "$$$NOTES", "a/$UNDEFINED"])

@@ -53,11 +53,11 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.tenants.application_settings import (
     ApplicationSettings,
-    overlaid,
-    settled_embedder,
-    wanted_embedder,
+    find_settled_embedder,
+    find_wanted_embedder,
+    overlay_settings,
 )
-from rag_assets.tenants.profiles import DEFAULT_PROFILE, configured_embedder, get_profile
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, get_configured_embedder, get_profile
 
 
 class Unchanged(Enum):
@@ -222,7 +222,7 @@ class ApplicationSettingsTable(CatalogQueries):
             enabled = may_be and present.enabled is not False
             begins = enabled and row.state != "ACTIVE"
             if begins:
-                wanted = wanted_embedder(present, configured_embedder(operators))
+                wanted = find_wanted_embedder(present, get_configured_embedder(operators))
                 present = replace(present, embedder=wanted)
             values = {
                 **_setting_values(present),
@@ -232,7 +232,7 @@ class ApplicationSettingsTable(CatalogQueries):
                 "updated_by": by,
             }
             connection.execute(put_row(rag_settings, {"tenant": ref.id}, values))
-            config = overlaid(operators, present)
+            config = overlay_settings(operators, present)
             start_waits_of_comments(connection, ref.id, row.config, config)
             connection.execute(
                 update(tenants)
@@ -265,7 +265,7 @@ class ApplicationSettingsTable(CatalogQueries):
         def take_over(
             settings: ApplicationSettings, operators: Mapping[str, Any], _: bool
         ) -> ApplicationSettings:
-            wanted = wanted_embedder(settings, configured_embedder(operators))
+            wanted = find_wanted_embedder(settings, get_configured_embedder(operators))
             return replace(settings, embedder=wanted)
 
         done = self.change(ref, take_over, by)
@@ -314,7 +314,7 @@ def apply_operator_config(
         return config, enabled
     former = read_settings(row)
     present = replace(former, embedder=_find_embedder_in_force(connection, tenant_id, row, config))
-    in_force = overlaid(config, present)
+    in_force = overlay_settings(config, present)
     start_waits_of_comments(connection, tenant_id, row.config, in_force)
     values: dict[str, Any] = {"operator_config": dict(config), "operator_enabled": enabled}
     if present.embedder != former.embedder:
@@ -342,12 +342,12 @@ def _find_embedder_in_force(
     """
     settings = read_settings(row)
     before = row.config if row.operator_config is None else row.operator_config
-    former, operators = configured_embedder(before), configured_embedder(config)
+    former, operators = get_configured_embedder(before), get_configured_embedder(config)
     if former == operators or not (_is_model_kept(before) and _is_model_kept(config)):
         return settings.embedder
     if _is_unused(connection, tenant_id):
-        return wanted_embedder(settings, operators)
-    return settled_embedder(settings, former, operators, is_same=_is_same)
+        return find_wanted_embedder(settings, operators)
+    return find_settled_embedder(settings, former, operators, is_same=_is_same)
 
 
 def _is_model_kept(config: Mapping[str, Any]) -> bool:

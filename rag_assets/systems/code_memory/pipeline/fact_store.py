@@ -25,10 +25,10 @@ from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.model import Definition
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.model import SourceMetadata, path_from_uri
-from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.pipeline.context import DailyShare, TenantContext
 from rag_assets.pipeline.fact_stores import DerivedWork, Kinds, StoreRepair
 from rag_assets.pipeline.mark_keeper import may_delete
-from rag_assets.pipeline.slices import pending_count
+from rag_assets.pipeline.slices import count_pending
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.versions import RowRecorder
@@ -83,7 +83,7 @@ from rag_assets.systems.code_memory.symbols.source_types import get_source_type
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
-    from rag_assets.pipeline.slices import Work
+    from rag_assets.pipeline.slices import SliceWork
 
 _BATCH: Final = 500
 
@@ -121,12 +121,12 @@ class RelationDrift:
         return ", ".join(found)
 
 
-def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
+def compare_relations(ctx: TenantContext, share: DailyShare) -> RelationDrift:
     """Compare the rows of a share of the texts, and all derived documents; change nothing."""
     return _compare_share(ctx, share, mend=False)
 
 
-def repair_relations(ctx: TenantContext, share: Share) -> RelationDrift:
+def repair_relations(ctx: TenantContext, share: DailyShare) -> RelationDrift:
     """Repair the differences that compare_relations finds; return those differences.
 
     Rows of a text are replaced in one transaction; the next sync lists derived documents.
@@ -134,7 +134,7 @@ def repair_relations(ctx: TenantContext, share: Share) -> RelationDrift:
     return _compare_share(ctx, share, mend=True)
 
 
-def _compare_share(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
+def _compare_share(ctx: TenantContext, share: DailyShare, *, mend: bool) -> RelationDrift:
     if not reads_code(ctx.tenant):
         return RelationDrift()
     rows = code_catalog(ctx.catalog).relation_drift
@@ -198,7 +198,7 @@ class CodeFacts:
 
     tables: Sequence[Table] = (document_kinds, symbols, edges, name_uses)
 
-    def prepare(self, ctx: TenantContext, work: Work) -> None:
+    def prepare(self, ctx: TenantContext, work: SliceWork) -> None:
         """Label the documents of a slice with the kinds of their definitions."""
         label_documents(ctx, work)
 
@@ -237,7 +237,7 @@ class CodeFacts:
         derived = get_derived_configs(ctx.tenant)[source].name
         code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 
-    def repair(self, ctx: TenantContext, share: Share) -> StoreRepair:
+    def repair(self, ctx: TenantContext, share: DailyShare) -> StoreRepair:
         """Repair relations and derived documents that differ from the facts in the lake."""
         drift = repair_relations(ctx, share)
         wrong = len(drift.altered) + drift.orphans
@@ -258,7 +258,7 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
     """Derive documents again for sources with changed files."""
     configs = get_derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
-    if serving is None or pending_count(ctx):
+    if serving is None or count_pending(ctx):
         return DerivedWork()
     due = find_due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0

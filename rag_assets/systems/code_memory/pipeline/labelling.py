@@ -25,7 +25,7 @@ from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import Work, find_parsed_documents
+from rag_assets.pipeline.slices import SliceWork, find_parsed_documents
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import (
@@ -145,7 +145,7 @@ _STYLES: Mapping[str, NameStyle] = {
 """How names are qualified, by language; in other languages, a name is only known in its file."""
 
 
-def label_documents(ctx: TenantContext, work: Work) -> int:
+def label_documents(ctx: TenantContext, work: SliceWork) -> int:
     """Record the kinds of definitions in a slice; return the number of documents that changed."""
     if not reads_code(ctx.tenant) or not work.documents:
         return 0
@@ -205,7 +205,7 @@ def find_changed_labels(
     }
 
 
-def _find_settled_sources(ctx: TenantContext, work: Work) -> Mapping[str, SourceMark]:
+def _find_settled_sources(ctx: TenantContext, work: SliceWork) -> Mapping[str, SourceMark]:
     """Return the marks of sources whose labels and derived documents match the slice's build."""
     number = work.generation.number
     serving = ctx.catalog.generations.serving(ctx.ref.id)
@@ -346,7 +346,7 @@ def build_relations_of_texts(
     }
 
 
-def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
+def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
     """Return the documents of the slice, each with its newest facts."""
     parsed = find_parsed_documents(ctx, work.documents)
     known = code_catalog(ctx.catalog).kinds.of(
@@ -363,7 +363,7 @@ def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
 
 
 def _list_documents(
-    ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]
+    ctx: TenantContext, work: SliceWork, parsed: Mapping[str, CodeDocument]
 ) -> list[CodeDocument]:
     """Return the documents of the build after this slice, each with its newest facts."""
     indexed = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, work.generation.number)

@@ -18,7 +18,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.search.model import Clarification, SearchAnswer, SearchRequest, UnmatchedFilter
 from rag_assets.search.progress import Ranking, SearchProgress
-from rag_assets.search.recall import Verify, with_scopes
+from rag_assets.search.recall import VerifyStep, add_scopes
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.storage.index.terms import parse_query_words
@@ -166,7 +166,7 @@ async def report_unknown_names(
     in_question = find_question_names(request.query)
     in_query = [one for one in unknown if one.field == "query"]
     consists_of_unknown = in_question.is_bare and len(in_query) >= len(in_question.names)
-    has_exact_match = progress.walked is not None and bool(progress.walked.leading)
+    has_exact_match = progress.walk is not None and bool(progress.walk.leading)
     if has_exact_match or not (consists_of_unknown or len(in_query) < len(unknown)):
         return answer
     names = tuple(dict.fromkeys(name for similar in nearest for name in similar))
@@ -205,7 +205,7 @@ async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, n
     if not parts:
         return False
     if progress.scopes is None:
-        progress = await with_scopes(progress, services)
+        progress = await add_scopes(progress, services)
     readable = EntryFilter(scopes=progress.scopes, moved=progress.moved)
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
@@ -213,7 +213,7 @@ async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, n
         [RankingRequest(part, _ENTRIES_LOOKED_AT, readable) for part in parts],
     )
     wanted = [Ranking("words", found) for found in rankings]
-    confirmed = await Verify(services).confirmed(progress, wanted)
+    confirmed = await VerifyStep(services).confirm(progress, wanted)
     return all(
         any(
             candidate.matched >= len(parse_query_words(part).terms)

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.sources.model import build_uri
-from rag_assets.search.access import AccessPolicy, FlatScopes, require_asker
+from rag_assets.search.access import AccessPolicy, FlatScopes, require_query_role
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
@@ -344,7 +344,7 @@ class Walker:
             RoleRefused: the caller's role may not query this tenant.
         """
         record = self._catalog.tenants.get(tenant_id)
-        require_asker(record.profile, caller)
+        require_query_role(record.profile, caller)
         serving = self._catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return None

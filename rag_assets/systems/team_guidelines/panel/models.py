@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.team_guidelines.contexts import MAX_TOKENS, ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.panel.documents import PASSAGES_PER_PAGE, Room, open_room
 from rag_assets.systems.team_guidelines.projects import OpenProject, ProjectScope
-from rag_assets.tenants.projects import Project, ProjectSettings, project_config
+from rag_assets.tenants.projects import Project, ProjectSettings, build_project_config
 
 _BUILDING = frozenset({"BUILDING", "COMPLETE"})
 _NAMES = {"openai": "OpenAI", "gemini": "Google Gemini", "anthropic": "Anthropic"}
@@ -86,7 +86,7 @@ def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> P
     record = project.record
     named = Project(record.config["profile"], project.organization_id, project.project_id)
     settings = ProjectSettings.model_validate({"provider": provider})
-    config = project_config(named, record.id, settings, beginning={}, present=record.config)
+    config = build_project_config(named, record.id, settings, beginning={}, present=record.config)
     changed = OpenProject(replace(record, config=config), project.embedders)
     states = [state for state in catalog.upload_states.page(record.id) if state.answers]
     passages = sum(state.chunk_count for state in states)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag_assets.pipeline.context import Share
+from rag_assets.pipeline.context import DailyShare
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.pipeline.fact_store import compare_relations
@@ -78,8 +78,8 @@ class Repository:
         with self.driver.locked(fresh) as ctx:
             anew = index_of(ctx)
         with self.driver.locked(TENANT) as ctx:
-            assert all(state.healthy for state in inspect_index(ctx)), boundaries
-            assert compare_relations(ctx, Share(1, datetime.now(UTC).date())).none, boundaries
+            assert all(state.is_healthy for state in inspect_index(ctx)), boundaries
+            assert compare_relations(ctx, DailyShare(1, datetime.now(UTC).date())).none, boundaries
             assert left_over(ctx) == [], boundaries
             differing = "\n".join(differences(index_of(ctx), anew))
         assert not differing, f"{boundaries}\n{differing}"

@@ -123,7 +123,7 @@ def test_labels_of_a_run_that_died_are_taken_back(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("rag_assets.pipeline.publishing.complete_versions", killed)
+        patched.setattr("rag_assets.pipeline.publishing.list_complete_versions", killed)
         with pytest.raises(KeyboardInterrupt):
             driver.sync(tenant)
     assert labels(driver, tenant) == {}, "of the files that the build would have had"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from rag_assets.pipeline.erasure import purge
+from rag_assets.pipeline.erasure import purge_documents
 from rag_assets.pipeline.removal import purge_tenant
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
@@ -124,7 +124,7 @@ def test_erasing_a_document_removes_its_names_alone(sources: Path, driver: Drive
         view = Walker(ctx.catalog).get_serving_view(PROJECT, Caller())
         assert view is not None
         [found] = view.find_by_name("erased_name")
-        assert purge(ctx, [found.document_id], by="a test").proof["complete"]
+        assert purge_documents(ctx, [found.document_id], by="a test").proof["complete"]
     assert "erased_name" not in names(driver, PROJECT)
     assert "lift_lid" in names(driver, PROJECT)
     for tenant in (NEIGHBOUR, STRANGER):

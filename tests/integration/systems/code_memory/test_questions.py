@@ -53,10 +53,12 @@ class Away(Embedders):
 
     asked = 0
 
-    def of(self, ref: TenantRef, config: object) -> Embedder:
+    def get_embedder(self, ref: TenantRef, config: object) -> Embedder:
         return self._away()
 
-    def of_generation(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
+    def get_generation_embedder(
+        self, ref: TenantRef, tenant: Tenant, generation: Generation
+    ) -> Embedder:
         return self._away()
 
     @staticmethod

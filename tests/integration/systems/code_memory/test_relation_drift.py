@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 
-from rag_assets.pipeline.context import Share, TenantContext
+from rag_assets.pipeline.context import DailyShare, TenantContext
 from rag_assets.pipeline.mark_keeper import accept_catalog
-from rag_assets.pipeline.repair import repair
+from rag_assets.pipeline.repair import repair_tenant
 from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
@@ -54,7 +54,7 @@ FILES = {
         "def count(rows):\n    return len(rows)\n\n\ndef all():\n    return count([])\n"
     ),
 }
-ALL = Share(1, datetime.now(UTC).date())
+ALL = DailyShare(1, datetime.now(UTC).date())
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -148,7 +148,7 @@ def test_what_was_changed_is_found_told_and_made_anew(
         found = compare_relations(ctx, ALL)
         assert not found.none
         assert not build_verdict(found, {}).passed
-        assert not repair(ctx).healthy
+        assert not repair_tenant(ctx).is_healthy
         assert rows(ctx) == whole
         assert compare_relations(ctx, ALL).none
     assert driver.sync(TENANT)["embedded"] == 0
@@ -161,11 +161,11 @@ def test_shares_of_all_days_find_what_all_at_once_does(driver: Driver) -> None:
             lose_symbols(connection)
         expected = compare_relations(ctx, ALL)
         first = ALL.day.toordinal()
-        shares = [Share(4, type(ALL.day).fromordinal(first + day)) for day in range(4)]
+        shares = [DailyShare(4, type(ALL.day).fromordinal(first + day)) for day in range(4)]
         parts = [compare_relations(ctx, share) for share in shares]
         assert sorted(id_ for part in parts for id_ in part.altered) == [*expected.altered]
         assert sum(part.compared for part in parts) == expected.compared
-        repair(ctx)
+        repair_tenant(ctx)
         assert rows(ctx) == whole
 
 

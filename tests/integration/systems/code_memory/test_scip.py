@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.declarations import PLAIN
-from rag_assets.pipeline.context import Share
+from rag_assets.pipeline.context import DailyShare
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
@@ -43,7 +43,7 @@ def reminders():
     remind(7)
 """,
 }
-ALL = Share(1, datetime.now(UTC).date())
+ALL = DailyShare(1, datetime.now(UTC).date())
 
 
 def repository(installation: Installation, tenant: str, **settings: object) -> MadeRepository:

@@ -13,7 +13,7 @@ from sqlalchemy import insert, literal_column, select, update
 from starlette.testclient import TestClient
 
 from rag_assets.common.clock import Clock
-from rag_assets.pipeline.retention import prune
+from rag_assets.pipeline.retention import prune_tenant
 from rag_assets.storage.catalog.erasure.holds import HoldScope
 from rag_assets.storage.catalog.tables import documents, events, metadata
 from rag_assets.systems.experience.errors import UnknownExperience
@@ -428,7 +428,7 @@ def test_a_hold_keeps_rows_that_are_deleted_by_their_age(learning: Learning) -> 
         """Prune 366 days later; return the remaining rows."""
         later = Clock(ahead=timedelta(days=366))
         with learning.driver.locked(learning.tenant) as ctx:
-            prune(replace(ctx, clock=later), by="a test")
+            prune_tenant(replace(ctx, clock=later), by="a test")
             with catalog.database.begin_exclusive(ctx.ref) as connection:
                 delete_questions(connection, ctx.ref, later.now())
         with catalog.database.begin() as connection:

@@ -14,7 +14,7 @@ import pytest
 
 from rag_assets.common.tokens import count_text
 from rag_assets.search.model import Caller
-from rag_assets.search.scoring import QUESTIONS
+from rag_assets.search.scoring import CALIBRATION_QUESTIONS
 from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
 from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 from rag_assets.storage.index.elasticsearch import mapping
@@ -285,10 +285,10 @@ def test_the_first_questions_calibrate_the_threshold(guidelines: Guidelines) -> 
     assert len(found.chunks) < 5  # the others of five are below the threshold
     assert found.threshold is not None
     assert 0.2 < found.threshold < 0.4
-    for number in range(2, QUESTIONS):
+    for number in range(2, CALIBRATION_QUESTIONS):
         guidelines.context(record, f"question {number}")
     serving = guidelines.catalog.generations.serving(record.id)
-    assert len(measured_floors(serving, None)) == QUESTIONS - 1
+    assert len(measured_floors(serving, None)) == CALIBRATION_QUESTIONS - 1
     guidelines.context(record, "the last question")
     serving = guidelines.catalog.generations.serving(record.id)
     value = measured_value(serving, None)
@@ -300,7 +300,7 @@ def test_the_first_questions_calibrate_the_threshold(guidelines: Guidelines) -> 
     # A threshold set by an admin applies from the next search on, in builds of the same embedder.
     command = ("thresholds", "measure", record.id)
     curve = guidelines.installation.command(*command, "--json").json
-    assert (curve["origin"], curve["questions"]) == ("past tasks", QUESTIONS + 1)
+    assert (curve["origin"], curve["questions"]) == ("past tasks", CALIBRATION_QUESTIONS + 1)
     shares = [point["with_passages"] for point in curve["curve"]]
     assert shares == sorted(shares, reverse=True)
     assert (shares[0], shares[-1]) == (1.0, 0.0)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from rag_assets.common.errors import VersionChanged
-from rag_assets.pipeline.erasure import rescan
+from rag_assets.pipeline.erasure import rescan_tenant
 from rag_assets.privacy.masker import get_masker
 from rag_assets.privacy.secrets import scanner
 from rag_assets.storage.catalog.tenants.table import TenantRecord
@@ -94,7 +94,7 @@ def test_new_rules_mask_what_they_find_in_a_text(
     try:
         find_also("zebra-4471", monkeypatch)
         with guidelines.driver.locked(record.id) as ctx:
-            assert rescan(ctx, by="a test") is not None
+            assert rescan_tenant(ctx, by="a test") is not None
     finally:
         monkeypatch.undo()
         scanner.rules_version.cache_clear()

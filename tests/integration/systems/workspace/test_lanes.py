@@ -28,7 +28,7 @@ def site(shared_installation: Installation, request: pytest.FixtureRequest) -> I
 @pytest.fixture
 def hasty(shared_installation: Installation, monkeypatch: pytest.MonkeyPatch) -> Driver:
     """Return a driver that lists three lines in a run."""
-    monkeypatch.setattr(listing, "_LINES", 3)
+    monkeypatch.setattr(listing, "_BULK_BATCH", 3)
     return Driver(shared_installation, SliceLimits(list_seconds=0))
 
 

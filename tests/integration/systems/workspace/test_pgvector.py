@@ -20,7 +20,7 @@ import pytest
 from rag_assets.checks.vectors_beside import build_verdict
 from rag_assets.cli.session import Session
 from rag_assets.pipeline.removal import delete_strays
-from rag_assets.pipeline.repair import repair
+from rag_assets.pipeline.repair import repair_tenant
 from rag_assets.pipeline.separate_vectors import (
     compare_separate_vectors,
     fill_vectors,
@@ -167,7 +167,7 @@ def test_edits_deletions_and_scopes_reach_it(workspace: Workspace) -> None:
 def compared(workspace: Workspace) -> set[str]:
     with workspace.driver.locked(workspace.id) as ctx:
         [state] = compare_separate_vectors(ctx)
-        assert build_verdict([state]).passed is state.healthy
+        assert build_verdict([state]).passed is state.is_healthy
         return set(state.differing)
 
 
@@ -190,9 +190,9 @@ def test_damage_is_found_and_repaired(workspace: Workspace, damage: str) -> None
     workspace.sql(damage)
     assert compared(workspace)
     with workspace.driver.locked(workspace.id) as ctx:
-        done = repair(ctx)
+        done = repair_tenant(ctx)
         assert done.vectors_beside == 1
-        assert not done.healthy
+        assert not done.is_healthy
     assert compared(workspace) == set()
     assert workspace.serving.vectors_beside == "answering"
     assert workspace.found("valve")
@@ -229,7 +229,7 @@ def test_tables_of_a_former_version_are_made_anew_without_an_embedding(
     embedder = workspace.serving.embedder_id
     with workspace.driver.locked(workspace.id) as ctx:
         before = ctx.catalog.usage.sum([workspace.id], date.min)
-        assert repair(ctx).vectors_beside == 1
+        assert repair_tenant(ctx).vectors_beside == 1
         assert ctx.catalog.usage.sum([workspace.id], date.min) == before
     assert workspace.serving.embedder_id == embedder
     assert compared(workspace) == set()
@@ -254,9 +254,9 @@ def test_a_vector_of_another_length_is_found_and_repaired(workspace: Workspace) 
     with workspace.driver.locked(workspace.id) as ctx:
         [state] = compare_separate_vectors(ctx)
         assert state.unsound == len(WORDS)
-        repair(ctx)
+        repair_tenant(ctx)
         [state] = compare_separate_vectors(ctx)
-        assert state.healthy
+        assert state.is_healthy
 
 
 def test_while_it_is_away_the_index_answers(workspace: Workspace) -> None:

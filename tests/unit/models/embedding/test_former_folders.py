@@ -20,7 +20,7 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import describe_folder
 from rag_assets.models.factory import get_embedder_id
-from rag_assets.search.tenant_models import QuestionVectors, Vector
+from rag_assets.search.tenant_models import CachingQuestionEmbedder, Vector
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.tenants.model import Tenant
@@ -63,9 +63,9 @@ def ask(config: EmbedderConfig, embedder_id: str) -> Vector:
     serving = Generation(
         1, "k", "i", "u", embedder_id, built, WIDTH, "SERVING", datetime.now(UTC), None
     )
-    vectors = QuestionVectors(Embedders(MagicMock(), MagicMock()), MagicMock(spec=Meter))
+    vectors = CachingQuestionEmbedder(Embedders(MagicMock(), MagicMock()), MagicMock(spec=Meter))
     tenant = Tenant.from_config({"id": "acme", "embedder": built})
-    return asyncio.run(vectors.of(TenantRef("acme", 1), tenant, serving, QUESTION))
+    return asyncio.run(vectors.embed(TenantRef("acme", 1), tenant, serving, QUESTION))
 
 
 @pytest.mark.parametrize("revision", [None, "second"])

@@ -269,7 +269,7 @@ def test_every_refused_response_is_charged_and_counts_against_the_cap(
         budget = Spending("acme", price, [cap])
         with suppress(MalformedResponse):
             Drive(server, "openai-compatible").run(concurrency=2, budget=budget)
-        cap = cap.after(budget.total.cost)
+        cap = cap.add_spending(budget.total.cost)
     paid = price.of(sum(tokens_of(texts) for texts in server.requests))
     assert cap.spent == pytest.approx(paid)
     # Two a run; the cap of two and a half batches is broken by the second run, and stops the rest.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rag_assets.search.services import KnownEntries
+from rag_assets.search.services import EntryCache
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.model import Candidate, Owner, Place, Places, RankingRequest
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationState
@@ -41,15 +41,15 @@ class Index:
 
 
 def told(
-    known: KnownEntries, *places: Place, state: RelationState = STATE, owner: Owner = OWNER
+    known: EntryCache, *places: Place, state: RelationState = STATE, owner: Owner = OWNER
 ) -> list[str] | None:
-    found = asyncio.run(known.at("index", owner, state, places))
+    found = asyncio.run(known.find_at("index", owner, state, places))
     return None if found is None else [one.id for one in found]
 
 
 def test_entries_come_in_the_order_of_their_places_and_each_once() -> None:
     index = Index(entry(D, 0), entry(D, 1, "Pump"), entry(E, 0, "Valve"))
-    known = KnownEntries(index)  # type: ignore[arg-type]
+    known = EntryCache(index)  # type: ignore[arg-type]
     places = Place(E, "Valve"), Place(D, "Pump"), Place(D), Place("gone")
     assert told(known, *places) == [f"{E}/k/0", f"{D}/k/1", f"{D}/k/0"]
     assert told(known, Place(D, "Valve"), Place(D, "")) == []
@@ -57,7 +57,7 @@ def test_entries_come_in_the_order_of_their_places_and_each_once() -> None:
 
 def test_a_document_is_read_once_in_a_state() -> None:
     index = Index(entry(D, 0), entry(E, 0))
-    known = KnownEntries(index)  # type: ignore[arg-type]
+    known = EntryCache(index)  # type: ignore[arg-type]
     for _ in range(2):
         told(known, Place(D), Place("gone"))
     assert index.asked == [[D, "gone"]]
@@ -75,7 +75,7 @@ def version(indexed_key: str) -> ReadableVersion:
 
 def test_former_versions_are_read_anew() -> None:
     index = Index(entry(D, 0), entry(E, 0))
-    known = KnownEntries(index)  # type: ignore[arg-type]
+    known = EntryCache(index)  # type: ignore[arg-type]
     told(known, Place(D), Place(E), Place("gone"))
     index.entries = [entry(D, 0, key="new"), entry(E, 0)]
     now = {D: version("new"), E: version("k"), "gone": version("k"), "never met": version("k")}
@@ -88,7 +88,7 @@ def test_former_versions_are_read_anew() -> None:
 
 def test_everything_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index(entry(D, 0))
-    known = KnownEntries(index)  # type: ignore[arg-type]
+    known = EntryCache(index)  # type: ignore[arg-type]
     assert told(known, Place(D), Place(E)) == [f"{D}/k/0"]
     index.entries.append(entry(E, 0))
     assert told(known, Place(E)) == []
@@ -99,7 +99,7 @@ def test_everything_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) 
 
 def test_documents_with_too_many_entries_are_not_kept() -> None:
     index = Index(entry(E, 0), *(entry(D, number) for number in range(2_000)))
-    known = KnownEntries(index)  # type: ignore[arg-type]
+    known = EntryCache(index)  # type: ignore[arg-type]
     assert told(known, Place(E), Place(D)) is None
     index.asked.clear()
     assert told(known, Place(E)) == [f"{E}/k/0"]
@@ -110,10 +110,10 @@ def test_documents_with_too_many_entries_are_not_kept() -> None:
 def test_documents_are_read_beside_those_of_a_walk_and_take_no_room_from_them() -> None:
     large = (entry(D, number) for number in range(2_000))
     index = Index(entry(E, 0), entry("small", 0), *large)
-    known = KnownEntries(index)  # type: ignore[arg-type]
+    known = EntryCache(index)  # type: ignore[arg-type]
 
     def told_beside(*beside: str) -> list[str] | None:
-        found = asyncio.run(known.at("index", OWNER, STATE, [Place(E)], beside))
+        found = asyncio.run(known.find_at("index", OWNER, STATE, [Place(E)], beside))
         return None if found is None else [one.id for one in found]
 
     assert told_beside("small", D, E) == [f"{E}/k/0"]
@@ -125,7 +125,7 @@ def test_documents_are_read_beside_those_of_a_walk_and_take_no_room_from_them() 
 
 def test_what_is_kept_is_bounded() -> None:
     index = Index(*(entry(f"document-{n}", o) for n in range(9) for o in range(3)))
-    known = KnownEntries(index, most=12)  # type: ignore[arg-type]
+    known = EntryCache(index, most=12)  # type: ignore[arg-type]
     for number in range(9):
         assert told(known, Place(f"document-{number}")) is not None
     index.asked.clear()

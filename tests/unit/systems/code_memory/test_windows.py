@@ -25,7 +25,7 @@ def tenant(chat_model: object, profile: str = "code-memory") -> Tenant:
 
 def budget(of: Tenant, **request: Any) -> int | None:
     asked = SearchRequest(query="totals", **request)
-    return ResolvedSearch.of(of, asked, "totals", None).token_budget
+    return ResolvedSearch.resolve(of, asked, "totals", None).token_budget
 
 
 @pytest.mark.parametrize(

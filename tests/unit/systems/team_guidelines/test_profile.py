@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from rag_assets.billing.embedders import choose
+from rag_assets.billing.embedders import choose_embedder
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import get_embedder_id
 from rag_assets.systems.team_guidelines.routes import ProjectBody
@@ -50,7 +50,7 @@ def test_guidelines_are_cut_and_searched_as_described() -> None:
     assert source.accepts("text/markdown")
     assert not source.accepts("text/plain")
     for model in ("gpt-4o", "gemini-2.5-flash", "claude-3-5-haiku-latest", None):
-        assert choose(tenant.embedder, chat_model=model).embedder.dimensions == 1536
+        assert choose_embedder(tenant.embedder, chat_model=model).embedder.dimensions == 1536
 
 
 def test_an_application_cannot_choose_the_local_model() -> None:

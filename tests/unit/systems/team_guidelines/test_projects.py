@@ -11,7 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.tenants.model import Tenant, TenantId
-from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_beginning
+from rag_assets.tenants.projects import (
+    Project,
+    ProjectSettings,
+    build_project_config,
+    require_beginning,
+)
 
 PROFILE = "team-guidelines"
 PROJECT = Project(PROFILE, "acme", "web")
@@ -23,7 +28,7 @@ names = st.text(
 def config(
     present: dict[str, Any] | None = None, beginning: dict[str, Any] | None = None, **settings: Any
 ) -> dict[str, Any]:
-    return project_config(
+    return build_project_config(
         PROJECT,
         "acme.web",
         ProjectSettings.model_validate(settings),

@@ -14,7 +14,7 @@ from rag_assets.common.principals import MEMBERS
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.sources.record_bodies import BODIES, Body
 from rag_assets.ingest.sources.records import ROOT, build_page_scope
-from rag_assets.search.words import content_words
+from rag_assets.search.words import extract_content_words
 from rag_assets.systems.workspace.tree import Page, judge_access, new_root
 
 QUESTIONS = questions()
@@ -93,7 +93,7 @@ def test_a_question_is_answered_by_its_block_for_its_asker(question: Question) -
     else:
         text = json.dumps(row, ensure_ascii=False)
     assert question.answer in text
-    asked, told = content_words(question.question), content_words(question.answer)
+    asked, told = extract_content_words(question.question), extract_content_words(question.answer)
     assert len(asked & told) <= SHARED_WORDS * len(asked)
     hangs_on = body_of(row).find_page_uuid(question.record)
     if hangs_on is not None:

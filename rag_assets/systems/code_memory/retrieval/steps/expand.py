@@ -19,8 +19,8 @@ from typing import Final
 from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import path_from_uri
-from rag_assets.search.fusion import by_rank, fuse
-from rag_assets.search.progress import Ranking, SearchProgress, Walked
+from rag_assets.search.fusion import fuse, score_by_rank
+from rag_assets.search.progress import Ranking, SearchProgress, WalkResult
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 from rag_assets.systems.code_memory.chunker import reads_code
@@ -166,12 +166,14 @@ class ExpandStep(TrustedStep):
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Add candidates that are related to the best candidates, and reorder all."""
         tenant = progress.search.tenant
-        if not reads_code(tenant) or progress.walked is not None or not progress.rankings:
+        if not reads_code(tenant) or progress.walk is not None or not progress.rankings:
             return progress
-        with progress.timings.part("walk"):
+        with progress.timings.measure("walk"):
             by_id = {c.id: c for ranking in progress.rankings for c in ranking.candidates}
             # Rankings are fused by rank, because the relevance below depends on the rank.
-            ranks = [by_rank([c.id for c in ranking.candidates]) for ranking in progress.rankings]
+            ranks = [
+                score_by_rank([c.id for c in ranking.candidates]) for ranking in progress.rankings
+            ]
             order = [*fuse(ranks)]
             relevance = {
                 id_: _HALVING_RANK / (_HALVING_RANK + rank) for rank, id_ in enumerate(order)
@@ -194,10 +196,10 @@ class ExpandStep(TrustedStep):
                 rated, find_question_kinds(progress.search.request.query), depth
             )
         paths = tuple(one.path for one in related.flow.nodes if len(one.path) > 1)
-        walked = Walked(frozenset(), paths, related.flow.complete)
+        walked = WalkResult(frozenset(), paths, related.flow.complete)
         # Clear the former ranks: the new order includes them, and they must not count twice.
         counted = [replace(ranking, weight=0.0) for ranking in progress.rankings]
-        return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", arrangement)])
+        return replace(progress, walk=walked, rankings=[*counted, Ranking("walk", arrangement)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from rag_assets.ingest.sources.model import path_from_uri
-from rag_assets.search.progress import SearchProgress, Walked
+from rag_assets.search.progress import SearchProgress, WalkResult
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.question_subject import build_quotation
@@ -51,7 +51,7 @@ class QuoteStep(TrustedStep):
         ids = [*uris][:_MOST_COMPARED]
         if not ids:
             return progress
-        with progress.timings.part("walk"):
+        with progress.timings.measure("walk"):
             entries = await self._services.searcher.entries(
                 progress.serving.index_name,
                 progress.owner,
@@ -64,8 +64,8 @@ class QuoteStep(TrustedStep):
         if not quoting:
             return progress
         quoting.sort(key=lambda id_: _is_secondary(path_from_uri(uris[id_])))
-        walked = progress.walked or Walked(frozenset(), ())
-        return replace(progress, walked=replace(walked, leading=(*walked.leading, *quoting)))
+        walked = progress.walk or WalkResult(frozenset(), ())
+        return replace(progress, walk=replace(walked, leading=(*walked.leading, *quoting)))
 
 
 def _is_secondary(path: str) -> bool:

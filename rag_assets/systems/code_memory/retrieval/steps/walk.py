@@ -15,8 +15,8 @@ from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import build_uri, path_from_uri
 from rag_assets.search.access import FlatScopes
-from rag_assets.search.progress import Ranking, SearchProgress, Walked
-from rag_assets.search.recall import build_entry_filter, candidate_count
+from rag_assets.search.progress import Ranking, SearchProgress, WalkResult
+from rag_assets.search.recall import build_entry_filter, compute_candidate_count
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.storage.index.model import (
     MOST_PLACES,
@@ -64,14 +64,14 @@ class RelationViews:
     def __init__(self, services: SearchServices) -> None:
         self._walker = Walker(services.catalog, services.policy)
         self._services = services
-        self._neighbourhoods = services.of_system(NeighbourhoodCache)
+        self._neighbourhoods = services.get_system_service(NeighbourhoodCache)
 
     def get_moment(self, progress: SearchProgress) -> RelationMoment:
         """Return the state of the relations when this search first read it."""
-        moment: RelationMoment | None = progress.kept.get(_MOMENT)
+        moment: RelationMoment | None = progress.step_values.get(_MOMENT)
         if moment is None:
             moment = self._walker.get_moment(progress.ref.id, progress.caller)
-            progress.kept[_MOMENT] = moment
+            progress.step_values[_MOMENT] = moment
         return moment
 
     def get_view(self, progress: SearchProgress) -> RelationView:
@@ -96,7 +96,7 @@ class RelationViews:
 
 def get_relation_state(progress: SearchProgress) -> object:
     """Return the state of the relations that an earlier step of this search read."""
-    moment: RelationMoment = progress.kept[_MOMENT]
+    moment: RelationMoment = progress.step_values[_MOMENT]
     return moment.state
 
 
@@ -166,11 +166,11 @@ async def find_place_entries(
     """
     if not places:
         return ()
-    most, filters = candidate_count(progress.search.depth), build_entry_filter(progress)
+    most, filters = compute_candidate_count(progress.search.depth), build_entry_filter(progress)
     index, owner = progress.serving.index_name, progress.owner
-    if filters.by_readers_alone and not (progress.recalls or progress.reads):
+    if filters.by_readers_alone and not (progress.recall_attempts or progress.read_attempts):
         further_documents = [place.document_id for place in places[most:]]
-        known = await services.known.at(
+        known = await services.entry_cache.find_at(
             index, owner, get_relation_state(progress), places[:most], further_documents
         )
         if known is not None:
@@ -212,7 +212,7 @@ class WalkStep(TrustedStep):
         """Add a ranking of the nodes related to the names in the question, if there are any."""
         search = progress.search
         request = search.request
-        if not reads_code(search.tenant) or progress.walked is not None:
+        if not reads_code(search.tenant) or progress.walk is not None:
             return progress
         question = find_question_names(
             request.query,
@@ -229,7 +229,7 @@ class WalkStep(TrustedStep):
 
     async def _walk(self, question: QuestionNames, progress: SearchProgress) -> SearchProgress:
         search = progress.search
-        with progress.timings.part("walk"):
+        with progress.timings.measure("walk"):
             view, neighbourhoods = await run_sync(
                 self._views.get_view_with_neighbourhoods, progress
             )
@@ -250,7 +250,7 @@ class WalkStep(TrustedStep):
         if not candidates:
             return progress
         request = search.request
-        walked = Walked(
+        walked = WalkResult(
             # If the request sets a threshold, it applies to these hits too.
             ids=frozenset(candidate.id for candidate in candidates if request.min_score is None),
             paths=tuple(one.path for one in found.nodes if len(one.path) > 1),
@@ -266,7 +266,7 @@ class WalkStep(TrustedStep):
         ]
         # Named candidates count twice; related candidates count as much as search results.
         rankings = [Ranking("walk", candidates), Ranking("walk", named)]
-        return replace(progress, walked=walked, rankings=[*progress.rankings, *rankings])
+        return replace(progress, walk=walked, rankings=[*progress.rankings, *rankings])
 
     async def _find_leading_candidates(
         self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_assets.search.gathering import collapse
+from rag_assets.search.gathering import merge_equal_texts
 from rag_assets.storage.index.elasticsearch.queries import parse_candidate
 from rag_assets.storage.index.model import Owner, entry_id, entry_ids
 
@@ -28,9 +28,9 @@ def test_a_uri_without_a_doc_value_is_only_missing_from_the_list_of_duplicates()
         parse_candidate(entry_ids(OWNER), hit("b", uri=["files/b.md"]), 0.8),
         parse_candidate(entry_ids(OWNER), hit("c"), 0.7),
     )
-    [distinct] = collapse([first, second, unnamed])
+    [distinct] = merge_equal_texts([first, second, unnamed])
     assert (distinct.id, distinct.also) == (first.id, ("files/b.md",))
-    [distinct] = collapse([unnamed, first])
+    [distinct] = merge_equal_texts([unnamed, first])
     assert (distinct.id, distinct.also) == (unnamed.id, ("files/a.md",))
 
 

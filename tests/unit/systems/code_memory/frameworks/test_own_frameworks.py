@@ -9,7 +9,7 @@ import pytest
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.pipeline.recipes import config_key
+from rag_assets.pipeline.recipes import compute_config_key
 from rag_assets.tenants.model import Tenant
 from tests.unit.systems.code_memory.frameworks.test_frameworks import derive, names
 
@@ -57,7 +57,7 @@ def test_it_replaces_the_built_in_one_of_its_name() -> None:
 def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> None:
     parsed = ParsedText(TEXT, (), "orders.py", "text/x-python")
     tenants = tenant(), tenant(ACME), tenant({**ACME, "markers": ["acme"]})
-    keys = {config_key(one, "deterministic") for one in tenants}
+    keys = {compute_config_key(one, "deterministic") for one in tenants}
     assert len(keys) == len(tenants)
     sets = [
         chunk_document(

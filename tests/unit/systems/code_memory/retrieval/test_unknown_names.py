@@ -9,8 +9,8 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
-from rag_assets.search.progress import SearchProgress, Verified
-from rag_assets.search.recall import Verify
+from rag_assets.search.progress import SearchProgress, VerifiedCandidates
+from rag_assets.search.recall import VerifyStep
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval import questions
@@ -36,15 +36,15 @@ def answer_to(
 ) -> SearchAnswer:
     """Return the answer to a request in a project with one text."""
 
-    async def confirmed(_: object, __: object, rankings: Any) -> Verified:
-        return Verified(rankings, {}, 0, 0.0)
+    async def confirmed(_: object, __: object, rankings: Any) -> VerifiedCandidates:
+        return VerifiedCandidates(rankings, {}, 0, 0.0)
 
     async def rankings(_: object, __: object, wanted: Any) -> list[list[Candidate]]:
         found = [int(one.by.lower() in text.lower().split()) for one in wanted]
         return [[Candidate("1", "1", "1", 1.0, "a", "1", matched=count)] for count in found]
 
-    monkeypatch.setattr(Verify, "confirmed", confirmed)
-    progress = Mock(scopes=frozenset(), moved=Mock(), walked=Mock(leading=leading))
+    monkeypatch.setattr(VerifyStep, "confirm", confirmed)
+    progress = Mock(scopes=frozenset(), moved=Mock(), walk=Mock(leading=leading))
     progress.search.request = SearchRequest.of(query=query, **given)
     services = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
     return asyncio.run(

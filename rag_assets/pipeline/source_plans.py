@@ -1,0 +1,321 @@
+"""Plan the changes that the listings of a tenant's sources lead to; read-only.
+
+A sync acts on the plans and the command `plan` shows them, so both follow the same rules: which
+documents are deleted, which are kept until a person allows their deletion, and how a source is
+handled that cannot be listed or is no longer configured.
+
+Documents are kept if too many vanish at once or within a window of time, or if their folder is
+empty or was replaced by another folder, because an unmounted disk looks like that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.diff import deletions_suspicious
+from rag_assets.ingest.sources.disk import FolderIdentity, folders_from_json
+from rag_assets.ingest.sources.kinds import SourceConfig
+from rag_assets.ingest.sources.model import DocumentSource, KnowsState, ReadsFolders, path_from_uri
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.source_listing import (
+    SourceListing,
+    compare_source,
+    compute_settings_key,
+    compute_state_digest,
+    drop_pruned_changes,
+    open_sources,
+)
+from rag_assets.privacy.masker import Masker
+from rag_assets.storage.catalog.builds.syncs import PARTLY, DeletionWindow, Sync
+from rag_assets.storage.catalog.documents.model import CatalogDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """Decision about the documents that a source no longer holds.
+
+    Attributes:
+        removed: ids of documents to delete, in order.
+        held: ids of documents kept until a person allows their deletion, or accepts a catalog
+            restored from an older dump; in order.
+        reason: why they are kept; it may name a folder.
+    """
+
+    removed: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """The changes that follow from a listing of one source.
+
+    Attributes:
+        known: the catalog's documents of the source, including deleted ones.
+        settings: see compute_settings_key.
+        listing: None if the source could not be listed; its documents stay as they are.
+        folders: the folders to store with the listing; None: keep the stored folders.
+        window: the time window in which the source's deletions are judged; None without deletions.
+        error: why the source could not be listed.
+    """
+
+    config: SourceConfig
+    source: DocumentSource
+    known: list[CatalogDocument]
+    settings: str
+    listing: SourceListing | None
+    deletions: Deletions = field(default_factory=Deletions)
+    folders: Mapping[str, FolderIdentity] | None = None
+    window: DeletionWindow | None = None
+    error: ListingFailed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedSourcePlan:
+    """The changes that follow from the removal of a source from the configuration.
+
+    Attributes:
+        uris: uris of the source's documents, by id.
+    """
+
+    name: str
+    uris: dict[str, str]
+    deletions: Deletions
+
+
+def decide_deletions(
+    vanished: Collection[str],
+    *,
+    lost: int,
+    known: int,
+    window: DeletionWindow | None = None,
+    allow_deletes: bool = False,
+) -> Deletions:
+    """Decide to delete vanished documents, or to hold all of them if they are suspiciously many.
+
+    Args:
+        vanished: ids of documents that the source no longer holds.
+        lost: how many of them do not appear under another name in the same listing.
+        known: number of documents that the source held before.
+        window: earlier losses that are judged together with these.
+        allow_deletes: whether a person has allowed any number of deletions.
+    """
+    ids = tuple(sorted(vanished))
+    if allow_deletes or not lost:
+        return Deletions(removed=ids)
+    if deletions_suspicious(lost, known):
+        return Deletions(held=ids, reason=f"{lost} of {known} documents disappeared at once")
+    if window is not None and deletions_suspicious(lost + window.left, known + window.left):
+        left, of = lost + window.left, known + window.left
+        return Deletions(
+            held=ids, reason=f"{left} of {of} documents disappeared within {window.hours} hours"
+        )
+    return Deletions(removed=ids)
+
+
+def plan_sources(
+    ctx: TenantContext,
+    *,
+    allow_deletes: bool = False,
+    relist: bool = True,
+    reuse_listings: bool = False,
+) -> Iterator[SourcePlan]:
+    """List every configured source completely, one after the other, and compare each.
+
+    Args:
+        allow_deletes: whether a person has allowed any number of deletions.
+        relist: list a source even if it knows that its state is unchanged since its last listing.
+        reuse_listings: do not list a source again that does not know its state; a former run of
+            the same sync has recorded its listing.
+    """
+    opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
+    syncs = ctx.catalog.syncs.all(ctx.ref.id)
+    for config, source in zip(ctx.tenant.sources, opened, strict=True):
+        settings = compute_settings_key(ctx.tenant, config)
+        last = syncs.get(source.name)
+        if not relist and last:
+            listing = _find_unchanged_listing(ctx, source, settings, last, reuse=reuse_listings)
+            if listing is not None:
+                yield SourcePlan(config, source, [], settings, listing)
+                continue
+        known = list(ctx.catalog.documents.stream(ctx.ref.id, source.name))
+        try:
+            compared = compare_source(source, known, settings)
+        except ListingFailed as error:
+            yield SourcePlan(config, source, known, settings, None, error=error)
+            continue
+        listing = drop_pruned_changes(ctx, compared)
+        window = None
+        if listing.removed or allow_deletes:
+            hours = config.deletion_window_hours
+            window = ctx.catalog.departures.window(ctx.ref, source.name, hours)
+        former = folders_from_json(last.folders or ()) if last and not allow_deletes else {}
+        kept = _find_lost_by_folder(source, listing, known, former)
+        if kept:
+            deletions = _hold_lost_folders(source, listing, kept, window)
+        elif not allow_deletes and _is_emptied(ctx, config, listing):
+            reason = f"no document is left in {_describe_place(source)} (is a disk not mounted?)"
+            deletions = Deletions(held=tuple(sorted(listing.removed)), reason=reason)
+        else:
+            deletions = decide_deletions(
+                listing.removed - listing.withheld,
+                lost=len(listing.lost),
+                known=listing.known,
+                window=window,
+                allow_deletes=allow_deletes,
+            )
+        # Documents that a source excludes by its rules are deleted immediately, however many.
+        removed = tuple(sorted({*deletions.removed, *listing.withheld}))
+        deletions = replace(deletions, removed=removed)
+        folders = listing.folders and {**listing.folders, **{at: former[at] for at in kept}}
+        yield SourcePlan(config, source, known, settings, listing, deletions, folders, window)
+
+
+def _find_lost_by_folder(
+    source: DocumentSource,
+    listing: SourceListing,
+    documents: Sequence[CatalogDocument],
+    former: Mapping[str, FolderIdentity],
+) -> dict[str, set[str]]:
+    """Return the lost documents of each folder that was replaced or is missing.
+
+    Args:
+        former: the folders of the source's last listing.
+    """
+    if listing.folders is None or not isinstance(source, ReadsFolders):
+        return {}
+    found = {}
+    for folder, identity in sorted(former.items()):
+        # A folder that the configuration now excludes is not listed.
+        now = listing.folders.get(folder) or FolderIdentity.at(source.place_of(folder))
+        if now is None or not now.is_same(identity):
+            found[folder] = {
+                row.document_id
+                for row in documents
+                if row.document_id in listing.lost and _is_in_folder(path_from_uri(row.uri), folder)
+            }
+    return {folder: lost for folder, lost in found.items() if lost}
+
+
+def _hold_lost_folders(
+    source: DocumentSource,
+    listing: SourceListing,
+    kept: Mapping[str, Collection[str]],
+    window: DeletionWindow | None,
+) -> Deletions:
+    """Hold the lost documents of replaced folders; decide about all others as decide_deletions."""
+    held = frozenset(id_ for lost in kept.values() for id_ in lost)
+    others = decide_deletions(
+        listing.removed - listing.withheld - held,
+        lost=len(listing.lost - held),
+        known=listing.known - len(held),
+        window=window,
+    )
+    reason = (
+        f"the folder at {_describe_place(source, next(iter(kept)))} is not the same folder as at"
+        " the last listing (is a different disk mounted, or none?)"
+    )
+    return Deletions(others.removed, tuple(sorted({*held, *others.held})), reason)
+
+
+def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing) -> bool:
+    """Return whether folders no longer contain any document, as with an unmounted disk."""
+    of_folders = ctx.tenant.source_kind(config).reads_folders
+    return of_folders and not listing.listed and bool(listing.lost)
+
+
+def _describe_place(source: DocumentSource, folder: str = "") -> str:
+    return str(source.place_of(folder)) if isinstance(source, ReadsFolders) else "its folder"
+
+
+def _is_in_folder(path: str, folder: str) -> bool:
+    """Return whether a document is in a folder; "" contains all but those with absolute paths."""
+    if not folder:
+        return not path.startswith("/")
+    return path.startswith(f"{folder.rstrip('/')}/")
+
+
+def _find_unchanged_listing(
+    ctx: TenantContext, source: DocumentSource, settings: str, last: Sync, *, reuse: bool
+) -> SourceListing | None:
+    """Return the listing of a source without a known change; None if it must be listed.
+
+    Otherwise a sync of many slices would list all documents for each slice.
+
+    Args:
+        reuse: see plan_sources.
+    """
+    listed_at_ns = time.time_ns()
+    if last.held_deletions or last.listing_digest is None or last.listed_at_ns is None:
+        return None
+    if reuse and not isinstance(source, KnowsState):
+        digest = last.listing_digest
+        if digest.startswith(PARTLY) or not digest.endswith(settings[:8]):
+            return None
+        # Files that may have changed again since then are read by the next listing.
+        listed_at_ns = last.listed_at_ns
+    elif compute_state_digest(
+        source, settings
+    ) == last.listing_digest and not ctx.catalog.documents.reread_count(ctx.ref.id, [source.name]):
+        digest = last.listing_digest
+    else:
+        return None
+    count = ctx.catalog.documents.count(ctx.ref.id, source.name)
+    return SourceListing(
+        changes=(),
+        removed=frozenset(),
+        lost=frozenset(),
+        known=count,
+        listed=count,
+        unchanged=count,
+        digest=digest,
+        listed_at_ns=listed_at_ns,
+    )
+
+
+def plan_removed_sources(
+    ctx: TenantContext, *, allow_deletes: bool = False
+) -> Iterator[RemovedSourcePlan]:
+    """Plan the deletion of sources that are recorded and no longer configured."""
+    recorded = {*ctx.catalog.syncs.all(ctx.ref.id), *ctx.catalog.documents.sources(ctx.ref.id)}
+    for name in sorted(recorded - {config.name for config in ctx.tenant.sources}):
+        rows = ctx.catalog.documents.stream(ctx.ref.id, name)
+        uris = {row.document_id: row.uri for row in rows if row.status != "DELETED"}
+        deletions = decide_deletions(
+            uris, lost=len(uris), known=len(uris), allow_deletes=allow_deletes
+        )
+        if deletions.held:
+            deletions = replace(
+                deletions, reason="the source was removed from the tenant's configuration"
+            )
+        yield RemovedSourcePlan(name, uris, deletions)
+
+
+def mask_failure(plan: SourcePlan, masker: Masker) -> ListingFailed:
+    """Return the failure of a listing with credentials in its path masked."""
+    error = plan.error or ListingFailed(f"source {plan.config.name!r} was not listed")
+    return ListingFailed(masker.text(error.message), hint=error.hint)
+
+
+def require_any_listed(failures: Sequence[ListingFailed], sources: int) -> None:
+    """Raise an error if every source of a tenant failed.
+
+    Args:
+        failures: the failure of each source that could not be listed; its message may be shown to
+            people.
+        sources: how many sources the tenant has.
+
+    Raises:
+        ListingFailed: no source could be listed.
+    """
+    if not failures or len(failures) < sources:
+        return
+    if len(failures) == 1:
+        raise failures[0]
+    raise ListingFailed(
+        "; ".join(failure.message for failure in failures),
+        hint="check that the folders are mounted",
+    )

@@ -1,0 +1,180 @@
+"""Near copies: which passages have the same meaning although their texts differ slightly.
+
+A figure, a negation or a name makes a difference to a reader, so passages that differ in one of
+these are not near copies, however similar their words are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import nsmallest
+from itertools import chain
+from typing import Final
+
+from rag_assets.search.words import MONTHS, SCALES, UNITS, list_inverting_words, parse_word_values
+
+_SHINGLE_WORDS: Final = 3
+"""Number of words in a shingle."""
+_MIN_SHARED: Final = 0.9
+"""Minimum share of shingles that two passages with the same meaning have in common."""
+_TOLERANCE: Final = 1e-6
+"""Tolerance that is larger than the rounding error of a product of floats, and smaller than one
+shingle."""
+_MAX_WORD_CHARACTERS: Final = 14
+"""Average number of characters of a word, including the space after it."""
+_MIN_LONG_WORD: Final = 5
+"""Minimum characters of a word that only few texts have in common."""
+_MAX_SHORT_UNIT: Final = 2
+"""Maximum letters of a unit that is recognized only after a number, as in 5 m."""
+_BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
+_INVERTING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
+"""Words in Arabic and Hebrew that invert a sentence or limit its scope, without their endings."""
+_PREFIXED_LETTERS: Final = "وفוה"
+"""Letters for "and" and similar words, which are attached to the following word."""
+_INVERTING_CHARACTERS: Final = "不没沒無无非未勿禁否別别莫只前后後ずんなぬ안않못없아말만"
+"""Characters of East Asian words that invert a sentence or limit its scope."""
+_WITHOUT_SPACES: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
+)
+_UNKNOWN_SCRIPTS: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
+"""Scripts without spaces between words, in which no single character marks a negation."""
+_MARKS: Final = ".,;:!?\"'()[]{}<>«»„“”‚‘’`*_#|~…、。，；：！？「」『』（）《》¿¡।؟،؛-–—/\\+=•"
+_SENTENCE_ENDS: Final = re.compile(r"(?<=[.!?…])\s|[。！？।؟]")
+_PARTS: Final = re.compile(rf"{_WITHOUT_SPACES.pattern}|(?:(?!{_WITHOUT_SPACES.pattern}).)+")
+_AROUND_FIGURES: Final = "".join(sign for sign in _MARKS if sign not in "-–—+=<>~")
+
+
+def _fold_text(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+_INVERTING_WORDS: Final = frozenset(map(_fold_text, list_inverting_words()))
+"""Words that invert a sentence or limit its scope: negations, permissions, scopes."""
+
+
+@dataclass(frozen=True)
+class Wording:
+    """The words of a passage, prepared for comparison."""
+
+    text: str
+
+    @cached_property
+    def comparable_parts(self) -> frozenset[str]:
+        """Return the long words; in a script without spaces, all pairs of adjacent characters."""
+        runs = self.text.casefold().split()
+        if len(self.text) <= _MAX_WORD_CHARACTERS * len(runs):
+            return frozenset(run for run in runs if len(run) >= _MIN_LONG_WORD)
+        signs = "".join(runs)  # in scripts without spaces
+        return frozenset(signs[at : at + 2] for at in range(len(signs)))
+
+    @cached_property
+    def words(self) -> list[tuple[str, str]]:
+        """Return each word, folded and as written; in scripts without blanks, each character."""
+        text = unicodedata.normalize("NFKC", self.text)
+        parts: Iterable[str] = text.split()
+        if _WITHOUT_SPACES.search(text):
+            parts = chain.from_iterable(map(_split_words, parts))
+        return [(word.casefold(), word) for part in parts if (word := part.strip(_MARKS))]
+
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        """Return the distinct words."""
+        return frozenset(folded for folded, _ in self.words)
+
+    @cached_property
+    def shingles(self) -> frozenset[tuple[str, ...]]:
+        """Return all sequences of _SHINGLE_WORDS words."""
+        words = [folded for folded, _ in self.words]
+        return frozenset(
+            tuple(words[at : at + _SHINGLE_WORDS])
+            for at in range(max(1, len(words) - _SHINGLE_WORDS + 1))
+        )
+
+    @cached_property
+    def first_shingles(self) -> frozenset[tuple[str, ...]]:
+        """Return a sample of shingles; the samples of two passages with the same meaning overlap.
+
+        Of two such passages, each lacks at most a tenth of the other's shingles. Take the first
+        shingles in any fixed order, one more than that tenth: at least one of them is in both
+        passages.
+        """
+        missing = int((1 - _MIN_SHARED) * len(self.shingles) + _TOLERANCE)
+        return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
+
+    @cached_property
+    def figures(self) -> Counter[str]:
+        """Return the character runs that contain digits, with their signs and the next word."""
+        runs = [run.strip(_AROUND_FIGURES) for run in _fold_text(self.text).split()]
+        return Counter(
+            f"{run} {after}"
+            for run, after in zip(runs, [*runs[1:], ""], strict=True)
+            if not run.isalpha() and any(sign.isdigit() for sign in run)
+        )
+
+    @cached_property
+    def sentences(self) -> frozenset[tuple[str, ...]]:
+        """Return the words of each sentence."""
+        parts = (Wording(part).words for part in _SENTENCE_ENDS.split(self.text))
+        return frozenset(tuple(folded for folded, _ in words) for words in parts if words)
+
+    @cached_property
+    def word_counts(self) -> Counter[str]:
+        """Return the number of occurrences of each word."""
+        return Counter(folded for folded, _ in self.words)
+
+
+def have_same_meaning(one: Wording, other: Wording) -> bool:
+    """Return whether two passages have the same meaning.
+
+    White space, line ends, capitals and punctuation make no difference. One passage may have an
+    additional sentence, unless that sentence contains a figure, a unit, a negation or the like.
+    """
+    longest = max(len(one.words), len(other.words))
+    if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _MIN_SHARED) * longest:
+        return False
+    most = max(len(one.shingles), len(other.shingles))
+    if len(one.shingles & other.shingles) < _MIN_SHARED * most:
+        return False
+    return one.figures == other.figures and not _differ_in_meaning(one, other)
+
+
+def _differ_in_meaning(one: Wording, other: Wording) -> bool:
+    """Return whether the words in only one of the passages may change its meaning.
+
+    A replaced word may be a name, or the opposite of the other word. Additional words do not change
+    the meaning if they form their own sentence.
+    """
+    more, less = one.word_counts - other.word_counts, other.word_counts - one.word_counts
+    if not (more or less):
+        return False
+    if (more and less) or any(map(_changes_meaning, (*more, *less))):
+        return True
+    return not (one.sentences <= other.sentences or other.sentences <= one.sentences)
+
+
+def _changes_meaning(word: str) -> bool:
+    if word in _INVERTING_WORDS or word in MONTHS or word.endswith(("n't", "n’t")):
+        return True
+    if len(word) > _MAX_SHORT_UNIT and (word in SCALES or word in UNITS):
+        return True
+    if any(value != 1 for value in parse_word_values(word)):  # The word for 1 may be an article.
+        return True
+    is_unknown = _UNKNOWN_SCRIPTS.search(word) is not None
+    begins = word.lstrip(_PREFIXED_LETTERS).startswith(_INVERTING_BEGINNINGS)
+    return is_unknown or begins or any(sign in word for sign in _INVERTING_CHARACTERS)
+
+
+def _split_words(run: str) -> list[str]:
+    """Return the words of a run without blanks; in a script without blanks, each character."""
+    return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
+
+
+def may_be_copies(one: Wording, other: Wording) -> bool:
+    """Return whether two passages have at least half of their long runs in common."""
+    common = len(one.comparable_parts & other.comparable_parts)
+    return 2 * common >= max(len(one.comparable_parts), len(other.comparable_parts))
