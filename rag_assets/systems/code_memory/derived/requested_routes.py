@@ -24,11 +24,11 @@ from rag_assets.systems.code_memory.derived.model import (
     Statement,
     Unresolved,
 )
-from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, RequestRules
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
-    Repository,
+    RepositoryFiles,
     last_part,
 )
 from rag_assets.systems.code_memory.frameworks.routers import singular
@@ -80,13 +80,13 @@ def add_tests_to_routes(
     rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
     stated: dict[str, list[Statement]] = {}
-    repositories: dict[str, Repository] = {}
+    repositories: dict[str, RepositoryFiles] = {}
     for one in files if routes.is_any else ():
         if is_test(one.path):
             file = File(one)
             if one.language not in repositories:
                 same = [File(other) for other in files if other.language == one.language]
-                repositories[one.language] = Repository(same)
+                repositories[one.language] = RepositoryFiles(same)
             own = [rule for languages, rule in rules if one.language in languages]
             for request in _iter_requests(file, repositories[one.language], own):
                 for name in routes.matching(request):
@@ -204,7 +204,7 @@ def _list_words(path: str) -> list[str]:
 
 
 def _iter_requests(
-    file: File, repository: Repository, rules: Sequence[Requests]
+    file: File, repository: RepositoryFiles, rules: Sequence[RequestRules]
 ) -> Iterator[_Request]:
     """Yield the requests that a test file sends."""
     receivers = ((call.values.get("on", ["?"]), call) for call in file.calls)
@@ -225,7 +225,7 @@ def _iter_requests(
                 break
 
 
-def _route_name(file: File, call: Fact, rule: Requests) -> str:
+def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
     """Return the name of the route that a call requests: `reverse("orders")`, `edit_order_path`.
 
     "" if its path does not come from a route's name.
@@ -255,7 +255,9 @@ def _route_name(file: File, call: Fact, rule: Requests) -> str:
     return f"name:{stated[1]}" if stated is not None and stated[0] == "s" else ""
 
 
-def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, int], Fact]) -> str:
+def _method(
+    file: File, call: Fact, rule: RequestRules, outer: Mapping[tuple[int, int], Fact]
+) -> str:
     """Return the HTTP method of a request from its argument or its call chain; GET by default.
 
     "" if the method is computed.
@@ -292,7 +294,7 @@ def _walk_call_chain(
 
 
 def _find_path(
-    file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
+    file: File, value: Sequence[Any] | None, call: Fact, repository: RepositoryFiles
 ) -> str | None:
     """Return the path in a value, with `{}` for computed parts; None if the value is not a path."""
     if value is None or value[0] not in {"s", "n", "+"}:

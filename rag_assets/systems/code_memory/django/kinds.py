@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.django.urlconf import read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.languages.python.program import (
     Module,
-    Program,
+    PythonProgram,
     argument,
     is_a,
     list_items,
@@ -30,7 +30,7 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
     Returns:
         types by path and qualified name within the file; methods have the type of their class.
     """
-    program = Program(files)
+    program = PythonProgram(files)
     reader = _TypeReader(program)
     found = {
         (module.path, symbol): kind for module in program for symbol, kind in reader.types(module)
@@ -49,7 +49,7 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
 class _TypeReader:
     """Determines the source types of definitions in one repository."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         self._program = program
         self._data = framework("django").types
         self._known: dict[str, SourceType | None] = {}

@@ -20,8 +20,8 @@ from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.languages.python.program import (
     Evidence,
     Module,
-    Place,
-    Program,
+    PythonName,
+    PythonProgram,
     Unresolved,
     argument,
     is_a,
@@ -78,14 +78,14 @@ def read_routes(files: Iterable[FileFacts], root: str = "") -> Routes:
         root: module of the outermost URL configuration; by default the modules that settings name,
             or else the modules that no other module includes.
     """
-    program = Program(files)
+    program = PythonProgram(files)
     reader = _UrlReader(program)
     for name in [root] if root else _find_root_modules(program):
         reader.read_module(program.modules[name], _Prefix())
     return Routes(tuple(reader.routes), tuple(dict.fromkeys(reader.unresolved)))
 
 
-def _find_root_modules(program: Program) -> list[str]:
+def _find_root_modules(program: PythonProgram) -> list[str]:
     named = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
     if named:
         return [*dict.fromkeys(named)]
@@ -128,7 +128,7 @@ class _UrlReader:
         entered: names of the modules whose lists were read.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         self._program = program
         self._views = ViewReader(program)
         self._data = framework("django").views
@@ -268,7 +268,7 @@ class _UrlReader:
             return place.module if place is not None and not place.symbol else None
         return None
 
-    def _read_router(self, router: Place, prefix: _Prefix) -> None:
+    def _read_router(self, router: PythonName, prefix: _Prefix) -> None:
         for route in self._routers.routes(router):
             if isinstance(route, Unresolved):
                 self.unresolved.append(route)

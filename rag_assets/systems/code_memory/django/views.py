@@ -13,8 +13,8 @@ from rag_assets.systems.code_memory.frameworks.definitions import framework
 from rag_assets.systems.code_memory.languages.python.program import (
     Evidence,
     Module,
-    Place,
-    Program,
+    PythonName,
+    PythonProgram,
     Unresolved,
     argument,
     is_a,
@@ -59,7 +59,7 @@ class View:
     handlers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def from_actions(cls, program: Program, name: str, actions: Actions) -> View:
+    def from_actions(cls, program: PythonProgram, name: str, actions: Actions) -> View:
         """Return the view of a class whose actions are known."""
         handlers: dict[str, str] = {}
         for place in program.lineage(name):
@@ -91,7 +91,7 @@ class Route:
 class ViewReader:
     """Reads views and the HTTP methods that they answer."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         self._program = program
         self._data = framework("django").views
 
@@ -190,7 +190,7 @@ class _ExtraAction:
 class Viewset:
     """A viewset."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: PythonProgram, name: str) -> None:
         self._program = program
         self.name = program.resolve_name(name)
 
@@ -288,14 +288,14 @@ class _Registration:
         """Return the expression for the start of the paths."""
         return argument(self.call, 0, "prefix")
 
-    def viewset(self, program: Program) -> Viewset | None:
+    def viewset(self, program: PythonProgram) -> Viewset | None:
         """Return the registered viewset; None if it is computed."""
         value = argument(self.call, 1, "viewset")
         if not is_a(value, "name"):
             return None
         return Viewset(program, program.absolute(value["name"], self.module))
 
-    def nested_prefix(self, program: Program) -> str | None:
+    def nested_prefix(self, program: PythonProgram) -> str | None:
         """Return the path prefix with the parents' keys, in the form of drf-extensions.
 
         Returns:
@@ -318,7 +318,7 @@ class _Registration:
 class RouterReader:
     """Reads the routes of a repository's routers."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         self._program = program
         self._classes = framework("django").views.routers
         self._registrations: dict[str, list[_Registration]] = {}
@@ -328,12 +328,12 @@ class RouterReader:
                 registration = _Registration(module, call, under, parents)
                 self._registrations.setdefault(router, []).append(registration)
 
-    def is_router(self, place: Place) -> bool:
+    def is_router(self, place: PythonName) -> bool:
         """Return whether a variable holds a router."""
         called = self._program.called_name(place.value, place.module)
         return any(one in self._classes for one in self._program.ancestry(called))
 
-    def routes(self, router: Place) -> Iterator[Route | Unresolved]:
+    def routes(self, router: PythonName) -> Iterator[Route | Unresolved]:
         """Yield the routes of a router: for each viewset list, extra actions, then detail.
 
         Args:

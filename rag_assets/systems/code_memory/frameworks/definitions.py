@@ -43,11 +43,11 @@ PagePath = Annotated[str, AfterValidator(_require_route_group)]
 Language = Annotated[str, AfterValidator(_require_known_language)]
 
 
-class _Part(BaseModel):
+class _Rules(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Routers(_Part):
+class RouterRules(_Rules):
     """The routers of a framework: objects that routes are added to.
 
     Attributes:
@@ -76,7 +76,7 @@ class Routers(_Part):
     is_implicit: bool = False
 
 
-class Routes(_Part):
+class RouteRules(_Rules):
     """Calls or annotations that define a route.
 
     Attributes:
@@ -112,7 +112,7 @@ class Routes(_Part):
     is_plain: bool = False
 
 
-class Resources(_Part):
+class ResourceRules(_Rules):
     """Calls that define the usual routes of a resource: `resources :articles`.
 
     Attributes:
@@ -138,7 +138,7 @@ class Resources(_Part):
         return self
 
 
-class Pages(_Part):
+class PageRules(_Rules):
     """Files whose own path states their route.
 
     Attributes:
@@ -155,7 +155,7 @@ class Pages(_Part):
     drop: Expression = ""
 
 
-class Columns(_Part):
+class ColumnRules(_Rules):
     """The rules that turn an assignment in the class of a table into a column.
 
     Attributes:
@@ -186,7 +186,7 @@ class Columns(_Part):
     of_bases: Mapping[str, str] = Field(default_factory=dict)
 
 
-class Tables(_Part):
+class TableRules(_Rules):
     """The rules that decide whether a class has a table.
 
     Attributes:
@@ -218,10 +218,10 @@ class Tables(_Part):
     apps: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     naming: Literal["", "plural", "snake", "same", "app"] = ""
-    columns: Columns | None = None
+    columns: ColumnRules | None = None
 
 
-class Changes(_Part):
+class ChangeRules(_Rules):
     """Calls in migrations that create or alter a table.
 
     Attributes:
@@ -242,12 +242,12 @@ class Changes(_Part):
     naming: Literal["table", "model"] = "table"
 
 
-class Requests(_Part):
+class RequestRules(_Rules):
     """Calls by which a test sends an HTTP request.
 
     Attributes:
         calls: HTTP method by name of call; "" if an argument or another call in the chain has it.
-        path, method: the argument, as in Routes.
+        path, method: the argument, as in RouteRules.
         verbs: HTTP methods, by names of other calls in the chain: `put().uri("/items/1")`.
         method_call: name of a call in the chain that has the method as its argument.
         named_by: calls that return the path of a route, with the route's name as first argument.
@@ -266,7 +266,7 @@ class Requests(_Part):
     helpers: tuple[str, ...] = ()
 
 
-class Events(_Part):
+class EventRules(_Rules):
     """Calls that emit an event, or listen to one.
 
     Attributes:
@@ -285,7 +285,7 @@ class Events(_Part):
     requires: str = ""
 
 
-class Views(_Part):
+class ViewRules(_Rules):
     """Functions and classes that Django's interpreter looks for when it reads routes.
 
     Only those of the built-in framework `django` are read.
@@ -309,7 +309,7 @@ class Views(_Part):
     actions: Mapping[str, str] = Field(default_factory=dict)
 
 
-class Types(_Part):
+class TypeRules(_Rules):
     """Source types of definitions, which Django's interpreter assigns.
 
     Only those of the built-in framework `django` are read.
@@ -330,7 +330,7 @@ class Types(_Part):
     folders: Mapping[str, SourceType] = Field(default_factory=dict)
 
 
-class Framework(_Part):
+class Framework(_Rules):
     """A framework.
 
     Attributes:
@@ -345,16 +345,16 @@ class Framework(_Part):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
     languages: tuple[Language, ...]
     markers: tuple[str, ...] = ()
-    routers: Routers = Routers()
-    routes: tuple[Routes, ...] = ()
-    resources: Resources | None = None
-    pages: tuple[Pages, ...] = ()
-    tables: tuple[Tables, ...] = ()
-    changes: tuple[Changes, ...] = ()
-    requests: tuple[Requests, ...] = ()
-    events: tuple[Events, ...] = ()
-    views: Views = Views()
-    types: Types = Types()
+    routers: RouterRules = RouterRules()
+    routes: tuple[RouteRules, ...] = ()
+    resources: ResourceRules | None = None
+    pages: tuple[PageRules, ...] = ()
+    tables: tuple[TableRules, ...] = ()
+    changes: tuple[ChangeRules, ...] = ()
+    requests: tuple[RequestRules, ...] = ()
+    events: tuple[EventRules, ...] = ()
+    views: ViewRules = ViewRules()
+    types: TypeRules = TypeRules()
     handlers: Literal["name", "rails", "alias", "none"] = "name"
 
     def names(self) -> Iterator[str]:

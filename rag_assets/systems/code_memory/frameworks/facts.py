@@ -15,7 +15,11 @@ from functools import lru_cache
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.frameworks.definitions import Events, Framework, all_frameworks
+from rag_assets.systems.code_memory.frameworks.definitions import (
+    EventRules,
+    Framework,
+    all_frameworks,
+)
 from rag_assets.systems.code_memory.frameworks.statements import (
     ANNOTATION,
     ASSIGNED,
@@ -259,7 +263,7 @@ def _last_name(name: str) -> str:
     return re.split(r"[.:#\\]+", name)[-1]
 
 
-def _read_events(fact: Fact, rule: Events, names: _EventNames) -> Iterator[Fact]:
+def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[Fact]:
     """Yield the events of one statement according to one rule."""
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:

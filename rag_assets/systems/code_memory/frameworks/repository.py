@@ -146,7 +146,7 @@ class File:
         return last_part(self.imported.get(name, name))
 
 
-class Repository:
+class RepositoryFiles:
     """The files of one repository to which the data of one framework apply."""
 
     def __init__(self, files: Sequence[File]) -> None:

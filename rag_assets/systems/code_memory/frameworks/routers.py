@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.frameworks.definitions import Framework, Resources
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, ResourceRules
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
-    Repository,
+    RepositoryFiles,
     join_all,
     join_paths,
     last_part,
@@ -40,7 +40,7 @@ class RouterPaths:
     run time.
     """
 
-    def __init__(self, framework: Framework, repository: Repository) -> None:
+    def __init__(self, framework: Framework, repository: RepositoryFiles) -> None:
         self._framework = framework
         self._routers = framework.routers
         self._repository = repository
@@ -122,7 +122,7 @@ class RouterPaths:
                 yield from map(str, names)
 
     def _find_resource_path(
-        self, file: File, resources: Resources, resource: Fact, fact: Fact
+        self, file: File, resources: ResourceRules, resource: Fact, fact: Fact
     ) -> str | None:
         """Return the path prefix that a resource adds to the routes in its block.
 

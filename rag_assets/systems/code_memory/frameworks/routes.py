@@ -13,14 +13,14 @@ from typing import Any, Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import (
     Framework,
-    Pages,
-    Resources,
-    Routes,
+    PageRules,
+    ResourceRules,
+    RouteRules,
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
-    Repository,
+    RepositoryFiles,
     join_paths,
     list_strings,
     named_text,
@@ -37,7 +37,7 @@ _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPT
 
 
 @dataclass(slots=True)
-class Route:
+class FrameworkRoute:
     """A route, with the fact that states it.
 
     Attributes:
@@ -69,12 +69,12 @@ class RouteReader:
     unresolved: list[tuple[str, int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._repository = Repository(self.files)
+        self._repository = RepositoryFiles(self.files)
         self._paths = RouterPaths(self.framework, self._repository)
         held = self.framework.resources
         self._resources = None if held is None else _ResourceRoutes(held, self._paths)
 
-    def routes(self) -> Iterator[Route]:
+    def routes(self) -> Iterator[FrameworkRoute]:
         """Yield the routes of all files."""
         for file in self.files:
             known = len(self.unresolved)
@@ -84,7 +84,7 @@ class RouteReader:
                 # Other functions have the names of routes' methods: `get(order, key)`.
                 del self.unresolved[known:]
 
-    def _iter_routes_of_file(self, file: File) -> Iterator[Route]:
+    def _iter_routes_of_file(self, file: File) -> Iterator[FrameworkRoute]:
         for routes in self.framework.routes:
             if routes.calls:
                 yield from self._iter_routes_of_calls(file, routes)
@@ -95,7 +95,7 @@ class RouteReader:
         for pages in self.framework.pages:
             yield from self._iter_routes_of_pages(file, pages)
 
-    def _iter_routes_of_calls(self, file: File, routes: Routes) -> Iterator[Route]:
+    def _iter_routes_of_calls(self, file: File, routes: RouteRules) -> Iterator[FrameworkRoute]:
         for fact in file.calls:
             if fact.values["name"] not in routes.calls or file.is_in_annotation(fact):
                 continue
@@ -105,8 +105,8 @@ class RouteReader:
                 yield from self._iter_routes_of_call(file, fact, routes, prefixes)
 
     def _iter_routes_of_call(
-        self, file: File, fact: Fact, routes: Routes, prefixes: Sequence[str | None]
-    ) -> Iterator[Route]:
+        self, file: File, fact: Fact, routes: RouteRules, prefixes: Sequence[str | None]
+    ) -> Iterator[FrameworkRoute]:
         """Yield the routes of one call, once per prefix."""
         path = self._route_path(file, fact, routes)
         if not path and self._has_path_in_chain(file, fact):
@@ -131,10 +131,12 @@ class RouteReader:
 
     def _build_route(
         self, methods: tuple[str, ...], path: str, handler: str, place: tuple[File, Fact, int]
-    ) -> Route:
+    ) -> FrameworkRoute:
         """Return a route; its place is a file, the fact that states it and its handler's offset."""
         file, fact, at = place
-        return Route(methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at)
+        return FrameworkRoute(
+            methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at
+        )
 
     def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
         around = file.around(file.calls, fact.start)
@@ -156,7 +158,7 @@ class RouteReader:
             call = file.find_call(on)
         return False
 
-    def _route_methods(self, method: str, routes: Routes, fact: Fact) -> tuple[str, ...]:
+    def _route_methods(self, method: str, routes: RouteRules, fact: Fact) -> tuple[str, ...]:
         if method:
             return tuple(method.split("|"))
         value = argument(fact, routes.method) if routes.method else None
@@ -169,7 +171,7 @@ class RouteReader:
         found = tuple(word.removeprefix("METHOD") for word in words)
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
-    def _route_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
+    def _route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
         """Return the path of a route; "" if there is none, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
@@ -179,7 +181,7 @@ class RouteReader:
             return ""
         return self._repository.text(file, value, fact.start)
 
-    def _handler_name(self, file: File, fact: Fact, routes: Routes) -> str:
+    def _handler_name(self, file: File, fact: Fact, routes: RouteRules) -> str:
         """Return the name of a route's handler; "" if its call has none."""
         value = argument(fact, routes.handler)
         handlers = self.framework.handlers
@@ -202,7 +204,7 @@ class RouteReader:
         return name if value[0] != "s" else ""
 
     def _iter_chained_methods(
-        self, file: File, fact: Fact, routes: Routes
+        self, file: File, fact: Fact, routes: RouteRules
     ) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield methods and handlers of the calls in an argument: `get(show).post(store)`."""
         value: Sequence[Any] | None = next(
@@ -220,7 +222,9 @@ class RouteReader:
             value = call.values.get("on")
         yield from reversed(found)
 
-    def _iter_routes_of_annotations(self, file: File, routes: Routes) -> Iterator[Route]:
+    def _iter_routes_of_annotations(
+        self, file: File, routes: RouteRules
+    ) -> Iterator[FrameworkRoute]:
         classes = {class_.start for class_ in file.classes}
         for fact in file.annotations:
             values = fact.values
@@ -246,7 +250,7 @@ class RouteReader:
                 route.name = named_text(fact, routes.name) or ""
                 yield route
 
-    def _find_path_in_annotations(self, file: File, fact: Fact, routes: Routes) -> str | None:
+    def _find_path_in_annotations(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
         """Return the path in an annotation, or in another annotation of the same function.
 
         "" if there is no path, None if the path is computed.
@@ -259,7 +263,7 @@ class RouteReader:
         return path
 
     def _list_prefixes_of_annotation(
-        self, file: File, fact: Fact, routes: Routes, enclosing_classes: Sequence[Fact]
+        self, file: File, fact: Fact, routes: RouteRules, enclosing_classes: Sequence[Fact]
     ) -> list[str | None]:
         """Return the prefixes of an annotated route.
 
@@ -273,7 +277,7 @@ class RouteReader:
             return self._paths.paths_of_added_function(fact.values["of"]) or [""]
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
-    def _list_class_prefixes(self, file: File, owner: Fact, routes: Routes) -> list[str | None]:
+    def _list_class_prefixes(self, file: File, owner: Fact, routes: RouteRules) -> list[str | None]:
         found: list[str | None] = []
         for annotation in file.annotations:
             if annotation.values["target"][0] != owner.start:
@@ -296,7 +300,9 @@ class RouteReader:
         name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
 
-    def _iter_routes_of_resources(self, file: File, resources: Resources) -> Iterator[Route]:
+    def _iter_routes_of_resources(
+        self, file: File, resources: ResourceRules
+    ) -> Iterator[FrameworkRoute]:
         within = [route.within for route in self.framework.routes if route.within]
         for fact in file.calls:
             if fact.values["name"] not in resources.calls or self._resources is None:
@@ -309,7 +315,7 @@ class RouteReader:
                 else:
                     yield self._build_route(methods, path, handler, (file, fact, -1))
 
-    def _iter_routes_of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
+    def _iter_routes_of_pages(self, file: File, pages: PageRules) -> Iterator[FrameworkRoute]:
         """Yield the routes of a file whose own path states the route."""
         route = page_route(pages, file.path)
         if route is None:
@@ -328,7 +334,7 @@ class RouteReader:
                 yield self._build_route((one.symbol,), path, one.symbol, (file, one, one.start))
 
 
-def page_route(pages: Pages, path: str) -> str | None:
+def page_route(pages: PageRules, path: str) -> str | None:
     """Return the route that a file's path states; None if it states none."""
     found = re.search(pages.path, path[-_LONGEST_PATH:])
     return None if found is None else f"/{found['route'] or ''}"
@@ -337,7 +343,7 @@ def page_route(pages: Pages, path: str) -> str | None:
 class _ResourceRoutes:
     """Finds the conventional routes of resources: `resources :articles, only: [:index]`."""
 
-    def __init__(self, resources: Resources, paths: RouterPaths) -> None:
+    def __init__(self, resources: ResourceRules, paths: RouterPaths) -> None:
         self._resources = resources
         self._paths = paths
 
@@ -374,7 +380,7 @@ class _ResourceRoutes:
         return ""
 
     def _selected_actions(
-        self, fact: Fact, resources: Resources, known: Mapping[str, str]
+        self, fact: Fact, resources: ResourceRules, known: Mapping[str, str]
     ) -> Mapping[str, str]:
         chosen = named_words(fact, resources.only)
         dropped = named_words(fact, resources.but) or []

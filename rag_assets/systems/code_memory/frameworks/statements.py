@@ -99,7 +99,7 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
     todo: list[_Visit] = [(tree.root, 0, None, "")]
-    reader = _Reader(tree, language)
+    reader = _StatementReader(tree, language)
     while todo:
         node, depth, annotated, parent = todo.pop()
         kind = node.type
@@ -141,7 +141,7 @@ def _visit_children(
         yield child, depth + 1, own or (following if is_before else None), kind
 
 
-class _Reader:
+class _StatementReader:
     """Reads the statements of single nodes of a tree."""
 
     def __init__(self, tree: SyntaxTree, language: str) -> None:

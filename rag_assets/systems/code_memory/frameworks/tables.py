@@ -15,15 +15,15 @@ from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import (
-    Changes,
-    Columns,
+    ChangeRules,
+    ColumnRules,
     Framework,
-    Tables,
+    TableRules,
     find_pattern,
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
-    Repository,
+    RepositoryFiles,
     last_part,
 )
 from rag_assets.systems.code_memory.frameworks.statements import Value, argument
@@ -38,7 +38,7 @@ _MOST_COLUMNS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Class:
+class ClassStatement:
     """A class of the repository."""
 
     file: File
@@ -51,7 +51,7 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class MappedColumn:
     """A column.
 
     Attributes:
@@ -85,7 +85,7 @@ class MappedClass:
 
 
 @dataclass(slots=True)
-class Table:
+class MappedTable:
     """A table.
 
     Attributes:
@@ -94,7 +94,7 @@ class Table:
 
     name: str
     models: list[MappedClass] = field(default_factory=list)
-    columns: dict[str, Column] = field(default_factory=dict)
+    columns: dict[str, MappedColumn] = field(default_factory=dict)
     changes: list[tuple[File, Fact]] = field(default_factory=list)
 
 
@@ -104,19 +104,19 @@ class TableReader:
     def __init__(self, framework: Framework, files: Sequence[File]) -> None:
         self._framework = framework
         self._files = files
-        self._repository = Repository(files)
-        self._tables: dict[str, Table] = {}
+        self._repository = RepositoryFiles(files)
+        self._tables: dict[str, MappedTable] = {}
         self._table_of: dict[tuple[str, int], str] = {}
-        self._mapped_classes: list[tuple[Tables, Class, str]] = []
+        self._mapped_classes: list[tuple[TableRules, ClassStatement, str]] = []
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[MappedTable]:
         """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
                 for mapping in _iter_tables_of_calls(tables, file):
                     self._add_mapping(mapping[0], mapping[1])
                 for fact in file.classes:
-                    one = Class(file, fact)
+                    one = ClassStatement(file, fact)
                     is_new = (file.path, fact.start) not in self._table_of
                     if is_new and (found := self._map_class(tables, one)) is not None:
                         self._add_mapping(*found)
@@ -129,9 +129,9 @@ class TableReader:
         return [self._tables[name] for name in sorted(self._tables)]
 
     def _add_mapping(self, name: str, mapping: MappedClass) -> None:
-        self._tables.setdefault(name, Table(name)).models.append(mapping)
+        self._tables.setdefault(name, MappedTable(name)).models.append(mapping)
 
-    def _map_class(self, tables: Tables, one: Class) -> tuple[str, MappedClass] | None:
+    def _map_class(self, tables: TableRules, one: ClassStatement) -> tuple[str, MappedClass] | None:
         """Return the table that a class maps to, and the mapping; None if it has no table."""
         marks = [a for a in one.file.annotations if a.values["target"][0] == one.fact.start]
         if one.name in tables.bases:
@@ -156,12 +156,16 @@ class TableReader:
                     return inherited[0], MappedClass(one.file, one.fact, one.name, False)
         return self._find_table_by_name(tables, one, marks, lineage)
 
-    def _is_created(self, one: Class) -> bool:
+    def _is_created(self, one: ClassStatement) -> bool:
         key = self._application_of_path(one.file.path), one.name.lower()
         return bool(one.fact.values["bases"]) and key in self._created_classes
 
     def _find_table_by_name(
-        self, tables: Tables, one: Class, marks: Sequence[Fact], lineage: Sequence[Class]
+        self,
+        tables: TableRules,
+        one: ClassStatement,
+        marks: Sequence[Fact],
+        lineage: Sequence[ClassStatement],
     ) -> tuple[str, MappedClass] | None:
         """Return the table that an annotation names, else the table with the conventional name."""
         values = (
@@ -179,7 +183,7 @@ class TableReader:
             return f"{self._application_label(tables, one, lineage)}_{one.name.lower()}", usual
         return _table_name(one.name, tables.naming), usual
 
-    def _has_outside_base(self, tables: Tables, one: Class) -> bool:
+    def _has_outside_base(self, tables: TableRules, one: ClassStatement) -> bool:
         """Return whether a class extends a model class of the framework or of a package."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
         for base in one.fact.values["bases"]:
@@ -191,7 +195,7 @@ class TableReader:
                 return True
         return False
 
-    def _lineage(self, one: Class) -> list[Class]:
+    def _lineage(self, one: ClassStatement) -> list[ClassStatement]:
         """Return a class and its ancestors in the repository, nearest first."""
         found = {(one.file.path, one.fact.start): one}
         todo = [one]
@@ -205,16 +209,18 @@ class TableReader:
         return [*found.values()]
 
     @cached_property
-    def _classes(self) -> Mapping[str, list[Class]]:
+    def _classes(self) -> Mapping[str, list[ClassStatement]]:
         """Return the top-level classes by name."""
-        found: dict[str, list[Class]] = {}
+        found: dict[str, list[ClassStatement]] = {}
         for file in self._files:
             for fact in file.classes:
                 if not [one for one in file.around(file.classes, fact.start) if one is not fact]:
-                    found.setdefault(last_part(fact.values["name"]), []).append(Class(file, fact))
+                    found.setdefault(last_part(fact.values["name"]), []).append(
+                        ClassStatement(file, fact)
+                    )
         return found
 
-    def _resolve_class(self, file: File, name: str) -> Class | None:
+    def _resolve_class(self, file: File, name: str) -> ClassStatement | None:
         """Return the class that a name in a file refers to; None if no file here defines it."""
         first, _, rest = name.partition(".")
         original = last_part(rest) if rest else file.original_name(first)
@@ -237,7 +243,9 @@ class TableReader:
         passed = [one for one in known if one.file.path.startswith(folders)]
         return passed[0] if len(passed) == 1 else (known[0] if len(known) == 1 else None)
 
-    def _application_label(self, tables: Tables, one: Class, lineage: Sequence[Class]) -> str:
+    def _application_label(
+        self, tables: TableRules, one: ClassStatement, lineage: Sequence[ClassStatement]
+    ) -> str:
         """Return the label of the application to which a class belongs."""
         for each in lineage:
             if each is not one and not _is_true(_find_assignment(each, tables.abstract)):
@@ -271,18 +279,18 @@ class TableReader:
             for fact in file.classes:
                 if bases & {last_part(base) for base in fact.values["bases"]}:
                     folder = posixpath.dirname(file.path)
-                    assignment = _find_assignment(Class(file, fact), "label")
+                    assignment = _find_assignment(ClassStatement(file, fact), "label")
                     is_text = assignment is not None and assignment.values["value"][0] == "s"
                     label = str(assignment.values["value"][1]) if assignment and is_text else ""
                     found[folder] = label or posixpath.basename(folder)
         return found
 
-    def _add_columns(self, columns: Columns, one: Class, table: Table) -> None:
+    def _add_columns(self, columns: ColumnRules, one: ClassStatement, table: MappedTable) -> None:
         """Add the columns of a class, including those of ancestors without their own table."""
         lineage = self._lineage(one)
         parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
-        found: dict[str, Column] = {}
+        found: dict[str, MappedColumn] = {}
         hidden: set[str] = set()
         for each in lineage:
             if id(each.fact) not in above:
@@ -292,35 +300,35 @@ class TableReader:
                 hidden |= {last_part(v.values["name"]) for v in _own_assignments(each)}
                 for column in self._iter_columns_of_bases(columns, each, one, table):
                     found.setdefault(column.name, column)
-        first: list[Column] = []
+        first: list[MappedColumn] = []
         if columns.key and not any(column.is_key for column in found.values()):
             key = columns.key
             if parent is not None and columns.parent_key:
                 key = columns.parent_key.replace("{parent}", parent.name.lower())
-            first = [Column(key, "", False, "", one.file, one.fact)]
+            first = [MappedColumn(key, "", False, "", one.file, one.fact)]
         for column in [*first, *found.values()][:_MOST_COLUMNS]:
             table.columns.setdefault(column.name, column)
 
     def _iter_columns_of_bases(
-        self, columns: Columns, one: Class, heir: Class, table: Table
-    ) -> Iterator[Column]:
+        self, columns: ColumnRules, one: ClassStatement, heir: ClassStatement, table: MappedTable
+    ) -> Iterator[MappedColumn]:
         """Yield the columns that a class inherits from base classes in other packages."""
         for base in one.fact.values["bases"]:
             known = columns.of_bases.get(last_part(base), "").split()
             for name in known if self._resolve_class(one.file, base) is None else ():
-                column = Column(name, "", False, "", heir.file, heir.fact)
+                column = MappedColumn(name, "", False, "", heir.file, heir.fact)
                 joined, _, target = name.partition(">")
                 if target:
                     self._add_join_table(columns, heir, table, (joined, target, column))
                 else:
                     yield column
 
-    def _has_table(self, one: Class, but: str) -> bool:
+    def _has_table(self, one: ClassStatement, but: str) -> bool:
         return self._table_of.get((one.file.path, one.fact.start), but) != but
 
     def _iter_stated_columns(
-        self, columns: Columns, one: Class, heir: Class, table: Table
-    ) -> Iterator[tuple[str, Column]]:
+        self, columns: ColumnRules, one: ClassStatement, heir: ClassStatement, table: MappedTable
+    ) -> Iterator[tuple[str, MappedColumn]]:
         """Yield each assigned name with its column.
 
         Args:
@@ -336,7 +344,7 @@ class TableReader:
                 if columns.through not in call.values.get("named", {}):
                     target = self._target_class(columns, one, call)
                     refers_to = self._referenced_table(columns, one, call)
-                    place = Column("", kind, False, refers_to, one.file, value)
+                    place = MappedColumn("", kind, False, refers_to, one.file, value)
                     self._add_join_table(columns, heir, table, (name, target, place))
                 continue
             pattern = find_pattern(kind, columns.calls)
@@ -348,11 +356,17 @@ class TableReader:
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
             refers_to = self._referenced_table(columns, one, call)
             for each in shown.replace("{name}", name).split():
-                column = Column(named or each, kind, flags[0], refers_to, one.file, value, flags[1])
+                column = MappedColumn(
+                    named or each, kind, flags[0], refers_to, one.file, value, flags[1]
+                )
                 yield name, column
 
     def _add_join_table(
-        self, columns: Columns, heir: Class, table: Table, join: tuple[str, str, Column]
+        self,
+        columns: ColumnRules,
+        heir: ClassStatement,
+        table: MappedTable,
+        join: tuple[str, str, MappedColumn],
     ) -> None:
         """Add the join table between the table of a class and another table.
 
@@ -364,7 +378,9 @@ class TableReader:
         first, second = heir.name.lower(), target
         if first == second:
             first, second = f"from_{first}", f"to_{second}"
-        between = self._tables.setdefault(f"{table.name}_{name}", Table(f"{table.name}_{name}"))
+        between = self._tables.setdefault(
+            f"{table.name}_{name}", MappedTable(f"{table.name}_{name}")
+        )
         keys = ((first, table.name), (second, made_by.refers_to))
         names = [(columns.key, ""), *((f"{last}_id", other) for last, other in keys if last)]
         for column, refers_to in names:
@@ -372,14 +388,14 @@ class TableReader:
                 added = replace(made_by, name=column, kind="", refers_to=refers_to)
                 between.columns.setdefault(column, added)
 
-    def _target_class(self, columns: Columns, one: Class, call: Fact) -> str:
+    def _target_class(self, columns: ColumnRules, one: ClassStatement, call: Fact) -> str:
         """Return the class that a call refers to, in lower case; "" if it is computed."""
         for value in self._iter_reference_targets(columns, one, call):
             text = self._target_text(columns, one, value, call.start) or str(value[1])
             return one.name.lower() if text == "self" else last_part(text).lower()
         return ""
 
-    def _referenced_table(self, columns: Columns, one: Class, call: Fact) -> str:
+    def _referenced_table(self, columns: ColumnRules, one: ClassStatement, call: Fact) -> str:
         """Return the table that a column refers to; "" if there is none or it is computed.
 
         The call itself, or one of its arguments, names a class, or a table with its column.
@@ -397,7 +413,9 @@ class TableReader:
             return self._table_in_text(one, text)
         return ""
 
-    def _iter_reference_targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
+    def _iter_reference_targets(
+        self, columns: ColumnRules, one: ClassStatement, call: Fact
+    ) -> Iterator[Value]:
         """Yield the targets that a call refers to, directly or through a call in its arguments."""
         held = (one.file.find_call(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in held if inner is not None)):
@@ -406,7 +424,7 @@ class TableReader:
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value
 
-    def _target_text(self, columns: Columns, one: Class, value: Value, at: int) -> str:
+    def _target_text(self, columns: ColumnRules, one: ClassStatement, value: Value, at: int) -> str:
         """Return the text that names a class: a string, or the value of a setting."""
         name = last_part(str(value[3 if value[0] == "c" else 1]))
         setting = columns.settings.get(name)
@@ -414,7 +432,7 @@ class TableReader:
         text = self._repository.text(one.file, wanted, at)
         return text or columns.defaults.get(setting or "", "")
 
-    def _table_in_text(self, one: Class, text: str) -> str:
+    def _table_in_text(self, one: ClassStatement, text: str) -> str:
         """Return the table that a text refers to: `users.id`, `billing.Invoice` or `Invoice`."""
         first, _, last = text.rpartition(".")
         if first in self._tables:
@@ -443,7 +461,7 @@ class TableReader:
                     if changes.naming == "model" and joined in self._tables:
                         self._tables[joined].changes.append((file, call))
 
-    def _list_migration_calls(self, changes: Changes) -> list[tuple[File, Fact]]:
+    def _list_migration_calls(self, changes: ChangeRules) -> list[tuple[File, Fact]]:
         place = re.compile(changes.files)
         files = (file for file in self._files if place.search(file.path))
         return [(file, call) for file in files for call in file.calls]
@@ -466,7 +484,7 @@ class TableReader:
         return found - deleted
 
     def _read_renames(
-        self, changes: Changes, calls: Sequence[tuple[File, Fact]]
+        self, changes: ChangeRules, calls: Sequence[tuple[File, Fact]]
     ) -> Iterator[tuple[tuple[str, str], str]]:
         """Yield each rename as (application, old name) and the new name."""
         for file, call in calls:
@@ -481,8 +499,8 @@ class TableReader:
         return str(value[1]) if value is not None and value[0] == "s" else ""
 
     def _find_changed_table(
-        self, changes: Changes, path: str, name: str, newer: Mapping[tuple[str, str], str]
-    ) -> Table | None:
+        self, changes: ChangeRules, path: str, name: str, newer: Mapping[tuple[str, str], str]
+    ) -> MappedTable | None:
         """Return the table that a migration names; renames are followed to the final name."""
         app = self._application_of_path(path)
         last = name if changes.naming == "table" else name.lower()
@@ -503,7 +521,7 @@ class TableReader:
         }
 
 
-def _own_assignments(one: Class) -> list[Fact]:
+def _own_assignments(one: ClassStatement) -> list[Fact]:
     """Return the assignments directly in a class, without those in nested classes and methods."""
     inner = [c for c in one.file.classes if one.fact.start < c.start and c.end <= one.fact.end]
     return [
@@ -514,7 +532,7 @@ def _own_assignments(one: Class) -> list[Fact]:
     ]
 
 
-def _find_assignment(one: Class, name: str) -> Fact | None:
+def _find_assignment(one: ClassStatement, name: str) -> Fact | None:
     """Return the assignment of a name in a class: `db_table`, or `Meta.db_table` in its class Meta.
 
     None if the class does not assign the name, or if the name is empty.
@@ -535,7 +553,7 @@ def _find_assignment(one: Class, name: str) -> Fact | None:
     )
 
 
-def _find_inner_class(one: Class, name: str) -> Fact | None:
+def _find_inner_class(one: ClassStatement, name: str) -> Fact | None:
     start, end = one.fact.start, one.fact.end
     held = (c for c in one.file.classes if start < c.start < end and c.values["name"] == name)
     return next(held, None)
@@ -549,7 +567,7 @@ def _is_true_value(value: Sequence[Any] | None) -> bool:
     return value is not None and value[0] == "n" and str(value[1]).lower() == "true"
 
 
-def _iter_tables_of_calls(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
+def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str, MappedClass]]:
     """Yield the tables that are named by calls such as `schema "orders"`."""
     for call in file.calls:
         if call.values["name"] in tables.calls:

@@ -25,7 +25,7 @@ _LONG = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ScriptBlock:
     """A script block.
 
     Attributes:
@@ -41,7 +41,7 @@ class Block:
     attributes: dict[str, str]
 
 
-def find_scripts(text: str) -> Iterator[Block]:
+def find_scripts(text: str) -> Iterator[ScriptBlock]:
     """Yield the script blocks at the top level of a file; an unclosed block is ignored."""
     at = depth = 0
     while (tag := _TAG.search(text, at)) is not None:
@@ -64,7 +64,7 @@ def find_scripts(text: str) -> Iterator[Block]:
             return
         at = end.end()
         if name == "script" and depth == 0:
-            yield Block(
+            yield ScriptBlock(
                 tag.start(), at, first, end.start(), _parse_attributes(text, tag.end(), first)
             )
 
@@ -139,7 +139,7 @@ def _shift_reading(reading: Reading, by: int) -> Reading:
     )
 
 
-def _convert_to_component(text: str, block: Block, reading: Reading) -> Reading:
+def _convert_to_component(text: str, block: ScriptBlock, reading: Reading) -> Reading:
     """Return the reading of a component's body; its definitions become the component's members."""
     named = _NAMED.search(text, block.first, block.last)
     name = "default" if named is None else named[1]
@@ -171,7 +171,7 @@ def _convert_to_member_facts(facts: Iterable[Fact], name: str, own: set[str]) ->
 
 
 def _iter_component_units(
-    text: str, block: Block, inner: tuple[Unit, ...], head: Unit
+    text: str, block: ScriptBlock, inner: tuple[Unit, ...], head: Unit
 ) -> Iterator[Unit]:
     if block.end - block.start <= LARGE or not inner:
         yield replace(head, start=block.start, end=block.end)

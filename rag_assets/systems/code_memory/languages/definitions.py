@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Name,
+    BindingScope,
+    CodeDefinition,
+    LanguageGrammar,
     PlacedDefinition,
-    Scope,
+    ResolvedName,
     find_definitions,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, cover_text, syntax_tree
@@ -117,7 +117,7 @@ class FileWalk:
         found: the definitions of the file.
     """
 
-    def __init__(self, grammar: Grammar, found: Sequence[PlacedDefinition]) -> None:
+    def __init__(self, grammar: LanguageGrammar, found: Sequence[PlacedDefinition]) -> None:
         self.facts: list[Fact] = []
         self.cuts: list[int] = []
         self.errors = (0, 0)
@@ -135,18 +135,18 @@ class FileWalk:
             self._declaration_facts.setdefault(placed.definition.type, []).extend(
                 placed.definition.fields
             )
-        self._scopes = [Scope(names=_top_level_bindings(grammar, found))]
+        self._scopes = [BindingScope(names=_top_level_bindings(grammar, found))]
         for node in self._tree.root.named_children:  # A name may be used before its import.
             for _, bound in grammar.imports(node):
                 self._scopes[0].names.update(bound)
 
     def run(self) -> FileWalk:
         """Walk the whole tree."""
-        todo: list[Node | Scope] = [self._tree.root]
+        todo: list[Node | BindingScope] = [self._tree.root]
         broken = 0  # The byte after the last part that could not be parsed.
         while todo:
             node = todo.pop()
-            if isinstance(node, Scope):
+            if isinstance(node, BindingScope):
                 self._scopes.pop()
                 continue
             if node.type == "ERROR" and node.start_byte >= broken:
@@ -169,12 +169,12 @@ class FileWalk:
             after = _AFTER.match(self._tree.text, end)
             yield end if after is None else after.end()
 
-    def _enter_scope(self, node: Node) -> Scope | None:
+    def _enter_scope(self, node: Node) -> BindingScope | None:
         definition = self._at.get(node.id)
         if definition is None and node.type not in self._grammar.scopes:
             return None
         outer = self._scopes[-1]
-        scope = Scope(outer.symbol, outer.type, fields=outer.fields)
+        scope = BindingScope(outer.symbol, outer.type, fields=outer.fields)
         self._scopes.append(scope)
         if definition is not None:
             scope.symbol = definition.symbol or outer.symbol
@@ -214,7 +214,9 @@ class FileWalk:
         for one in (target, *self._iter_inherited_methods(chain, target)):
             self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, one.values()))
 
-    def _iter_inherited_methods(self, chain: list[str], target: Name) -> Iterator[Name]:
+    def _iter_inherited_methods(
+        self, chain: list[str], target: ResolvedName
+    ) -> Iterator[ResolvedName]:
         """Yield inherited methods that a call may refer to if the type itself lacks the method."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
@@ -222,32 +224,34 @@ class FileWalk:
         for written in self._above.get(self._scopes[-1].type, ()):
             above = self.resolve(written)
             if above.name:
-                yield Name(f"{above.name}{grammar.separator}{chain[1]}", above.module)
+                yield ResolvedName(f"{above.name}{grammar.separator}{chain[1]}", above.module)
 
-    def _resolve_target(self, chain: list[str]) -> Name | None:
+    def _resolve_target(self, chain: list[str]) -> ResolvedName | None:
         grammar, scope = self._grammar, self._scopes[-1]
         if len(chain) > 1 and chain[0] in grammar.own | grammar.own_types:
             if not scope.type:
                 return None
             if len(chain) == 2:  # noqa: PLR2004 - the receiver and its method
-                return Name(scope.type + grammar.separator + chain[1])
+                return ResolvedName(scope.type + grammar.separator + chain[1])
             return self._resolve_members(scope.fields.get(chain[1]), chain[2:])
         if chain[0] in grammar.own_types:
-            return Name(scope.type) if scope.type else None
+            return ResolvedName(scope.type) if scope.type else None
         binding = self.find_binding(chain[0])
         if grammar.implicit and len(chain) > 1 and not self._is_bound(chain[0]):
             binding = scope.fields.get(chain[0])
         own = scope.type + grammar.separator + chain[0]
         if binding is None and len(chain) == 1 and grammar.implicit and own in self._symbols:
-            return Name(own)
+            return ResolvedName(own)
         if grammar.package_wide and len(chain) == 1 and not self._is_bound(chain[0]):
             qualified = grammar.qualify_in_package(chain[0])
-            binding = Binding(Name(qualified)) if qualified != chain[0] else None
+            binding = Binding(ResolvedName(qualified)) if qualified != chain[0] else None
         elif binding is None and grammar.is_type(chain[0]):
-            binding = Binding(Name(chain[0]))
+            binding = Binding(ResolvedName(chain[0]))
         return self._resolve_members(binding, chain[1:])
 
-    def _resolve_members(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
+    def _resolve_members(
+        self, binding: Binding | None, names: Sequence[str]
+    ) -> ResolvedName | None:
         if binding is None:
             return None
         target = binding.target
@@ -256,7 +260,7 @@ class FileWalk:
         if binding.value and len(names) != 1:
             return None
         parts = [target.name, *names] if target.name else list(names)
-        return Name(self._grammar.separator.join(parts), target.module)
+        return ResolvedName(self._grammar.separator.join(parts), target.module)
 
     def find_binding(self, name: str) -> Binding | None:
         """Return the binding of a name at this position; None if the file does not show it."""
@@ -278,17 +282,17 @@ class FileWalk:
             return None
         return Binding(self.resolve(name), value=True)
 
-    def resolve(self, name: str) -> Name:
+    def resolve(self, name: str) -> ResolvedName:
         """Return a name as written, qualified as far as the file allows."""
         head, *others = name.split(self._grammar.separator)
         binding = self.find_binding(head)
         if binding is None or binding.value:
-            return Name(name if others else self._grammar.qualify_in_package(name))
-        return self._resolve_members(binding, others) or Name(name)
+            return ResolvedName(name if others else self._grammar.qualify_in_package(name))
+        return self._resolve_members(binding, others) or ResolvedName(name)
 
 
 def _top_level_bindings(
-    grammar: Grammar, found: Sequence[PlacedDefinition]
+    grammar: LanguageGrammar, found: Sequence[PlacedDefinition]
 ) -> dict[str, Binding | None]:
     """Return the names that the file defines at its top level."""
     own: dict[str, Binding | None] = {}
@@ -299,11 +303,11 @@ def _top_level_bindings(
         if definition.symbol and is_callable(definition) and (outer < 0 or grouped):
             simple = definition.symbol.rsplit(grammar.separator, 1)[-1]
             if definition.what != "method":
-                own[simple] = Binding(Name(definition.symbol))
+                own[simple] = Binding(ResolvedName(definition.symbol))
     return own
 
 
-def is_callable(definition: Definition) -> bool:
+def is_callable(definition: CodeDefinition) -> bool:
     """Return whether a call of this definition, or of a member, can be resolved to its target."""
     return definition.role in {"class", "type", "function"}
 
@@ -332,14 +336,14 @@ class Reading:
     notes: tuple[str, ...]
 
 
-def read_code(text: str, grammar: type[Grammar]) -> CodeText:
+def read_code(text: str, grammar: type[LanguageGrammar]) -> CodeText:
     """Return the units and facts of a file."""
     reading = read_definitions(text, grammar)
     whole = cover_text(text, reading.units, reading.cuts)
     return CodeText(whole, reading.facts, reading.notes)
 
 
-def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
+def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
     """Return the result of reading a text, before text outside definitions is cut.
 
     Args:
@@ -384,7 +388,7 @@ def _declaration_facts(
                 yield Fact(kind, start, end, definition.symbol, target.values())
 
 
-def _declaration_length(tree: SyntaxTree, definition: Definition) -> int:
+def _declaration_length(tree: SyntaxTree, definition: CodeDefinition) -> int:
     """Return the number of characters of a declaration without its body."""
     start = tree.start(definition.node)
     body = definition.body

@@ -13,9 +13,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Name,
+    CodeDefinition,
+    LanguageGrammar,
+    ResolvedName,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 
@@ -34,7 +34,7 @@ _PREDECLARED: Final = re.compile(
 )
 
 
-class Go(Grammar):
+class Go(LanguageGrammar):
     """Finds definitions, imports and calls with Go's grammar."""
 
     language = "go"
@@ -65,7 +65,7 @@ class Go(Grammar):
     def _qualify(self, *names: str) -> str:
         return ".".join(name for name in (self._package_name, *names) if name)
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
         if node.type in {"function_declaration", "method_declaration"}:
             return [self._define_function(node)]
@@ -75,12 +75,12 @@ class Go(Grammar):
             ]
             if len(specs) == 1:
                 return [self._define_type(node, specs[0])]
-            return [Definition(node, "", "group", "types", node, True)] if specs else ()
+            return [CodeDefinition(node, "", "group", "types", node, True)] if specs else ()
         if node.type in {"type_spec", "type_alias"}:
             return [self._define_type(node, node)]
         return list(self._define_values(node)) if node.type in _VALUES else ()
 
-    def _define_function(self, node: Node) -> Definition:
+    def _define_function(self, node: Node) -> CodeDefinition:
         name = self.tree.field(node, "name")
         bound = tuple(self._read_parameters(node.child_by_field_name("receiver")))
         receiver = self.type_name(bound[0][1]) if bound else ""
@@ -113,7 +113,7 @@ class Go(Grammar):
             if not names:
                 yield "", type_
 
-    def _define_type(self, node: Node, spec: Node) -> Definition:
+    def _define_type(self, node: Node, spec: Node) -> CodeDefinition:
         name = self.tree.field(spec, "name")
         type_ = spec.child_by_field_name("type")
         kind = "" if type_ is None else type_.type.removesuffix("_type")
@@ -124,7 +124,7 @@ class Go(Grammar):
             else:
                 embedded.append(self.type_name(field_type))
         symbol = self._qualify(name)
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             "type",
@@ -153,7 +153,7 @@ class Go(Grammar):
                 if not named and named_child.type == "field_declaration":
                     yield "", written
 
-    def _define_values(self, node: Node) -> Iterator[Definition]:
+    def _define_values(self, node: Node) -> Iterator[CodeDefinition]:
         what = node.type.removesuffix("_declaration")
         todo = list(reversed(node.named_children))
         while todo:
@@ -166,7 +166,9 @@ class Go(Grammar):
                         break
                     name = self.tree.of(named_child)
                     symbol, shown = self._qualify(name), name[:1].isupper()
-                    yield Definition(node, symbol, "definition", what, None, False, shown, shown)
+                    yield CodeDefinition(
+                        node, symbol, "definition", what, None, False, shown, shown
+                    )
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
@@ -184,7 +186,9 @@ class Go(Grammar):
         package = _package_name(path)
         values = {"name": path, "names": [[package, alias]] if alias else []}
         fact = Fact("imports", self.tree.start(spec), self.tree.end(spec), "", values)
-        bound = {} if alias in {".", "_"} else {alias or package: Binding(Name(package, path))}
+        bound = (
+            {} if alias in {".", "_"} else {alias or package: Binding(ResolvedName(package, path))}
+        )
         return fact, bound
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ResolvedName:
     """A name, resolved as far as its file allows.
 
     Attributes:
@@ -45,12 +45,12 @@ class Binding:
         value: whether the name stands for a value of that type, not for the type itself.
     """
 
-    target: Name
+    target: ResolvedName
     value: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class CodeDefinition:
     """A definition of a name, or a group of definitions.
 
     Attributes:
@@ -97,7 +97,7 @@ class PlacedDefinition:
         first: whether it is the first definition in its statement; the others share its offsets.
     """
 
-    definition: Definition
+    definition: CodeDefinition
     start: int
     end: int
     parent: int
@@ -105,7 +105,7 @@ class PlacedDefinition:
 
 
 @dataclass(slots=True)
-class Scope:
+class BindingScope:
     """The name bindings at the current position of a walk within a function or a type.
 
     Attributes:
@@ -121,7 +121,7 @@ class Scope:
     fields: dict[str, Binding | None] = field(default_factory=dict)
 
 
-class Grammar:
+class LanguageGrammar:
     """One language; each instance reads one file.
 
     Attributes:
@@ -158,7 +158,7 @@ class Grammar:
     def __init__(self, tree: SyntaxTree) -> None:
         self.tree = tree
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement; empty if there are none."""
         raise NotImplementedError
 
@@ -170,7 +170,7 @@ class Grammar:
         """Return whether a statement, such as an attribute, belongs to the definition after it."""
         return is_comment(node) or node.type in self.leading
 
-    def qualify(self, name: str, outer: Definition | None) -> str:
+    def qualify(self, name: str, outer: CodeDefinition | None) -> str:
         """Return the symbol of a name within a definition."""
         return f"{outer.symbol}{self.separator}{name}" if outer and outer.symbol else name
 
@@ -185,7 +185,7 @@ class Grammar:
         what: str = "function",
         body: Node | None = None,
         alone: bool = True,
-    ) -> Definition:
+    ) -> CodeDefinition:
         """Return a method, or a function.
 
         Args:
@@ -194,7 +194,7 @@ class Grammar:
             what: the language's keyword for a function.
             body: its body; by default, the field `body` of the statement.
         """
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             "function" if owner is None else "method",
@@ -242,7 +242,7 @@ class Grammar:
         """Return whether an unbound name looks like the name of a type."""
         return False
 
-    def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
+    def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Return facts about a node that exist only in this language."""
         return ()
 
@@ -251,7 +251,7 @@ _INDENT: Final = 400
 """Maximum characters of indentation that count as part of the definition after it."""
 
 
-def find_definitions(grammar: Grammar) -> list[PlacedDefinition]:
+def find_definitions(grammar: LanguageGrammar) -> list[PlacedDefinition]:
     """Return all definitions in the order of the text, outer definitions first."""
     found: list[PlacedDefinition] = []
     todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
@@ -265,7 +265,7 @@ def find_definitions(grammar: Grammar) -> list[PlacedDefinition]:
 
 
 def _list_definitions(
-    grammar: Grammar, level: Node, parent: int, found: list[PlacedDefinition]
+    grammar: LanguageGrammar, level: Node, parent: int, found: list[PlacedDefinition]
 ) -> Iterator[PlacedDefinition]:
     outer = found[parent].definition if parent >= 0 else None
     before: Node | None = None
@@ -288,7 +288,7 @@ def _list_definitions(
     yield from last
 
 
-def _list_statements(grammar: Grammar, level: Node) -> Iterator[Node]:
+def _list_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
     todo = [iter(level.named_children)]
     while todo:
         node = next(todo[-1], None)
@@ -301,7 +301,7 @@ def _list_statements(grammar: Grammar, level: Node) -> Iterator[Node]:
 
 
 def _place_definitions(
-    grammar: Grammar, first: Node, node: Node, parent: int, outer: Definition | None
+    grammar: LanguageGrammar, first: Node, node: Node, parent: int, outer: CodeDefinition | None
 ) -> Iterator[PlacedDefinition]:
     start = _line_start(grammar.tree.text, grammar.tree.start(first))
     end = grammar.tree.end(node)
@@ -313,7 +313,7 @@ def _place_definitions(
 
 
 def _extend_by_comment(
-    grammar: Grammar, placed: PlacedDefinition, comment: Node
+    grammar: LanguageGrammar, placed: PlacedDefinition, comment: Node
 ) -> PlacedDefinition:
     text, end = grammar.tree.text, grammar.tree.end(comment)
     while text[end - 1].isspace():
@@ -321,7 +321,7 @@ def _extend_by_comment(
     return PlacedDefinition(placed.definition, placed.start, end, placed.parent, placed.first)
 
 
-def _last_row(grammar: Grammar, node: Node) -> int:
+def _last_row(grammar: LanguageGrammar, node: Node) -> int:
     """Return the row of a node's last character; some grammars end comments on the next row."""
     end = node.end_point
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row

@@ -13,9 +13,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Name,
+    CodeDefinition,
+    LanguageGrammar,
+    ResolvedName,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
@@ -71,7 +71,7 @@ def _iter_wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
     yield from islice(own, _MOST_PACKAGES)
 
 
-class Java(Grammar):
+class Java(LanguageGrammar):
     """Finds definitions, imports and calls with Java's grammar."""
 
     language = "java"
@@ -108,7 +108,7 @@ class Java(Grammar):
         """Return a nested node whose children count as being on the level of this statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
         if node.type in _TYPES:
             return [self._define_type(node, outer)]
@@ -116,7 +116,7 @@ class Java(Grammar):
             return [self._define_method(node, outer)]
         return ()
 
-    def _define_type(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_type(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         role, what = _TYPES[node.type]
         name = self.tree.field(node, "name")
         before = self._package if outer is None else outer.symbol
@@ -125,7 +125,7 @@ class Java(Grammar):
         parameters = tuple(self._read_parameters(node))
         extends, implements = self._read_ancestors(node)
         fields = () if body is None else tuple(self._read_fields(body))
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             role,
@@ -141,7 +141,7 @@ class Java(Grammar):
             fields=(*parameters, *fields),
         )
 
-    def _define_method(self, node: Node, outer: Definition) -> Definition:
+    def _define_method(self, node: Node, outer: CodeDefinition) -> CodeDefinition:
         method = self.define_function(
             node,
             f"{outer.symbol}.{self.tree.field(node, 'name')}",
@@ -151,7 +151,7 @@ class Java(Grammar):
         )
         return replace(method, what="constructor") if "constructor" in node.type else method
 
-    def _is_public(self, node: Node, outer: Definition | None) -> bool:
+    def _is_public(self, node: Node, outer: CodeDefinition | None) -> bool:
         if outer is not None and outer.what in {"interface", "annotation"}:
             return outer.exported
         for child in node.named_children:
@@ -210,7 +210,7 @@ class Java(Grammar):
         words = self.tree.of(node).rstrip(" ;").split()
         path = "".join(word for word in words if word not in {"import", "static"})
         name = path.rsplit(".", 1)[-1]
-        bound = {} if name == "*" else {name: Binding(Name(path))}
+        bound = {} if name == "*" else {name: Binding(ResolvedName(path))}
         yield self.tree.fact("imports", node, "", {"name": path}), bound
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:

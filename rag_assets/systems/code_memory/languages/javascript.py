@@ -12,9 +12,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Scope,
+    BindingScope,
+    CodeDefinition,
+    LanguageGrammar,
 )
 from rag_assets.systems.code_memory.languages.javascript_modules import (
     RequestFinder,
@@ -177,7 +177,7 @@ _PARAMETERS: Final = frozenset({"required_parameter", "optional_parameter"})
 _DECLARATIONS: Final = frozenset({"function_declaration", "class_declaration"})
 
 
-class Jsx(Grammar):
+class Jsx(LanguageGrammar):
     """Grammar of JavaScript with JSX."""
 
     language = "javascript"
@@ -212,7 +212,7 @@ class Jsx(Grammar):
         self._exported = frozenset(local)
         self._fetches = RequestFinder(tree)
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement, a class member, or an object entry."""
         if outer is not None and outer.what == "class":
             return list(self._define_member(node, outer))
@@ -220,7 +220,9 @@ class Jsx(Grammar):
             return list(self._define_entry(node, outer))
         return list(self._define_statement(node, outer))
 
-    def _define_statement(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+    def _define_statement(
+        self, node: Node, outer: CodeDefinition | None
+    ) -> Iterator[CodeDefinition]:
         if node.type == "export_statement":
             inner = node.child_by_field_name("declaration")
             default = any(child.type == "default" for child in node.children)
@@ -235,7 +237,9 @@ class Jsx(Grammar):
         else:
             yield from self._define_declaration(node, _unwrap_declaration(node), outer, False)
 
-    def _define_expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+    def _define_expression(
+        self, node: Node, outer: CodeDefinition | None
+    ) -> Iterator[CodeDefinition]:
         if not node.named_child_count:
             return
         inner = node.named_child(0)
@@ -253,8 +257,8 @@ class Jsx(Grammar):
                 yield self._define_variable(node, path.removeprefix("exports."), value, outer, True)
 
     def _define_declaration(
-        self, node: Node, inner: Node, outer: Definition | None, stated: bool
-    ) -> Iterator[Definition]:
+        self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
+    ) -> Iterator[CodeDefinition]:
         if inner.type in _VALUES:
             yield from self._define_variables(node, inner, outer, stated)
             return
@@ -272,18 +276,18 @@ class Jsx(Grammar):
             yield self._define_type(node, inner, symbol, exported)
         elif inner.type in _SPACES:
             body = inner.child_by_field_name("body")
-            yield Definition(
+            yield CodeDefinition(
                 node, symbol, "class", "namespace", body, True, exported, alone=exported
             )
 
-    def _is_public(self, name: str, outer: Definition | None, stated: bool) -> bool:
+    def _is_public(self, name: str, outer: CodeDefinition | None, stated: bool) -> bool:
         if outer is not None:
             return stated and (outer.exported or outer.what == "namespace")
         return stated or name in self._exported
 
-    def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+    def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
         extends, implements = read_heritage(self.tree, inner)
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             "class",
@@ -298,17 +302,17 @@ class Jsx(Grammar):
             fields=read_fields(self.tree, inner),
         )
 
-    def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+    def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
         role, what = _TYPES[inner.type]
         extends, _ = read_heritage(self.tree, inner)
         body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
-        return Definition(
+        return CodeDefinition(
             node, symbol, role, what, body, False, exported, exported, extends=extends
         )
 
     def _define_js_function(
         self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
-    ) -> Definition:
+    ) -> CodeDefinition:
         return self.define_function(
             node,
             symbol,
@@ -320,8 +324,8 @@ class Jsx(Grammar):
         )
 
     def _define_variables(
-        self, node: Node, inner: Node, outer: Definition | None, stated: bool
-    ) -> Iterator[Definition]:
+        self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
+    ) -> Iterator[CodeDefinition]:
         for declarator in inner.named_children:
             named = declarator.child_by_field_name("name")
             if named is None:
@@ -332,8 +336,13 @@ class Jsx(Grammar):
                 yield self._define_variable(node, name, value, outer, exported)
 
     def _define_variable(
-        self, node: Node, name: str, value: Node | None, outer: Definition | None, exported: bool
-    ) -> Definition:
+        self,
+        node: Node,
+        name: str,
+        value: Node | None,
+        outer: CodeDefinition | None,
+        exported: bool,
+    ) -> CodeDefinition:
         symbol = self.qualify(name, outer)
         inner = _unwrap_value(value)
         if inner is not None and inner.type in FUNCTIONS:
@@ -343,16 +352,18 @@ class Jsx(Grammar):
         if inner is not None and inner.type == "object":
             return self._define_object(node, inner, symbol, exported)
         role: Role = "export" if exported else "definition"
-        return Definition(node, symbol, role, "value", value, False, exported, exported)
+        return CodeDefinition(node, symbol, role, "value", value, False, exported, exported)
 
-    def _define_object(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+    def _define_object(
+        self, node: Node, inner: Node, symbol: str, exported: bool
+    ) -> CodeDefinition:
         component = _entry_text(self.tree, inner, "name") if symbol == "default" else ""
         role: Role = "export" if exported else "definition"
-        return Definition(
+        return CodeDefinition(
             node, component or symbol, role, "object", inner, True, exported, exported
         )
 
-    def _define_member(self, node: Node, outer: Definition) -> Iterator[Definition]:
+    def _define_member(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
         name = self.tree.of(
             node.child_by_field_name("name") or node.child_by_field_name("property")
         )
@@ -367,7 +378,7 @@ class Jsx(Grammar):
             if value is not None and value.type in FUNCTIONS:
                 yield self._define_js_function(node, value, symbol, exported, of=outer.type)
 
-    def _define_entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
+    def _define_entry(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
         if node.type == "method_definition":
             name = self.tree.field(node, "name")
             yield self._define_js_function(
@@ -438,7 +449,7 @@ class Jsx(Grammar):
             return ""
         return found[1]
 
-    def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
+    def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Yield the names that a statement exports, and the requests that it sends."""
         yield from self._fetches.of(node, scope.symbol)
         yield from environment_facts(self.tree, node, scope.symbol)

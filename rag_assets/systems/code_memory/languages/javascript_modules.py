@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.grammar import Binding, Name
+from rag_assets.systems.code_memory.languages.grammar import Binding, ResolvedName
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ def _import_fact(
     start = tree.start(node)
     end = min(tree.end(node), start + 200)
     values = {"name": source, "names": [list(pair) for pair in names]}
-    bound = {local: Binding(Name("" if name == "*" else name, source)) for name, local in names}
+    bound = {
+        local: Binding(ResolvedName("" if name == "*" else name, source)) for name, local in names
+    }
     yield Fact("imports", start, end, "", values), bound
 
 

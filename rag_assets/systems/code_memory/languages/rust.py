@@ -12,9 +12,9 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Name,
+    CodeDefinition,
+    LanguageGrammar,
+    ResolvedName,
 )
 from rag_assets.systems.code_memory.symbols.model import Role
 
@@ -43,7 +43,7 @@ _LONG: Final = 200
 _ALONE: Final = frozenset({"const", "static"})
 
 
-class Rust(Grammar):
+class Rust(LanguageGrammar):
     """Finds definitions, imports and calls with Rust's grammar."""
 
     language = "rust"
@@ -79,7 +79,7 @@ class Rust(Grammar):
         inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
         return super().is_leading(node) and not inner
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
         if node.type in _FUNCTIONS:
             return [self._define_function(node, outer)]
@@ -95,7 +95,7 @@ class Rust(Grammar):
         exported = what == "impl" or self._is_public(node)
         trait = self.type_name(self.tree.field(node, "trait"))
         return [
-            Definition(
+            CodeDefinition(
                 node,
                 symbol,
                 role,
@@ -111,7 +111,7 @@ class Rust(Grammar):
             )
         ]
 
-    def _define_function(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_function(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         name = self.tree.field(node, "name")
         member = outer is not None and outer.what in {"trait", "impl"}
         exported = self._is_public(node)
@@ -158,7 +158,7 @@ class Rust(Grammar):
         if node.type == "use_declaration":
             names = list(self._imported_paths(node.child_by_field_name("argument")))
             bound = {
-                local: Binding(Name(path))
+                local: Binding(ResolvedName(path))
                 for path, local in names
                 if local not in {"*", "_", "self"}
             }
@@ -175,7 +175,7 @@ class Rust(Grammar):
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:
             name = self.tree.field(node, "name")
             values = {"name": f"self::{name}", "names": []}
-            yield self.tree.fact("imports", node, "", values), {name: Binding(Name(name))}
+            yield self.tree.fact("imports", node, "", values), {name: Binding(ResolvedName(name))}
 
     def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
         """Yield the paths in a `use`, each with its local name."""

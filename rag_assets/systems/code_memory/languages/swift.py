@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
-from rag_assets.systems.code_memory.languages.grammar import Binding, Definition, Grammar
+from rag_assets.systems.code_memory.languages.grammar import (
+    Binding,
+    CodeDefinition,
+    LanguageGrammar,
+)
 from rag_assets.systems.code_memory.manifests import swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
@@ -42,7 +46,7 @@ def read_swift(text: str) -> CodeText:
     return replace(reading, facts=tuple(facts))
 
 
-class Swift(Grammar):
+class Swift(LanguageGrammar):
     """Finds definitions, imports and calls with Swift's grammar."""
 
     language = "swift"
@@ -65,7 +69,7 @@ class Swift(Grammar):
     own_types = frozenset({"Self"})
     implicit = True
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
         if node.type == "class_declaration":
             return [self._define_type(node, outer)]
@@ -77,10 +81,10 @@ class Swift(Grammar):
             return self._define_property(node, outer)
         if node.type == "typealias_declaration" and outer is None:
             name = self.tree.field(node, "name")
-            return [Definition(node, name, "type", "typealias", exported=self._is_public(node))]
+            return [CodeDefinition(node, name, "type", "typealias", exported=self._is_public(node))]
         return ()
 
-    def _define_type(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_type(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         kind = self.tree.field(node, "declaration_kind") or "class"
         named = self.tree.field(node, "name")
         symbol = self.qualify("".join(named.split("<", 1)[0].split()), outer)
@@ -91,7 +95,7 @@ class Swift(Grammar):
         if kind == "class" and inherited and not _is_protocol(inherited[0]):
             extends = (inherited.pop(0),)
         body = node.child_by_field_name("body")
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             _ROLES.get(kind, "type"),
@@ -105,9 +109,9 @@ class Swift(Grammar):
             fields=() if body is None else tuple(self._read_fields(body)),
         )
 
-    def _define_protocol(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_protocol(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         symbol = self.qualify(self.tree.field(node, "name"), outer)
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             "type",
@@ -143,7 +147,9 @@ class Swift(Grammar):
         if name:
             yield name, ""
 
-    def _define_property(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def _define_property(
+        self, node: Node, outer: CodeDefinition | None
+    ) -> Sequence[CodeDefinition]:
         pairs = list(self._typed_names(node))
         if not pairs:
             return ()
@@ -152,11 +158,13 @@ class Swift(Grammar):
         symbol = self.qualify(pairs[0][0], outer)
         if outer is None:
             value = computed or node.child_by_field_name("value")
-            return [Definition(node, symbol, "definition", "value", value, False, exported, False)]
+            return [
+                CodeDefinition(node, symbol, "definition", "value", value, False, exported, False)
+            ]
         if computed is None:
             return ()
         return [
-            Definition(
+            CodeDefinition(
                 node,
                 symbol,
                 "method",
@@ -167,7 +175,7 @@ class Swift(Grammar):
             )
         ]
 
-    def _define_function(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_function(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         name = _FUNCTIONS[node.type] or self.tree.field(node, "name")
         body = node.child_by_field_name("body")
         if body is None:

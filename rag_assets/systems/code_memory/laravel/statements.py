@@ -25,7 +25,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.origins import Bodies, Body
+from rag_assets.systems.code_memory.languages.php.origins import OriginFinder, OriginFinders
 from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
     Property,
@@ -123,7 +123,7 @@ _DEFERRED: Final = frozenset({"authorizes_of", "dispatches_of"})
 _OBJECTS: Final = _CALLS | {"variable_name"}
 
 
-def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
+def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     for class_ in source.classes:
         for held in class_.properties:
@@ -151,7 +151,7 @@ def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
 
 
 def _resolve_object(
-    kind: str, values: _Values, types: Mapping[str, str], body: Body | None
+    kind: str, values: _Values, types: Mapping[str, str], body: OriginFinder | None
 ) -> Iterator[_Statement]:
     """Yield statements about an object with its known class, or else with its origins."""
     if VARIABLE in values:

@@ -307,7 +307,7 @@ def _iter_body_facts(
 ) -> Iterator[Fact]:
     if method.body is not None:
         types = find_variable_types(source, method, around)
-        yield from _iter_facts_of_calls(source, _Body(method.body, symbol, types, around))
+        yield from _iter_facts_of_calls(source, _CallContext(method.body, symbol, types, around))
 
 
 def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
@@ -316,11 +316,11 @@ def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
     into = frozenset(declarations)
     for statement in source.statements():
         if statement.type not in into:
-            yield from _iter_facts_of_calls(source, _Body(statement, "", {}), into)
+            yield from _iter_facts_of_calls(source, _CallContext(statement, "", {}), into)
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
+class _CallContext:
     """A body with its symbol and class, and the classes of the expressions in the body."""
 
     node: Node
@@ -336,7 +336,7 @@ class _Body:
 
 
 def _iter_facts_of_calls(
-    source: PhpSource, body: _Body, into: frozenset[str] = frozenset({"anonymous_class"})
+    source: PhpSource, body: _CallContext, into: frozenset[str] = frozenset({"anonymous_class"})
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
     inner_end = -1
@@ -351,7 +351,7 @@ def _iter_facts_of_calls(
                 yield source.tree.fact(kind, node, body.symbol, {"name": name})
 
 
-def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
+def _call_facts(source: PhpSource, node: Node, body: _CallContext) -> list[tuple[str, str]]:
     """Return the facts of a call; an inherited method yields one fact for each possible class."""
     if node.type in CLOSURES:
         taken = [
@@ -374,7 +374,7 @@ def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, s
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
-def _find_called_name(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
+def _find_called_name(source: PhpSource, node: Node, body: _CallContext) -> tuple[str, str] | None:
     """Return the kind and the name of a call; the class in the name may be a union."""
     tree, types = source.tree, body.types
     if node.type == "object_creation_expression":

@@ -143,7 +143,7 @@ _CHANGES: Final = frozenset(
 )
 
 
-class Body:
+class OriginFinder:
     """Determines the origins of the expressions in one body.
 
     Args:
@@ -356,7 +356,7 @@ def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
     return list_branches(node, operator)
 
 
-def return_origins(source: PhpSource, method: Method, body: Body) -> Origins:
+def return_origins(source: PhpSource, method: Method, body: OriginFinder) -> Origins:
     """Return the origins of a method's return value; None if any part of the value is computed."""
     if method.body is None:
         return None
@@ -385,13 +385,13 @@ _QUERIES: Final = frozenset(
 """Methods, in lower case, whose results are determined by the file of the class alone."""
 
 
-class Bodies:
+class OriginFinders:
     """The bodies of a file's functions and methods, each read once."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
         self._held: dict[str, Mapping[str, Origins]] = {}
-        self._known: dict[str, Body] = {}
+        self._known: dict[str, OriginFinder] = {}
         self._methods: dict[str, tuple[Method, ClassLike | None]] = {
             name: (function, None) for name, function in source.functions
         }
@@ -403,14 +403,14 @@ class Bodies:
         """Yield the functions and methods, with their names."""
         return ((name, method) for name, (method, _) in self._methods.items())
 
-    def of(self, symbol: str) -> Body | None:
+    def of(self, symbol: str) -> OriginFinder | None:
         """Return the body of a function or method; None for anything else."""
         if symbol not in self._methods:
             return None
         if symbol not in self._known:
             method, around = self._methods[symbol]
             held = self._property_origins(around) if around is not None else {}
-            self._known[symbol] = Body(self._source, method, around, held)
+            self._known[symbol] = OriginFinder(self._source, method, around, held)
         return self._known[symbol]
 
     def _property_origins(self, around: ClassLike) -> Mapping[str, Origins]:
@@ -420,7 +420,9 @@ class Bodies:
             for method in around.methods:
                 if _SETS.search(self._source.tree.of(method.body)) is None:
                     continue
-                for name, origins in Body(self._source, method, around).assigned_origins().items():
+                for name, origins in (
+                    OriginFinder(self._source, method, around).assigned_origins().items()
+                ):
                     if origins != ():
                         found.setdefault(name, set()).add(origins)
             self._held[around.name] = {
@@ -429,7 +431,7 @@ class Bodies:
         return self._held[around.name]
 
 
-def origin_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
+def origin_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     for symbol, method in bodies:
         body = bodies.of(symbol)
@@ -446,7 +448,7 @@ def origin_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
                 yield source.tree.fact("goes_through", node, symbol, {"of": [*told]})
 
 
-def _returned_origins(source: PhpSource, method: Method, body: Body) -> Origins:
+def _returned_origins(source: PhpSource, method: Method, body: OriginFinder) -> Origins:
     """Return the origins of a function's return value if its declaration names no class."""
     told = method.returns
     if told not in _TELLS_NOTHING and not told.startswith(_OF_FRAMEWORK):

@@ -33,7 +33,7 @@ NO_CLASSES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class PhpImport:
     """One name in a `use` statement.
 
     Attributes:
@@ -50,7 +50,7 @@ class Import:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NamespaceScope:
     """The part of a file that belongs to one namespace.
 
     Attributes:
@@ -66,7 +66,7 @@ class Scope:
     end: int
     imports: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
-    used: tuple[Import, ...] = ()
+    used: tuple[PhpImport, ...] = ()
 
     def class_name(self, written: str) -> str:
         """Return the fully qualified name of a class that is given as written."""
@@ -91,7 +91,7 @@ class Scope:
         return f"{self.namespace}\\{name}" if self.namespace else name
 
 
-def list_scopes(tree: SyntaxTree) -> list[Scope]:
+def list_scopes(tree: SyntaxTree) -> list[NamespaceScope]:
     """Return the scopes of a file in order; together they cover the file."""
     bounds: list[tuple[str, int, int, list[Node]]] = []
     loose: list[Node] = []
@@ -114,14 +114,14 @@ def list_scopes(tree: SyntaxTree) -> list[Scope]:
 
 def _build_scope(
     tree: SyntaxTree, namespace: str, start: int, end: int, nodes: list[Node]
-) -> Scope:
+) -> NamespaceScope:
     used = tuple(
         found
         for node in nodes
         if node.type == "namespace_use_declaration"
         for found in _read_imports(tree, node)
     )
-    return Scope(
+    return NamespaceScope(
         namespace=namespace,
         start=start,
         end=end,
@@ -131,7 +131,7 @@ def _build_scope(
     )
 
 
-def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[Import]:
+def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[PhpImport]:
     kind, prefix = "class", ""
     for child in node.children:
         if child.type in {"function", "const"}:
@@ -146,7 +146,7 @@ def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[Import]:
                     yield _read_import(tree, clause, kind, prefix)
 
 
-def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> Import:
+def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> PhpImport:
     alias = clause.child_by_field_name("alias")
     for child in clause.children:
         if child.type in {"function", "const"}:
@@ -155,7 +155,7 @@ def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> Impo
         (n for n in clause.named_children if n.type in _IMPORTED_NAMES and n != alias), None
     )
     name = (prefix + tree.of(named)).lstrip("\\")
-    return Import(tree.of(alias) or name.rpartition("\\")[2], name, kind, clause)
+    return PhpImport(tree.of(alias) or name.rpartition("\\")[2], name, kind, clause)
 
 
 CLASS_ROLES = {
@@ -260,7 +260,7 @@ class ClassLike:
         return next((one for one in self.methods if one.name.lower() == name.lower()), None)
 
 
-def build_class(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
+def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLike:
     """Return the class that a node declares."""
     body = node.child_by_field_name("body")
     members = body.named_children if body is not None else []
@@ -290,7 +290,7 @@ def build_class(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
     )
 
 
-def build_method(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
+def build_method(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Method:
     """Return the method or function that a node declares."""
     visibility = next((c for c in node.children if c.type == "visibility_modifier"), None)
     return Method(
@@ -304,7 +304,7 @@ def build_method(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
     )
 
 
-def list_parameters(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter, ...]:
+def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tuple[Parameter, ...]:
     """Return the parameters of a function, a method or a closure."""
     held = node.child_by_field_name("parameters")
     return tuple(
@@ -318,7 +318,7 @@ def list_parameters(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Paramet
     )
 
 
-def get_type(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
+def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     """Return the class names in a type, joined by `|`.
 
     If the type has no class and exactly one built-in type apart from null, return that type.
@@ -339,18 +339,20 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
 
 
 def _iter_classes_in_clause(
-    tree: SyntaxTree, node: Node, clause: str, scope: Scope
+    tree: SyntaxTree, node: Node, clause: str, scope: NamespaceScope
 ) -> Iterator[str]:
     for child in node.children:
         if child.type == clause:
             yield from _iter_classes_in_type(tree, child, scope)
 
 
-def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: Scope) -> Iterator[str]:
+def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Iterator[str]:
     return (scope.class_name(tree.of(n)) for n in node.named_children if n.type in _NAMES)
 
 
-def _read_properties(tree: SyntaxTree, members: list[Node], scope: Scope) -> Iterator[Property]:
+def _read_properties(
+    tree: SyntaxTree, members: list[Node], scope: NamespaceScope
+) -> Iterator[Property]:
     for member in members:
         if member.type == "property_declaration":
             kind = get_type(tree, member.child_by_field_name("type"), scope)
@@ -404,7 +406,7 @@ class PhpSource:
         """Return the text of the file."""
         return self.tree.text
 
-    def find_scope(self, node: Node) -> Scope:
+    def find_scope(self, node: Node) -> NamespaceScope:
         """Return the scope around a node."""
         return self.scopes[max(0, bisect_right(self._starts, node.start_byte) - 1)]
 

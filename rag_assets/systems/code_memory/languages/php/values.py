@@ -38,7 +38,7 @@ class Computed:
 COMPUTED: Final = Computed()
 
 
-class Closure(Computed):
+class ClosureValue(Computed):
     """A closure as a value.
 
     Attributes:

@@ -66,7 +66,7 @@ def build_expression(
         return None
     if depth > _DEEPEST:
         return computed_expression(tree, node, "nesting")
-    return _Reader(tree, references, depth).read(node)
+    return _ExpressionReader(tree, references, depth).read(node)
 
 
 def computed_expression(tree: SyntaxTree, node: Node, why: str) -> Expression:
@@ -135,7 +135,7 @@ def parse_f_string(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | Non
     return found or None
 
 
-class _Reader:
+class _ExpressionReader:
     def __init__(self, tree: SyntaxTree, references: References, depth: int) -> None:
         self._tree = tree
         self._references = references

@@ -35,8 +35,8 @@ from rag_assets.systems.code_memory.languages.python.expressions import (
 from rag_assets.systems.code_memory.languages.python.scopes import Scopes, nodes_inside
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
-    Definition,
-    Import,
+    PythonDefinition,
+    PythonImport,
     PythonSource,
 )
 from rag_assets.systems.code_memory.languages.python.units import list_units
@@ -69,17 +69,17 @@ def list_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
         yield from _call_facts(source, scopes, definition, nodes_inside(definition), symbols)
 
 
-def _declaration_span(source: PythonSource, definition: Definition) -> tuple[int, int]:
+def _declaration_span(source: PythonSource, definition: PythonDefinition) -> tuple[int, int]:
     return source.tree.start(definition.node), source.tree.end(definition.last)
 
 
-def _import_fact(source: PythonSource, one: Import, symbol: str) -> Fact:
+def _import_fact(source: PythonSource, one: PythonImport, symbol: str) -> Fact:
     values = {"name": one.name, "alias": one.alias, "level": one.level, "member": one.member}
     return source.tree.fact("imports", one.node, symbol, values)
 
 
 def _declaration_values(
-    source: PythonSource, scopes: Scopes, definition: Definition
+    source: PythonSource, scopes: Scopes, definition: PythonDefinition
 ) -> Mapping[str, Any]:
     decorators = [
         build_expression(
@@ -95,7 +95,7 @@ def _declaration_values(
 def _call_facts(
     source: PythonSource,
     scopes: Scopes,
-    definition: Definition | None,
+    definition: PythonDefinition | None,
     nodes: Iterator[Node],
     symbols: Collection[str],
 ) -> Iterator[Fact]:
@@ -113,7 +113,7 @@ def _call_facts(
 def _inherited_methods(
     source: PythonSource,
     scopes: Scopes,
-    definition: Definition | None,
+    definition: PythonDefinition | None,
     call: Node,
     symbols: Collection[str],
 ) -> Iterator[str]:
@@ -156,7 +156,7 @@ def list_statement_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]
 
 
 def _block_facts(
-    source: PythonSource, scopes: Scopes, definition: Definition | None
+    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None
 ) -> Iterator[Fact]:
     for statement, under in source.statements(None if definition is None else definition.body):
         if statement.type == "expression_statement" and statement.named_children:
@@ -166,7 +166,11 @@ def _block_facts(
 
 
 def _iter_statement_facts(
-    source: PythonSource, scopes: Scopes, definition: Definition | None, node: Node, under: str
+    source: PythonSource,
+    scopes: Scopes,
+    definition: PythonDefinition | None,
+    node: Node,
+    under: str,
 ) -> Iterator[Fact]:
     def reference(name: str) -> str:
         return scopes.reference(name, definition)
@@ -240,7 +244,7 @@ def _iter_defined_settings(source: PythonSource) -> Iterator[Fact]:
 
 
 def _iter_used_settings(
-    source: PythonSource, scopes: Scopes, definition: Definition | None, nodes: Iterator[Node]
+    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None, nodes: Iterator[Node]
 ) -> Iterator[Fact]:
     symbol = "" if definition is None else definition.symbol
     seen: set[tuple[str, str]] = set()
@@ -252,7 +256,7 @@ def _iter_used_settings(
 
 
 def _read_setting_use(
-    source: PythonSource, scopes: Scopes, definition: Definition | None, node: Node
+    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None, node: Node
 ) -> tuple[str, str] | None:
     if node.type == "attribute":
         owner, _, key = dotted_name(source.tree, node).rpartition(".")

@@ -109,7 +109,7 @@ class Module:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PythonName:
     """A definition or a variable in a module; the symbol "" stands for the module itself."""
 
     module: Module
@@ -138,7 +138,7 @@ class Place:
         return {key.removeprefix(head): one for key, one in declared if key.startswith(head)}
 
 
-class Program:
+class PythonProgram:
     """The Python code of one repository.
 
     Attributes:
@@ -188,7 +188,7 @@ class Program:
                 return self._canonical_name(name)
         return reference
 
-    def find_place(self, written: str, module: Module) -> Place | None:
+    def find_place(self, written: str, module: Module) -> PythonName | None:
         """Return the place that a name in a module refers to; variables precede packages."""
         root = written.partition(".")[0]
         name = self.absolute(written, module)
@@ -196,7 +196,7 @@ class Program:
             name = f"{module.name}.{name}"
         return self.place(name)
 
-    def follow(self, written: str, module: Module) -> tuple[str, Place | None]:
+    def follow(self, written: str, module: Module) -> tuple[str, PythonName | None]:
         """Return the name and place that a name refers to, following variables that only rename."""
         for _ in range(_STEPS):
             place = self.find_place(written, module)
@@ -211,7 +211,7 @@ class Program:
         name = call["call"] if is_a(call, "call") else None
         return self.resolve_name(self.absolute(name["name"], module)) if is_a(name, "name") else ""
 
-    def place(self, name: str) -> Place | None:
+    def place(self, name: str) -> PythonName | None:
         """Return the definition, variable or module that an absolute name refers to.
 
         Returns:
@@ -228,7 +228,7 @@ class Program:
         place = self.place(name)
         return name if place is None else place.name
 
-    def _resolve(self, name: str) -> tuple[str, Place | None]:
+    def _resolve(self, name: str) -> tuple[str, PythonName | None]:
         """Return the last name that re-exports lead to, and its place in the repository."""
         seen: set[str] = set()
         at = name
@@ -236,7 +236,7 @@ class Program:
             seen.add(at)
             module, symbol = self._split_module_name(at)
             if module is not None and (not symbol or module.owns(symbol)):
-                return at, Place(module, symbol)
+                return at, PythonName(module, symbol)
             passed = self._follow_import(module, symbol) if module is not None else ""
             if not passed:
                 break
@@ -260,7 +260,7 @@ class Program:
         # If there are too many, the classes entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
-    def lineage(self, name: str) -> Iterator[Place]:
+    def lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""
         places = (self.place(one) for one in self.ancestry(name))
         return (place for place in places if place is not None)

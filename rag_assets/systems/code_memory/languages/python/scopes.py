@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
-from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
+from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -51,10 +51,10 @@ class Scopes:
             if definition.sort == "class"
         }
         self._top = {name: Meaning(ref) for name, ref in source.names.items()}
-        self._local: dict[Definition, dict[str, Meaning]] = {}
-        self._fields: dict[Definition, dict[str, str]] = {}
+        self._local: dict[PythonDefinition, dict[str, Meaning]] = {}
+        self._fields: dict[PythonDefinition, dict[str, str]] = {}
 
-    def reference(self, written: str, near: Definition | None) -> str:
+    def reference(self, written: str, near: PythonDefinition | None) -> str:
         """Return the reference of a dotted name; if it is unknown, the name as written."""
         root, dot, rest = written.partition(".")
         meaning = self.meaning(root, near)
@@ -62,7 +62,7 @@ class Scopes:
             return written
         return f"{meaning.reference}{dot}{rest}"
 
-    def meaning(self, name: str, near: Definition | None) -> Meaning | None:
+    def meaning(self, name: str, near: PythonDefinition | None) -> Meaning | None:
         """Return the meaning of a name; None if the file does not bind it."""
         at, steps = near, 0
         while at is not None and steps < _DEEPEST:
@@ -74,7 +74,7 @@ class Scopes:
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
-    def called_reference(self, node: Node, near: Definition | None) -> str:
+    def called_reference(self, node: Node, near: PythonDefinition | None) -> str:
         """Return the reference of the called name; "" if the receiver of the call is unknown."""
         function = node.child_by_field_name("function")
         name = dotted_name(self._source.tree, function)
@@ -86,7 +86,7 @@ class Scopes:
         method = self._source.tree.field(function, "attribute")
         return f"{owner}.{method}" if owner else ""
 
-    def _resolve_name(self, name: str, near: Definition | None) -> str:
+    def _resolve_name(self, name: str, near: PythonDefinition | None) -> str:
         root, dot, rest = name.partition(".")
         meaning = self.meaning(root, near)
         if meaning is None or not meaning.reference:
@@ -99,7 +99,7 @@ class Scopes:
         held = self._attribute_class(meaning.reference, first) if root == "self" else ""
         return f"{held}.{last}" if held and "." not in last else ""
 
-    def _receiver_class(self, node: Node | None, near: Definition | None) -> str:
+    def _receiver_class(self, node: Node | None, near: PythonDefinition | None) -> str:
         """Return the class of the object that `X()` or `super()` returns."""
         if node is None or node.type != "call":
             return ""
@@ -109,14 +109,14 @@ class Scopes:
             return self._parent_class(near)
         return self._resolve_class(written, near) if written else ""
 
-    def _parent_class(self, near: Definition | None) -> str:
+    def _parent_class(self, near: PythonDefinition | None) -> str:
         around = near
         while around is not None and around.sort != "class":
             around = around.within
         found = [] if around is None else list(self.parents(around))
         return found[0] if len(found) == 1 else ""
 
-    def parents(self, definition: Definition) -> Iterator[str]:
+    def parents(self, definition: PythonDefinition) -> Iterator[str]:
         """Yield the references of a class's bases; computed bases are left out."""
         held = definition.node.child_by_field_name("superclasses")
         for child in [] if held is None else held.named_children:
@@ -125,7 +125,7 @@ class Scopes:
             if name:
                 yield self.reference(name, definition.within)
 
-    def _resolve_class(self, written: str, near: Definition | None) -> str:
+    def _resolve_class(self, written: str, near: PythonDefinition | None) -> str:
         """Return the reference of a name if it names a class, here or by naming convention."""
         name = self._resolve_name(written, near)
         if name.startswith(":"):
@@ -133,7 +133,7 @@ class Scopes:
         last = name.rpartition(".")[2]
         return name if last[:1].isupper() and not last.isupper() else ""
 
-    def _class_in_annotation(self, node: Node | None, near: Definition | None) -> str:
+    def _class_in_annotation(self, node: Node | None, near: PythonDefinition | None) -> str:
         """Return the class in an annotation; `| None` and Optional are ignored."""
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
@@ -163,7 +163,7 @@ class Scopes:
             self._fields[one] = dict(self._iter_annotated_attributes(one))
         return self._fields[one].get(name, "")
 
-    def _iter_annotated_attributes(self, definition: Definition) -> Iterator[tuple[str, str]]:
+    def _iter_annotated_attributes(self, definition: PythonDefinition) -> Iterator[tuple[str, str]]:
         for statement, _ in self._source.statements(definition.body):
             for node in statement.named_children:
                 if node.type == "assignment" and node.child_by_field_name("type") is not None:
@@ -172,14 +172,14 @@ class Scopes:
                     )
                     yield self._source.tree.field(node, "left"), found
 
-    def _names_in(self, definition: Definition) -> dict[str, Meaning]:
+    def _names_in(self, definition: PythonDefinition) -> dict[str, Meaning]:
         if definition not in self._local:
             found: dict[str, Meaning] = {}
             self._local[definition] = found
             self._bind_names(definition, found)
         return self._local[definition]
 
-    def _bind_names(self, definition: Definition, found: dict[str, Meaning]) -> None:
+    def _bind_names(self, definition: PythonDefinition, found: dict[str, Meaning]) -> None:
         for each in definition.imports:
             found[each.alias] = Meaning(each.reference)
         for member in definition.members:
@@ -193,7 +193,9 @@ class Scopes:
             same = found.get(name, meaning) == meaning
             found[name] = meaning if same else _UNKNOWN
 
-    def _iter_parameter_meanings(self, definition: Definition) -> Iterator[tuple[str, Meaning]]:
+    def _iter_parameter_meanings(
+        self, definition: PythonDefinition
+    ) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
         held = definition.node.child_by_field_name("parameters")
         for index, node in enumerate([] if held is None else held.named_children):
@@ -208,14 +210,16 @@ class Scopes:
             plain = name is not None and name.type == "identifier"
             yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
-    def _first_parameter_meaning(self, definition: Definition, around: Definition) -> Meaning:
+    def _first_parameter_meaning(
+        self, definition: PythonDefinition, around: PythonDefinition
+    ) -> Meaning:
         """Return the meaning of a method's first parameter, which is the object or its class."""
         marks = {self._source.tree.of(n).strip("@ \n") for n in definition.decorators}
         if "staticmethod" in marks:
             return _UNKNOWN
         return Meaning(f":{around.symbol}", "classmethod" not in marks)
 
-    def _iter_assigned_names(self, definition: Definition) -> Iterator[tuple[str, Meaning]]:
+    def _iter_assigned_names(self, definition: PythonDefinition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
         for node in nodes_inside(definition):
             if node.type in _TARGETS:
@@ -227,7 +231,7 @@ class Scopes:
             elif node.type in {"as_pattern_target", "lambda_parameters"}:
                 yield from ((tree.of(n), _UNKNOWN) for n in _iter_identifiers(node))
 
-    def _assigned_meaning(self, node: Node, near: Definition) -> Meaning:
+    def _assigned_meaning(self, node: Node, near: PythonDefinition) -> Meaning:
         if node.type != "assignment":
             return _UNKNOWN
         value = node.child_by_field_name("right")
@@ -238,7 +242,7 @@ class Scopes:
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
-def nodes_inside(definition: Definition) -> Iterator[Node]:
+def nodes_inside(definition: PythonDefinition) -> Iterator[Node]:
     """Yield the nodes of a definition's body, without those of nested definitions."""
     todo = [] if definition.body is None else [definition.body]
     while todo:

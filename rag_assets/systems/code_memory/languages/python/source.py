@@ -24,7 +24,7 @@ _LAYOUTS = frozenset({"src", "lib", "python"})
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class PythonImport:
     """One name that an import statement binds.
 
     Attributes:
@@ -51,20 +51,20 @@ class Import:
         return "." * self.level + self.name
 
 
-def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[Import]:
+def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
     """Yield the names that an import statement binds, in order."""
     if statement.type == "import_statement":
         for child in statement.children_by_field_name("name"):
             name, alias = _name_and_alias(tree, child)
-            yield Import(name, alias or name.partition(".")[0], 0, False, statement)
+            yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
     module, level = _module_and_level(tree, statement)
     prefix = f"{module}." if module else ""
     for child in statement.children_by_field_name("name"):
         name, alias = _name_and_alias(tree, child)
-        yield Import(prefix + name, alias or name, level, True, statement)
+        yield PythonImport(prefix + name, alias or name, level, True, statement)
     if any(child.type == "wildcard_import" for child in statement.children):
-        yield Import(f"{prefix}*", "*", level, True, statement)
+        yield PythonImport(f"{prefix}*", "*", level, True, statement)
 
 
 def _module_and_level(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
@@ -143,7 +143,7 @@ DEFINITIONS = frozenset({"class_definition", "function_definition"})
 
 
 @dataclass(slots=True, eq=False)
-class Definition:
+class PythonDefinition:
     """A class or a function, with the definition around it.
 
     Attributes:
@@ -161,11 +161,11 @@ class Definition:
     sort: Sort
     name: str
     symbol: str
-    within: Definition | None
+    within: PythonDefinition | None
     depth: int
     decorators: tuple[Node, ...]
-    members: list[Definition] = field(default_factory=list)
-    imports: list[Import] = field(default_factory=list)
+    members: list[PythonDefinition] = field(default_factory=list)
+    imports: list[PythonImport] = field(default_factory=list)
 
     @property
     def whole(self) -> Node:
@@ -206,8 +206,8 @@ class PythonSource:
 
     def __init__(self, text: str) -> None:
         self.tree = syntax_tree(text, "tree_sitter_python")
-        self.definitions: list[Definition] = []
-        self.imports: list[Import] = []
+        self.definitions: list[PythonDefinition] = []
+        self.imports: list[PythonImport] = []
         self._find_definitions()
 
     @property
@@ -227,7 +227,7 @@ class PythonSource:
         return found
 
     @property
-    def outermost(self) -> Iterator[Definition]:
+    def outermost(self) -> Iterator[PythonDefinition]:
         """Yield the definitions at top level."""
         return (definition for definition in self.definitions if definition.within is None)
 
@@ -252,7 +252,7 @@ class PythonSource:
 
     def _find_definitions(self) -> None:
         """Find all definitions and imports in one pass over the tree."""
-        todo: list[tuple[Node, Definition | None]] = [(self.tree.root, None)]
+        todo: list[tuple[Node, PythonDefinition | None]] = [(self.tree.root, None)]
         while todo:
             node, around = todo.pop()
             inner = around
@@ -264,7 +264,7 @@ class PythonSource:
                 continue
             todo.extend((child, inner) for child in reversed(node.named_children))
 
-    def _define(self, node: Node, around: Definition | None) -> Definition:
+    def _define(self, node: Node, around: PythonDefinition | None) -> PythonDefinition:
         name = self.tree.field(node, "name")
         depth = 0 if around is None else around.depth + 1
         # At greater depth, the total length of names would grow quadratically.
@@ -276,7 +276,7 @@ class PythonSource:
         decorators: tuple[Node, ...] = ()
         if above is not None and above.type == "decorated_definition":
             decorators = tuple(n for n in above.named_children if n.type == "decorator")
-        definition = Definition(node, sort, name, prefix + name, around, depth, decorators)
+        definition = PythonDefinition(node, sort, name, prefix + name, around, depth, decorators)
         self.definitions.append(definition)
         if around is not None:
             around.members.append(definition)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
-from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
+from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import (
     add_rest_units,
     descendants,
@@ -46,7 +46,7 @@ class _ClassPart:
     role: Role
     symbol: str
     alone: bool
-    of: Definition | None = None
+    of: PythonDefinition | None = None
 
 
 def list_units(source: PythonSource) -> tuple[Unit, ...]:
@@ -59,7 +59,7 @@ def list_units(source: PythonSource) -> tuple[Unit, ...]:
 
 
 def _iter_definition_units(
-    source: PythonSource, definition: Definition, level: int
+    source: PythonSource, definition: PythonDefinition, level: int
 ) -> Iterator[Unit]:
     if definition.sort != "class":
         alone = definition.public
@@ -82,7 +82,7 @@ def _iter_definition_units(
 
 
 def _split_class(
-    source: PythonSource, definition: Definition, pieces: list[_ClassPart], level: int
+    source: PythonSource, definition: PythonDefinition, pieces: list[_ClassPart], level: int
 ) -> Iterator[Unit]:
     """Yield the units of a class: its head, its pieces, and the text between them."""
     text, at = source.text, source.tree.start(first_comment(definition.whole))
@@ -109,7 +109,7 @@ def _split_class(
 
 
 def _unit_of_text_between(
-    definition: Definition,
+    definition: PythonDefinition,
     text: str,
     start: int,
     end: int,
@@ -132,7 +132,7 @@ def _unit_of_text_between(
         yield Unit(begin, stop, "rest", definition.symbol, "", alone=False, cuts=inner)
 
 
-def _find_pieces(source: PythonSource, definition: Definition) -> Iterator[_ClassPart]:
+def _find_pieces(source: PythonSource, definition: PythonDefinition) -> Iterator[_ClassPart]:
     """Yield the parts of a class that are separate units, in order."""
     by_node = {member.node.id: member for member in definition.members}
     small = _is_small(source, definition)
@@ -152,7 +152,7 @@ def _find_pieces(source: PythonSource, definition: Definition) -> Iterator[_Clas
                 yield _ClassPart(member.whole, "class", member.symbol, True, member)
 
 
-def _is_small(source: PythonSource, definition: Definition) -> bool:
+def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
     if definition.node.end_byte - definition.node.start_byte > SMALL:
         return False
     held = definition.node.child_by_field_name("superclasses")
@@ -162,7 +162,7 @@ def _is_small(source: PythonSource, definition: Definition) -> bool:
 
 
 def _find_relation_piece(
-    source: PythonSource, definition: Definition, statement: Node
+    source: PythonSource, definition: PythonDefinition, statement: Node
 ) -> _ClassPart | None:
     """Return a field that relates a model to another model; None for any other statement."""
     node = next(iter(statement.named_children), None)
@@ -178,7 +178,7 @@ def _find_relation_piece(
     return _ClassPart(statement, "relation", f"{definition.symbol}.{name}", True)
 
 
-def _is_operations(source: PythonSource, definition: Definition, statement: Node) -> bool:
+def _is_operations(source: PythonSource, definition: PythonDefinition, statement: Node) -> bool:
     node = next(iter(statement.named_children), None)
     if definition.name != "Migration" or node is None or node.type != "assignment":
         return False

@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     Call,
     Chain,
-    Closure,
+    ClosureValue,
     Constants,
     compute_value,
 )
@@ -186,7 +186,7 @@ def _read_setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int
 
 
 _FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]]] = {
-    **dict.fromkeys(CLOSURES, lambda _, __, node, ___: Closure(node)),
+    **dict.fromkeys(CLOSURES, lambda _, __, node, ___: ClosureValue(node)),
     "binary_expression": _read_binary,
     "name": _read_name,
     **dict.fromkeys(("variable_name", "member_access_expression"), _read_variable),

@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     COMPUTED,
     Call,
     Chain,
-    Closure,
+    ClosureValue,
     Computed,
 )
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
@@ -263,7 +263,7 @@ class _MigrationWalk:
             blueprint.call("dropColumn", given[1:], {})
         self._todo.append(_Step(None, context, ends=(blueprint, fact)))
         values_given = (*given, *named.values())
-        closure = next((one.node for one in values_given if isinstance(one, Closure)), None)
+        closure = next((one.node for one in values_given if isinstance(one, ClosureValue)), None)
         if closure is not None:
             self._enter_closure(closure, context, blueprint)
         elif name in {"create", "table"}:
