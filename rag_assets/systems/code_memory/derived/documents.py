@@ -36,7 +36,7 @@ from rag_assets.systems.code_memory.django.urlconf import (
     list_parameters,
     read_routes,
 )
-from rag_assets.systems.code_memory.django.views import FrameworkRoute as DjangoRoute
+from rag_assets.systems.code_memory.django.views import Route as DjangoRoute
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
 from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File
 from rag_assets.systems.code_memory.frameworks.routes import FrameworkRoute, RouteReader, page_route

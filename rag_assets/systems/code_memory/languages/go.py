@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -35,7 +36,7 @@ _PREDECLARED: Final = re.compile(
 
 
 class Go(LanguageGrammar):
-    """Finds definitions, imports and calls with Go's grammar."""
+    """The grammar of Go."""
 
     language = "go"
     module = "tree_sitter_go"
@@ -70,9 +71,7 @@ class Go(LanguageGrammar):
         if node.type in {"function_declaration", "method_declaration"}:
             return [self._define_function(node)]
         if node.type == "type_declaration":
-            specs = [
-                named_child for named_child in node.named_children if named_child.type in _SPECS
-            ]
+            specs = [child for child in node.named_children if child.type in _SPECS]
             if len(specs) == 1:
                 return [self._define_type(node, specs[0])]
             return [CodeDefinition(node, "", "group", "types", node, True)] if specs else ()
@@ -103,11 +102,7 @@ class Go(LanguageGrammar):
             type_ = self.tree.line(node.child_by_field_name("type"))
             if node.type.startswith("variadic"):
                 type_ = f"...{type_}"
-            names = [
-                named_child
-                for named_child in node.named_children
-                if named_child.type == "identifier"
-            ]
+            names = [child for child in node.named_children if child.type == "identifier"]
             for name in names:
                 yield self.tree.of(name), type_
             if not names:
@@ -132,7 +127,7 @@ class Go(LanguageGrammar):
             type_,
             False,
             name[:1].isupper(),
-            extends=tuple(one for one in embedded if one),
+            extends=tuple(filter(None, embedded)),
             type=symbol,
             fields=tuple(fields),
         )
@@ -145,12 +140,14 @@ class Go(LanguageGrammar):
                 written = self.tree.of(node)
                 if "|" not in written and "~" not in written:
                     yield "", written
-            for named_child in node.named_children if node.type == "field_declaration_list" else ():
-                named = [c for c in named_child.named_children if c.type == "field_identifier"]
-                written = self.tree.field(named_child, "type")[:_LONG]
-                for name in named:
+            for field in node.named_children if node.type == "field_declaration_list" else ():
+                names = [
+                    child for child in field.named_children if child.type == "field_identifier"
+                ]
+                written = self.tree.field(field, "type")[:_LONG]
+                for name in names:
                     yield self.tree.of(name), written
-                if not named and named_child.type == "field_declaration":
+                if not names and field.type == "field_declaration":
                     yield "", written
 
     def _define_values(self, node: Node) -> Iterator[CodeDefinition]:
@@ -161,10 +158,8 @@ class Go(LanguageGrammar):
             if spec.type == "var_spec_list":
                 todo += reversed(spec.named_children)
             elif spec.type in _SPECS:
-                for named_child in spec.named_children:
-                    if named_child.type != "identifier":
-                        break
-                    name = self.tree.of(named_child)
+                for child in takewhile(lambda node: node.type == "identifier", spec.named_children):
+                    name = self.tree.of(child)
                     symbol, shown = self._qualify(name), name[:1].isupper()
                     yield CodeDefinition(
                         node, symbol, "definition", what, None, False, shown, shown
@@ -173,12 +168,10 @@ class Go(LanguageGrammar):
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "import_declaration":
-            for spec in node.named_children:
-                for named_child in (
-                    spec.named_children if spec.type == "import_spec_list" else [spec]
-                ):
-                    if named_child.type == "import_spec":
-                        yield self._read_import(named_child)
+            for child in node.named_children:
+                for spec in child.named_children if child.type == "import_spec_list" else [child]:
+                    if spec.type == "import_spec":
+                        yield self._read_import(spec)
 
     def _read_import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
         path = self.tree.field(spec, "path").strip('"`')
@@ -195,21 +188,17 @@ class Go(LanguageGrammar):
         """Yield the names that a node binds, each with its declared type."""
         if node.type in {"var_spec", "parameter_declaration"}:
             written = self.tree.field(node, "type")[:_LONG]
-            for named_child in node.named_children:
-                if named_child.type == "identifier":
-                    yield self.tree.of(named_child), written
+            for child in node.named_children:
+                if child.type == "identifier":
+                    yield self.tree.of(child), written
         elif node.type in {"short_var_declaration", "range_clause"}:
             left, right = (node.child_by_field_name(side) for side in ("left", "right"))
-            named = [] if left is None else left.named_children
-            values = right.named_children if right is not None else []
-            made = (
-                [self._read_created_type(value) for value in values]
-                if len(values) == len(named)
-                else []
-            )
-            for at, one in enumerate(named):
-                if one.type == "identifier":
-                    yield self.tree.of(one), made[at] if made else ""
+            names = [] if left is None else left.named_children
+            values = [] if right is None else right.named_children
+            types = [self._read_created_type(value) for value in values]
+            for at, name in enumerate(names):
+                if name.type == "identifier":
+                    yield self.tree.of(name), types[at] if len(types) == len(names) else ""
 
     def _read_created_type(self, value: Node) -> str:
         """Return the type of `T{…}` or `&T{…}`; "" for any other value."""

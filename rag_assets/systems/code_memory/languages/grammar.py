@@ -1,12 +1,12 @@
-"""Grammars: the interface of languages whose files consist of definitions, and the search for them.
+"""Language grammars: the interface of each language's reader, and the search for definitions.
 
-The names of one grammar's nodes do not belong here; they are in its language's module.
+Does not belong here: the node types of one grammar; they are in its language's module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -51,23 +51,22 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class CodeDefinition:
-    """A definition of a name, or a group of definitions.
+    """A definition in a file, or a statement that groups several definitions.
 
     Attributes:
         node: the whole statement.
         symbol: the qualified name; "" for a group.
         role: the role of its unit.
-        what: the language's keyword for it: struct, view, interface.
+        what: its kind in the words of its language: struct, view, interface.
         body: the node after its signature, which contains its members.
-        holds: whether the body has members that may be separate units.
+        has_members: whether the body has members that may be separate units.
         exported: whether other files may use it.
         alone: whether its unit is never joined with others in a chunk.
         parameters: names and types as written, if types are declared.
-        extends, implements: names of types, as written.
+        extends, implements: names of supertypes, as written.
         type: the symbol of the type that it is a member of; its own symbol if it is a type.
         fields: declared types of its fields, by name.
-        locals: other names that it binds within itself, with their types, such as a method's
-            receiver.
+        locals: other names bound in its body, with their types, such as a method's receiver.
     """
 
     node: Node
@@ -75,7 +74,7 @@ class CodeDefinition:
     role: Role
     what: str
     body: Node | None = None
-    holds: bool = False
+    has_members: bool = False
     exported: bool = False
     alone: bool = True
     parameters: tuple[tuple[str, str], ...] = ()
@@ -122,18 +121,18 @@ class BindingScope:
 
 
 class LanguageGrammar:
-    """One language; each instance reads one file.
+    """The grammar of one language; each instance reads one file.
 
     Attributes:
         language: its name.
         module, function: Python module, and its function that returns the grammar.
         separator: text between the names of a type and its member.
         leading: types of nodes, besides comments, that belong to the definition after them.
-        lists: types of nodes whose children are statements or entries; text may be cut after each.
+        lists: types of nodes with statements or entries as children; text may be cut after each.
         scopes: types of nodes that bind their own names.
         own: names of the instance in its methods: this, self.
         own_types: names of the enclosing type in its methods: Self.
-        members: fields with the member's name and with its owner, by type of node.
+        members: the node fields with a member's name and with its owner, by type of node.
         roots: types of nodes at which a chain of members starts.
         implicit: whether a method may call other methods of its type without a receiver.
         package_wide: whether a name that the file does not bind belongs to the file's package.
@@ -186,12 +185,11 @@ class LanguageGrammar:
         body: Node | None = None,
         alone: bool = True,
     ) -> CodeDefinition:
-        """Return a method, or a function.
+        """Return the definition of a function or a method.
 
         Args:
-            node: the whole statement.
             owner: the symbol of the method's type, "" if it has none; None for a function.
-            what: the language's keyword for a function.
+            what: the language's word for a function.
             body: its body; by default, the field `body` of the statement.
         """
         return CodeDefinition(
@@ -223,7 +221,7 @@ class LanguageGrammar:
         return ()
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names that a node binds in the enclosing scope, each with its type or ""."""
+        """Yield the names that a node binds in its scope, each with its type or ""."""
         yield from ()
 
     def call_chain(self, node: Node) -> list[str] | None:
@@ -257,21 +255,23 @@ def find_definitions(grammar: LanguageGrammar) -> list[PlacedDefinition]:
     todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
     while todo:
         level, parent = todo.pop()
-        for placed in _list_definitions(grammar, level, parent, found):
-            if placed.first and placed.definition.holds and placed.definition.body is not None:
-                todo.append((placed.definition.body, len(found)))
+        outer = found[parent].definition if parent >= 0 else None
+        for placed in _iter_definitions(grammar, level, parent, outer):
+            definition = placed.definition
+            if placed.first and definition.has_members and definition.body is not None:
+                todo.append((definition.body, len(found)))
             found.append(placed)
     return _sort_by_position(found)
 
 
-def _list_definitions(
-    grammar: LanguageGrammar, level: Node, parent: int, found: list[PlacedDefinition]
+def _iter_definitions(
+    grammar: LanguageGrammar, level: Node, parent: int, outer: CodeDefinition | None
 ) -> Iterator[PlacedDefinition]:
-    outer = found[parent].definition if parent >= 0 else None
+    """Yield the definitions among the statements of one level, each with its leading comments."""
     before: Node | None = None
     lead: Node | None = None
     last: list[PlacedDefinition] = []
-    for node in _list_statements(grammar, level):
+    for node in _iter_statements(grammar, level):
         row = node.start_point.row
         apart = before is None or row > _last_row(grammar, before) + 1
         if grammar.is_leading(node):
@@ -288,7 +288,7 @@ def _list_definitions(
     yield from last
 
 
-def _list_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
+def _iter_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
     todo = [iter(level.named_children)]
     while todo:
         node = next(todo[-1], None)
@@ -315,10 +315,11 @@ def _place_definitions(
 def _extend_by_comment(
     grammar: LanguageGrammar, placed: PlacedDefinition, comment: Node
 ) -> PlacedDefinition:
+    """Return a definition extended by a comment at the end of its last line."""
     text, end = grammar.tree.text, grammar.tree.end(comment)
     while text[end - 1].isspace():
         end -= 1
-    return PlacedDefinition(placed.definition, placed.start, end, placed.parent, placed.first)
+    return replace(placed, end=end)
 
 
 def _last_row(grammar: LanguageGrammar, node: Node) -> int:
@@ -328,7 +329,7 @@ def _last_row(grammar: LanguageGrammar, node: Node) -> int:
 
 
 def _line_start(text: str, at: int) -> int:
-    """Return the start of the line if only white space precedes the offset, else the offset."""
+    """Return the start of an offset's line if only white space precedes it, else the offset."""
     low = max(0, at - _INDENT)
     first = text.rfind("\n", low, at) + 1
     if first == 0 and low > 0:
@@ -340,13 +341,4 @@ def _sort_by_position(found: list[PlacedDefinition]) -> list[PlacedDefinition]:
     """Return definitions in the order of the text, with parents updated to their new indexes."""
     order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
     new = {old: index for index, old in enumerate(order)}
-    return [
-        PlacedDefinition(
-            found[old].definition,
-            found[old].start,
-            found[old].end,
-            new.get(found[old].parent, -1),
-            found[old].first,
-        )
-        for old in order
-    ]
+    return [replace(found[old], parent=new.get(found[old].parent, -1)) for old in order]

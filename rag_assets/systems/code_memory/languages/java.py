@@ -65,14 +65,14 @@ def read_java(text: str) -> CodeText:
 
 def _iter_wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
     """Yield the packages that a file imports with a wildcard, except Java's own library."""
-    found = (str(fact.values["name"]) for fact in facts if fact.kind == "imports")
-    packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
-    own = (name for name in packages if not name.startswith(("java.", "javax.")))
-    yield from islice(own, _MOST_PACKAGES)
+    names = (str(fact.values["name"]) for fact in facts if fact.kind == "imports")
+    packages = (name.removesuffix(".*") for name in names if name.endswith(".*"))
+    others = (name for name in packages if not name.startswith(("java.", "javax.")))
+    yield from islice(others, _MOST_PACKAGES)
 
 
 class Java(LanguageGrammar):
-    """Finds definitions, imports and calls with Java's grammar."""
+    """The grammar of Java."""
 
     language = "java"
     module = "tree_sitter_java"
@@ -156,19 +156,20 @@ class Java(LanguageGrammar):
             return outer.exported
         for child in node.named_children:
             if child.type == "modifiers":
-                words = {one.type for one in child.children}
+                words = {modifier.type for modifier in child.children}
                 return bool(words & {"public", "protected"}) and (outer is None or outer.exported)
         return False
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         listed = node.child_by_field_name("parameters")
-        for one in () if listed is None else listed.named_children:
-            if one.type in _PARAMETERS:
-                yield from self._declared_variables(one)
+        for child in () if listed is None else listed.named_children:
+            if child.type in _PARAMETERS:
+                yield from self._declared_variables(child)
 
     def _declared_variables(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names in a declaration, each with its type."""
-        type_, names = node.child_by_field_name("type"), []
+        type_ = node.child_by_field_name("type")
+        names = []
         for child in node.named_children:
             if child.type == "variable_declarator":
                 names.append(child.child_by_field_name("name"))
@@ -198,9 +199,8 @@ class Java(LanguageGrammar):
 
     def _type_names(self, clause: Node) -> Iterator[str]:
         for node in clause.named_children:
-            for named_child in node.named_children if node.type == "type_list" else [node]:
-                name = self.type_name(self.tree.of(named_child))
-                if name:
+            for type_ in node.named_children if node.type == "type_list" else [node]:
+                if name := self.type_name(self.tree.of(type_)):
                     yield name
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
@@ -220,8 +220,8 @@ class Java(LanguageGrammar):
         elif node.type == "enhanced_for_statement":
             yield self.tree.field(node, "name"), ""
         elif node.type == "inferred_parameters":
-            for named_child in node.named_children:
-                yield self.tree.of(named_child), ""
+            for child in node.named_children:
+                yield self.tree.of(child), ""
         elif node.type == "lambda_expression":
             single = node.child_by_field_name("parameters")
             if single is not None and single.type == "identifier":

@@ -37,7 +37,7 @@ _NAMED: Final = frozenset(
 )
 
 
-def read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names that a class or interface extends, and the names that it implements."""
     extends: list[str] = []
     implements: list[str] = []
@@ -64,14 +64,10 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
             yield tree.of(inner)
 
 
-def read_fields(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
-    """Return a class's fields with declared types, including those of constructor parameters."""
+def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
+    """Yield a class's fields with declared types, including those of constructor parameters."""
     body = node.child_by_field_name("body")
-    return () if body is None else tuple(_read_fields(tree, body))
-
-
-def _read_fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
-    for member in body.named_children:
+    for member in body.named_children if body is not None else ():
         if member.type == "public_field_definition":
             type_ = get_declared_type(tree, member)
             if type_:
@@ -80,13 +76,13 @@ def _read_fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
             listed = member.child_by_field_name("parameters")
             if listed is None or tree.field(member, "name") != "constructor":
                 continue
-            for node in listed.named_children:
-                kinds = {child.type for child in node.children}
+            for parameter in listed.named_children:
+                kinds = {child.type for child in parameter.children}
                 if kinds & {"accessibility_modifier", "readonly"}:
-                    yield tree.field(node, "pattern"), get_declared_type(tree, node)
+                    yield tree.field(parameter, "pattern"), get_declared_type(tree, parameter)
 
 
-FUNCTIONS: Final = frozenset(
+_FUNCTIONS: Final = frozenset(
     {
         "function_declaration",
         "generator_function_declaration",
@@ -157,8 +153,8 @@ _OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
 _LONGEST: Final = 20
 
 
-def environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
-    """Yield the environment variable that an expression reads, if it reads one."""
+def _environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
+    """Yield the environment variable that an expression reads, if there is one."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")
@@ -178,7 +174,7 @@ _DECLARATIONS: Final = frozenset({"function_declaration", "class_declaration"})
 
 
 class Jsx(LanguageGrammar):
-    """Grammar of JavaScript with JSX."""
+    """The grammar of JavaScript with JSX."""
 
     language = "javascript"
     module = "tree_sitter_javascript"
@@ -199,7 +195,7 @@ class Jsx(LanguageGrammar):
             "union_type",
         }
     )
-    scopes = FUNCTIONS | {"statement_block", "for_statement", "for_in_statement", "catch_clause"}
+    scopes = _FUNCTIONS | {"statement_block", "for_statement", "for_in_statement", "catch_clause"}
     members = MappingProxyType({"member_expression": ("property", "object")})
     roots = frozenset({"identifier", "this"})
     own = frozenset({"this"})
@@ -210,7 +206,7 @@ class Jsx(LanguageGrammar):
         self._exports = find_exports(tree)
         local = {name.local for names in self._exports.values() for name in names if name.local}
         self._exported = frozenset(local)
-        self._fetches = RequestFinder(tree)
+        self._requests = RequestFinder(tree)
 
     def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement, a class member, or an object entry."""
@@ -270,7 +266,7 @@ class Jsx(LanguageGrammar):
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
             yield self._define_class(node, inner, symbol, exported)
-        elif inner.type in FUNCTIONS:
+        elif inner.type in _FUNCTIONS:
             yield self._define_js_function(node, inner, symbol, exported)
         elif inner.type in _TYPES:
             yield self._define_type(node, inner, symbol, exported)
@@ -286,7 +282,7 @@ class Jsx(LanguageGrammar):
         return stated or name in self._exported
 
     def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
-        extends, implements = read_heritage(self.tree, inner)
+        extends, implements = _read_heritage(self.tree, inner)
         return CodeDefinition(
             node,
             symbol,
@@ -299,24 +295,24 @@ class Jsx(LanguageGrammar):
             extends=extends,
             implements=implements,
             type=symbol,
-            fields=read_fields(self.tree, inner),
+            fields=tuple(_read_fields(self.tree, inner)),
         )
 
     def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
         role, what = _TYPES[inner.type]
-        extends, _ = read_heritage(self.tree, inner)
+        extends, _ = _read_heritage(self.tree, inner)
         body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
         return CodeDefinition(
             node, symbol, role, what, body, False, exported, exported, extends=extends
         )
 
     def _define_js_function(
-        self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
+        self, node: Node, inner: Node, symbol: str, exported: bool, *, owner: str | None = None
     ) -> CodeDefinition:
         return self.define_function(
             node,
             symbol,
-            of,
+            owner,
             body=inner.child_by_field_name("body"),
             exported=exported,
             alone=exported,
@@ -345,7 +341,7 @@ class Jsx(LanguageGrammar):
     ) -> CodeDefinition:
         symbol = self.qualify(name, outer)
         inner = _unwrap_value(value)
-        if inner is not None and inner.type in FUNCTIONS:
+        if inner is not None and inner.type in _FUNCTIONS:
             return self._define_js_function(node, inner, symbol, exported)
         if inner is not None and inner.type in _CLASSES:
             return self._define_class(node, inner, symbol, exported)
@@ -372,17 +368,17 @@ class Jsx(LanguageGrammar):
         symbol = f"{outer.symbol}.{name}"
         exported = outer.exported and not name.startswith("#") and not _is_private(node)
         if node.type in _METHODS:
-            yield self._define_js_function(node, node, symbol, exported, of=outer.type)
+            yield self._define_js_function(node, node, symbol, exported, owner=outer.type)
         elif node.type in _FIELDS:
             value = node.child_by_field_name("value")
-            if value is not None and value.type in FUNCTIONS:
-                yield self._define_js_function(node, value, symbol, exported, of=outer.type)
+            if value is not None and value.type in _FUNCTIONS:
+                yield self._define_js_function(node, value, symbol, exported, owner=outer.type)
 
     def _define_entry(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
         if node.type == "method_definition":
             name = self.tree.field(node, "name")
             yield self._define_js_function(
-                node, node, f"{outer.symbol}.{name}", outer.exported, of=""
+                node, node, f"{outer.symbol}.{name}", outer.exported, owner=""
             )
         elif node.type == "pair":
             key = node.child_by_field_name("key")
@@ -391,8 +387,8 @@ class Jsx(LanguageGrammar):
             symbol = f"{outer.symbol}.{name}"
             if value is None:
                 return
-            if value.type in FUNCTIONS:
-                yield self._define_js_function(node, value, symbol, outer.exported, of="")
+            if value.type in _FUNCTIONS:
+                yield self._define_js_function(node, value, symbol, outer.exported, owner="")
             elif value.type == "object" and name in _SECTIONS:
                 yield self._define_object(node, value, symbol, outer.exported)
 
@@ -416,7 +412,7 @@ class Jsx(LanguageGrammar):
             yield from self._block_names(node)
 
     def _block_names(self, block: Node) -> Iterator[tuple[str, str]]:
-        """Yield functions and classes in a block: they can be called before their definition."""
+        """Yield the functions and classes in a block; code before them can use them."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
                 yield self.tree.field(child, "name"), ""
@@ -450,9 +446,9 @@ class Jsx(LanguageGrammar):
         return found[1]
 
     def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
-        """Yield the names that a statement exports, and the requests that it sends."""
-        yield from self._fetches.of(node, scope.symbol)
-        yield from environment_facts(self.tree, node, scope.symbol)
+        """Yield the request, the environment variable and the exported names of a node."""
+        yield from self._requests.find_requests(node, scope.symbol)
+        yield from _environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             start = self.tree.start(node)
             end = min(self.tree.end(node), start + 200)
@@ -460,7 +456,7 @@ class Jsx(LanguageGrammar):
 
 
 class TypeScript(Jsx):
-    """Grammar of TypeScript."""
+    """The grammar of TypeScript."""
 
     language = "typescript"
     module = "tree_sitter_typescript"
@@ -468,7 +464,7 @@ class TypeScript(Jsx):
 
 
 class Tsx(TypeScript):
-    """Grammar of TypeScript with JSX."""
+    """The grammar of TypeScript with JSX."""
 
     function = "language_tsx"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import Binding, ResolvedName
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, code_children
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -63,14 +63,14 @@ def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
 def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     """Yield the import in a node, with the names that it binds.
 
-    The fact has two values. `name` is the module as written. `names` are the imported names, as
-    pairs of the name in the module (`default`, `*` for everything) and the local name.
+    The values of the fact are `name`, the module as written, and `names`, a list of pairs: the name
+    in the module (`default`, or `*` for everything) and the local name.
     """
     if node.type == "import_statement":
         names = list(_iter_imported_names(tree, node))
-        yield from _import_fact(tree, node, get_imported_module(tree, node), names)
+        yield from _import_fact(tree, node, _get_imported_module(tree, node), names)
     elif node.type == "export_statement":
-        source = get_imported_module(tree, node)
+        source = _get_imported_module(tree, node)
         if source:
             for fact, _ in _import_fact(
                 tree, node, source, list(_iter_reexported_names(tree, node))
@@ -85,15 +85,14 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
 
 
 def get_string(tree: SyntaxTree, node: Node | None) -> str:
-    """Return the text of a string without its quotes; "" for anything else."""
+    """Return the text of a string without its quotes; "" for any other node."""
     return tree.of(node)[1:-1] if node is not None and node.type == "string" else ""
 
 
-def get_imported_module(tree: SyntaxTree, node: Node) -> str:
+def _get_imported_module(tree: SyntaxTree, node: Node) -> str:
     """Return the module in an import or export statement."""
-    found = get_string(tree, node.child_by_field_name("source"))
-    if found:
-        return found
+    if module := get_string(tree, node.child_by_field_name("source")):
+        return module
     for child in node.named_children:
         if child.type == "import_require_clause":
             return get_string(tree, child.child_by_field_name("source"))
@@ -105,15 +104,9 @@ def required_module(tree: SyntaxTree, declarator: Node) -> str:
     value = declarator.child_by_field_name("value")
     if value is not None and value.type == "member_expression":
         value = value.child_by_field_name("object")
-    return "" if value is None else _required_module(tree, value)
-
-
-def _required_module(tree: SyntaxTree, call: Node) -> str:
-    if call.type != "call_expression":
+    if value is None or value.type != "call_expression":
         return ""
-    if tree.field(call, "function") != "require":
-        return ""
-    return _first_string_argument(tree, call)
+    return _first_string_argument(tree, value) if tree.field(value, "function") == "require" else ""
 
 
 def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
@@ -160,20 +153,22 @@ def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str
     elif node.type == "namespace_import":
         yield "*", tree.of(node.named_child(0))
     elif node.type == "named_imports":
-        for named_child in node.named_children:
-            if named_child.type == "import_specifier":
-                name = tree.field(named_child, "name")
-                alias = named_child.child_by_field_name("alias")
-                yield name, tree.of(alias) if alias is not None else name
+        yield from _iter_aliases(tree, node, "import_specifier")
 
 
 def _iter_reexported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
-        for named_child in clause.named_children if clause.type == "export_clause" else ():
-            if named_child.type == "export_specifier":
-                name = tree.field(named_child, "name")
-                alias = named_child.child_by_field_name("alias")
-                yield name, tree.of(alias) if alias is not None else name
+        if clause.type == "export_clause":
+            yield from _iter_aliases(tree, clause, "export_specifier")
+
+
+def _iter_aliases(tree: SyntaxTree, clause: Node, specifier: str) -> Iterator[tuple[str, str]]:
+    """Yield each name in a clause, and its alias or else the name again."""
+    for node in clause.named_children:
+        if node.type == specifier:
+            name = tree.field(node, "name")
+            alias = node.child_by_field_name("alias")
+            yield name, tree.of(alias) if alias is not None else name
 
 
 def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
@@ -223,13 +218,13 @@ class ExportedName:
 
 def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
     """Return the names that each top-level statement exports, by the statement's id."""
-    found: dict[int, tuple[ExportedName, ...]] = {}
+    exports: dict[int, tuple[ExportedName, ...]] = {}
     for node in tree.root.named_children:
         if node.type == "export_statement":
-            found[node.id] = tuple(_iter_exports_of_statement(tree, node))
+            exports[node.id] = tuple(_iter_exports_of_statement(tree, node))
         elif node.type == "expression_statement":
-            found[node.id] = tuple(_iter_assigned_exports(tree, node.named_child(0)))
-    return {key: names for key, names in found.items() if names}
+            exports[node.id] = tuple(_iter_assigned_exports(tree, node.named_child(0)))
+    return {key: names for key, names in exports.items() if names}
 
 
 def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
@@ -238,9 +233,9 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     if "default" in kinds:
         yield ExportedName("default", _local_name_of_default(tree, node, declaration))
     elif declaration is not None:
-        for name in declared_names(tree, declaration):
+        for name in _declared_names(tree, declaration):
             yield ExportedName(name, name)
-    elif "namespace" in kinds:  # An `export as namespace X` does not export a member of the module.
+    elif "namespace" in kinds:  # `export as namespace X` does not export a member of the module.
         return
     elif "=" in kinds:
         yield ExportedName("export=", tree.of(_find_default_identifier(node)))
@@ -249,11 +244,8 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
 
 
 def _find_default_identifier(node: Node) -> Node | None:
-    found = node.child_by_field_name("value")
-    if found is None:
-        others = [child for child in node.named_children if child.type != "comment"]
-        found = others[0] if others else None
-    return found if found is not None and found.type == "identifier" else None
+    value = node.child_by_field_name("value") or next(iter(code_children(node)), None)
+    return value if value is not None and value.type == "identifier" else None
 
 
 def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
@@ -263,17 +255,17 @@ def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | Non
 
 
 def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
-    source = get_imported_module(tree, node)
-    named = False
+    source = _get_imported_module(tree, node)
+    has_names = False
     for child in node.named_children:
         if child.type == "namespace_export":
-            named = True
+            has_names = True
             yield ExportedName(_unquote(tree, child.named_child(0)), "", source, "*")
         elif child.type == "export_clause":
-            named = True
-            for named_child in child.named_children:
-                yield from _read_export_specifier(tree, named_child, source)
-    if source and not named:
+            has_names = True
+            for specifier in child.named_children:
+                yield from _read_export_specifier(tree, specifier, source)
+    if source and not has_names:
         yield ExportedName("*", "", source, "*")
 
 
@@ -290,12 +282,12 @@ def _unquote(tree: SyntaxTree, node: Node | None) -> str:
     return get_string(tree, node) or tree.of(node)
 
 
-def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
+def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
     """Yield the names that a declaration binds."""
     if declaration.type == "ambient_declaration":
         for child in declaration.named_children:
             if child.type != "comment":
-                yield from declared_names(tree, child)
+                yield from _declared_names(tree, child)
                 return
     elif declaration.type in {"lexical_declaration", "variable_declaration"}:
         for declarator in declaration.named_children:
@@ -360,18 +352,22 @@ _Request: TypeAlias = tuple[str, str]
 
 
 class RequestFinder:
-    """Finds the requests that one file sends.
+    """A reader of the HTTP requests that one file sends.
 
-    The fact `fetches` has `method` (GET by default; "" if it is a variable), and `path` as written
-    with `{}` for computed parts.
+    A request yields the fact `fetches` with `method` (GET by default; "" if it is a variable), and
+    `path` as written, with `{}` for computed parts.
     """
 
     def __init__(self, tree: SyntaxTree) -> None:
         self._tree = tree
-        self._bases: dict[str, str] = {}
+        self._base_urls: dict[str, str] = {}
 
-    def of(self, node: Node, symbol: str) -> Iterator[Fact]:
-        """Yield the request that a call sends, if it sends one."""
+    def find_requests(self, node: Node, symbol: str) -> Iterator[Fact]:
+        """Yield the request that a node sends, if it is a call of an HTTP client.
+
+        Args:
+            symbol: the definition around the node.
+        """
         if node.type == "variable_declarator":
             self._record_client(node)
         if node.type != "call_expression":
@@ -380,9 +376,7 @@ class RequestFinder:
         function = node.child_by_field_name("function")
         if listed is None or function is None or listed.type != "arguments":
             return
-        request = self._read_request(
-            function, [a for a in listed.named_children if a.type != "comment"]
-        )
+        request = self._read_request(function, code_children(listed))
         if request is not None:
             start = self._tree.start(node)
             end = min(self._tree.end(node), start + 200)
@@ -401,19 +395,18 @@ class RequestFinder:
         client = self._tree.field(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
             options = listed.named_child(0)
-            base = _find_option_value(self._tree, options, "baseURL") or _find_option_value(
-                self._tree, options, "prefixUrl"
-            )
+            url = _find_option_value(self._tree, options, "baseURL")
+            url = url or _find_option_value(self._tree, options, "prefixUrl")
             name = self._tree.field(declarator, "name")
-            self._bases[name] = (self._request_path(base) or "") if base is not None else ""
+            self._base_urls[name] = (self._request_path(url) or "") if url is not None else ""
 
     def _read_request(self, function: Node, arguments: Sequence[Node]) -> _Request | None:
         if not arguments:
             return None
         if function.type == "identifier":
             name = self._tree.of(function)
-            known = name in _CALLED or name in self._bases
-            return self._read_function_request(name, arguments) if known else None
+            is_client = name in _CALLED or name in self._base_urls
+            return self._read_function_request(name, arguments) if is_client else None
         if function.type == "member_expression":
             verb = self._tree.field(function, "property")
             client = self._receiver_name(function.child_by_field_name("object"))
@@ -423,15 +416,15 @@ class RequestFinder:
     def _read_client_request(
         self, client: str, verb: str, arguments: Sequence[Node]
     ) -> _Request | None:
-        known = client in _CLIENTS or client in self._bases
-        if verb in _METHODS and known:
+        is_client = client in _CLIENTS or client in self._base_urls
+        if verb in _METHODS and is_client:
             path = self._request_path(arguments[0])
             return None if path is None else (verb.upper(), self._join_base_url(client, path))
         if verb in _CALLED and client in {"window", "self", "this"}:
             return self._read_function_request(verb, arguments)
-        return (
-            self._read_function_request(client, arguments) if verb == "request" and known else None
-        )
+        if verb == "request" and is_client:
+            return self._read_function_request(client, arguments)
+        return None
 
     def _receiver_name(self, node: Node | None) -> str:
         """Return the last name of a receiver: `axios`, `this.$http`, `Vue.prototype.$http`."""
@@ -455,7 +448,7 @@ class RequestFinder:
         return self._request_method(options), self._join_base_url(name, path)
 
     def _join_base_url(self, client: str, path: str) -> str:
-        base = self._bases.get(client, "")
+        base = self._base_urls.get(client, "")
         if not base or "://" in path:
             return path
         return f"{base.rstrip('/')}/{path.lstrip('/')}"
@@ -475,20 +468,20 @@ class RequestFinder:
 
 
 def _list_operands_of_sum(node: Node) -> list[Node]:
-    """Return the operands of `a + b + c`, in order."""
-    found: list[Node] = []
+    """Return the operands of `a + b + c` in order; a node that is not a sum is its only operand."""
+    operands: list[Node] = []
     todo = [node]
     while todo:
-        one = todo.pop()
-        operator = one.child_by_field_name("operator")
-        if one.type == "binary_expression" and operator is not None and operator.type == "+":
-            sides = [one.child_by_field_name("right"), one.child_by_field_name("left")]
+        at = todo.pop()
+        operator = at.child_by_field_name("operator")
+        if at.type == "binary_expression" and operator is not None and operator.type == "+":
+            sides = [at.child_by_field_name("right"), at.child_by_field_name("left")]
             todo += [side for side in sides if side is not None]
-        elif one.type == "parenthesized_expression" and one.named_child_count == 1:
-            todo += one.named_children
+        elif at.type == "parenthesized_expression" and at.named_child_count == 1:
+            todo += at.named_children
         else:
-            found.append(one)
-    return found
+            operands.append(at)
+    return operands
 
 
 def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:

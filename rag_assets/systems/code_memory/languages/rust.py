@@ -34,17 +34,17 @@ _ITEMS: Final[dict[str, tuple[Role, str]]] = {
     "impl_item": ("class", "impl"),
 }
 _FUNCTIONS: Final = frozenset({"function_item", "function_signature_item"})
-_HOLD: Final = frozenset({"trait", "mod", "impl"})
+_WITH_MEMBERS: Final = frozenset({"trait", "mod", "impl"})
 _TYPE = re.compile(
     r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:dyn\s+|impl\s+)?([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
 )
-_PATH = re.compile(r"\s+")
+_SPACE = re.compile(r"\s+")
 _LONG: Final = 200
 _ALONE: Final = frozenset({"const", "static"})
 
 
 class Rust(LanguageGrammar):
-    """Finds definitions, imports and calls with Rust's grammar."""
+    """The grammar of Rust."""
 
     language = "rust"
     module = "tree_sitter_rust"
@@ -101,7 +101,7 @@ class Rust(LanguageGrammar):
                 role,
                 what,
                 node.child_by_field_name("body") or node.child_by_field_name("value"),
-                what in _HOLD,
+                what in _WITH_MEMBERS,
                 exported,
                 exported or what not in _ALONE,
                 extends=tuple(self._trait_bounds(node)) if what == "trait" else (),
@@ -131,16 +131,16 @@ class Rust(LanguageGrammar):
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
         listed = node.child_by_field_name("parameters")
-        for one in () if listed is None else listed.named_children:
-            if one.type == "parameter":
-                name = self.tree.field(one, "pattern")[:_LONG]
-                type_ = self.tree.field(one, "type")[:_LONG]
+        for child in () if listed is None else listed.named_children:
+            if child.type == "parameter":
+                name = self.tree.field(child, "pattern")[:_LONG]
+                type_ = self.tree.field(child, "type")[:_LONG]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
     def _trait_bounds(self, node: Node) -> Iterator[str]:
         bounds = node.child_by_field_name("bounds")
-        for one in () if bounds is None else bounds.named_children:
-            name = self.type_name(self.tree.of(one)) if one.type != "lifetime" else ""
+        for bound in () if bounds is None else bounds.named_children:
+            name = self.type_name(self.tree.of(bound)) if bound.type != "lifetime" else ""
             if name:
                 yield name
 
@@ -148,10 +148,9 @@ class Rust(LanguageGrammar):
         body = node.child_by_field_name("body")
         if node.type != "struct_item" or body is None:
             return
-        for named_child in body.named_children:
-            if named_child.type == "field_declaration":
-                written = self.tree.field(named_child, "type")[:_LONG]
-                yield self.tree.field(named_child, "name"), written
+        for child in body.named_children:
+            if child.type == "field_declaration":
+                yield self.tree.field(child, "name"), self.tree.field(child, "type")[:_LONG]
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
@@ -165,7 +164,7 @@ class Rust(LanguageGrammar):
             argument = self.tree.field(node, "argument")
             start = self.tree.start(node)
             values: dict[str, object] = {
-                "name": _PATH.sub("", argument.split("{", 1)[0]).removesuffix("::"),
+                "name": _SPACE.sub("", argument.split("{", 1)[0]).removesuffix("::"),
                 "names": [list(pair) for pair in names],
             }
             if any(child.type == "visibility_modifier" for child in node.children):
@@ -185,22 +184,22 @@ class Rust(LanguageGrammar):
             if node.type in {"use_list", "scoped_use_list"}:
                 listed = node
                 if node.type == "scoped_use_list":
-                    before = _path(before, self._path(node.child_by_field_name("path")))
+                    before = _join_path(before, self._path(node.child_by_field_name("path")))
                     listed = node.child_by_field_name("list") or node
-                todo += [(named_child, before) for named_child in reversed(listed.named_children)]
+                todo += [(child, before) for child in reversed(listed.named_children)]
             elif node.type == "use_as_clause":
-                path = _path(before, self._path(node.child_by_field_name("path")))
+                path = _join_path(before, self._path(node.child_by_field_name("path")))
                 yield path, self.tree.field(node, "alias")
             elif node.type == "use_wildcard":
-                yield _path(before, self._path(node)).removesuffix("::*"), "*"
+                yield _join_path(before, self._path(node)).removesuffix("::*"), "*"
             elif node.type == "self":
                 yield before, before.rsplit("::", 1)[-1]
             elif node.type not in {"line_comment", "block_comment"}:
-                path = _path(before, self._path(node))
+                path = _join_path(before, self._path(node))
                 yield path, path.rsplit("::", 1)[-1]
 
     def _path(self, node: Node | None) -> str:
-        return _PATH.sub("", self.tree.of(node))
+        return _SPACE.sub("", self.tree.of(node))
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
@@ -210,9 +209,9 @@ class Rust(LanguageGrammar):
                 written = self.tree.field(node, "type")[:_LONG]
                 yield self.tree.of(pattern), written
         elif node.type == "closure_parameters":
-            for named_child in node.named_children:
-                if named_child.type == "identifier":
-                    yield self.tree.of(named_child), ""
+            for child in node.named_children:
+                if child.type == "identifier":
+                    yield self.tree.of(child), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""
@@ -224,7 +223,7 @@ class Rust(LanguageGrammar):
         if target is not None and target.type == "generic_function":
             target = target.child_by_field_name("function")
         chain = self.chain(target)
-        path = "" if chain is None else _PATH.sub("", chain[0])
+        path = "" if chain is None else _SPACE.sub("", chain[0])
         return None if chain is None or "<" in path else [*path.split("::"), *chain[1:]]
 
     def is_type(self, name: str) -> bool:
@@ -237,7 +236,7 @@ class Rust(LanguageGrammar):
         return "" if found is None else found[1]
 
 
-def _path(before: str, name: str) -> str:
+def _join_path(before: str, name: str) -> str:
     return f"{before}::{name}" if before and name else before or name
 
 

@@ -42,12 +42,12 @@ def read_swift(text: str) -> CodeText:
     reading = read_code(text, Swift)
     if "PackageDescription" not in text:
         return reading
-    facts = sorted((*reading.facts, *swift_packages(text)), key=lambda one: (one.start, one.end))
+    facts = sorted((*reading.facts, *swift_packages(text)), key=lambda fact: (fact.start, fact.end))
     return replace(reading, facts=tuple(facts))
 
 
 class Swift(LanguageGrammar):
-    """Finds definitions, imports and calls with Swift's grammar."""
+    """The grammar of Swift."""
 
     language = "swift"
     module = "tree_sitter_swift"
@@ -126,9 +126,9 @@ class Swift(LanguageGrammar):
     def _inherited_types(self, node: Node) -> Iterator[str]:
         for child in node.named_children:
             if child.type == "inheritance_specifier":
-                found = _TYPE.match(self.tree.of(child))
-                if found is not None:
-                    yield found[1]
+                name = _TYPE.match(self.tree.of(child))
+                if name is not None:
+                    yield name[1]
 
     def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
@@ -203,9 +203,8 @@ class Swift(LanguageGrammar):
         for child in node.named_children:
             if child.type == "modifiers":
                 return not any(
-                    named_child.type == "visibility_modifier"
-                    and self.tree.of(named_child) in _HIDDEN
-                    for named_child in child.named_children
+                    modifier.type == "visibility_modifier" and self.tree.of(modifier) in _HIDDEN
+                    for modifier in child.named_children
                 )
         return True
 
@@ -216,8 +215,10 @@ class Swift(LanguageGrammar):
         words = self.tree.of(node).split()
         module, _, name = words[-1].partition(".")
         kinds = {"struct", "class", "enum", "protocol", "func", "var", "let", "typealias"}
-        one = name if kinds & set(words[:-1]) else ""
-        values = {"name": module if one else words[-1], "names": [[one, one]] if one else []}
+        if kinds & set(words[:-1]) and name:
+            values = {"name": module, "names": [[name, name]]}
+        else:
+            values = {"name": words[-1], "names": []}
         return [(self.tree.fact("imports", node, "", values), {})]
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.symbols.model import CodeText
 def read(text: str) -> CodeText:
     """Return the units and facts of a PHP file."""
     source = PhpSource(text)
-    bodies = origins.Bodies(source)
+    bodies = origins.OriginFinders(source)
     found = [*facts.list_facts(source), *statements.list_facts(source, bodies)]
     found += origins.origin_facts(source, bodies)
     found += schema_facts(source)

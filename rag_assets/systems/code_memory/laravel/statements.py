@@ -145,7 +145,7 @@ def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
             for kind, values in _iter_statements_of_call(source, chain, call, first=position == 0):
                 stated = [(kind, values)]
                 if SUBJECT in values:
-                    stated = [*_resolve_object(kind, values, types(symbol), bodies.of(symbol))]
+                    stated = [*_resolve_object(kind, values, types(symbol), bodies.find(symbol))]
                 for said, told in stated:
                     yield _build_fact(source, said, call.node, symbol, told)
 
@@ -158,7 +158,7 @@ def _resolve_object(
         yield from ((kind, resolve_check) for resolve_check in resolve_checks(values, types))
     if values.get(VARIABLE) not in types:
         model = values.get("model")
-        origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
+        origins = [model] if model else body.find(values[SUBJECT]) if body is not None else None
         told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
         if origins or CONSTANT in values:
             deferred = kind if kind in _DEFERRED else "authorizes_of"

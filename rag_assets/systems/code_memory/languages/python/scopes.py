@@ -1,4 +1,4 @@
-"""The meaning of names within a function: imports, definitions, and objects of known classes."""
+"""The meaning of names in a Python file: imports, definitions, and objects of known classes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The target of a name.
+    """The module, class or function that a name stands for, or the class of its object.
 
     Attributes:
-        reference: the reference of a module, class or function; "" if it is unknown.
+        reference: the reference of the module, class or function; "" if it is unknown.
         instance: whether the name stands for an object of that class.
     """
 
@@ -41,7 +41,7 @@ _UNKNOWN = Meaning()
 
 
 class Scopes:
-    """The meaning of a file's names, by the definition that uses them."""
+    """The meanings of a file's names, which depend on the definition that uses them."""
 
     def __init__(self, source: PythonSource) -> None:
         self._source = source
@@ -68,14 +68,14 @@ class Scopes:
         while at is not None and steps < _DEEPEST:
             # Names in a class body are not visible in its methods.
             if at.sort != "class" or at is near:
-                found = self._names_in(at).get(name)
+                found = self._local_meanings(at).get(name)
                 if found is not None:
                     return found
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
     def called_reference(self, node: Node, near: PythonDefinition | None) -> str:
-        """Return the reference of the called name; "" if the receiver of the call is unknown."""
+        """Return the reference of the function that a call names; "" if its receiver is unknown."""
         function = node.child_by_field_name("function")
         name = dotted_name(self._source.tree, function)
         if name:
@@ -96,8 +96,8 @@ class Scopes:
         first, more, last = rest.partition(".")
         if not more:
             return f"{meaning.reference}.{first}" if first else ""
-        held = self._attribute_class(meaning.reference, first) if root == "self" else ""
-        return f"{held}.{last}" if held and "." not in last else ""
+        owner = self._attribute_class(meaning.reference, first) if root == "self" else ""
+        return f"{owner}.{last}" if owner and "." not in last else ""
 
     def _receiver_class(self, node: Node | None, near: PythonDefinition | None) -> str:
         """Return the class of the object that `X()` or `super()` returns."""
@@ -113,8 +113,8 @@ class Scopes:
         around = near
         while around is not None and around.sort != "class":
             around = around.within
-        found = [] if around is None else list(self.parents(around))
-        return found[0] if len(found) == 1 else ""
+        parents = [] if around is None else list(self.parents(around))
+        return parents[0] if len(parents) == 1 else ""
 
     def parents(self, definition: PythonDefinition) -> Iterator[str]:
         """Yield the references of a class's bases; computed bases are left out."""
@@ -126,7 +126,7 @@ class Scopes:
                 yield self.reference(name, definition.within)
 
     def _resolve_class(self, written: str, near: PythonDefinition | None) -> str:
-        """Return the reference of a name if it names a class, here or by naming convention."""
+        """Return the reference of a class in this file, or of a name that looks like a class."""
         name = self._resolve_name(written, near)
         if name.startswith(":"):
             return name if name in self._own else ""
@@ -134,7 +134,7 @@ class Scopes:
         return name if last[:1].isupper() and not last.isupper() else ""
 
     def _class_in_annotation(self, node: Node | None, near: PythonDefinition | None) -> str:
-        """Return the class in an annotation; `| None` and Optional are ignored."""
+        """Return the class in an annotation, without `| None` or Optional; "" if unknown."""
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._unwrap_annotation(at)
@@ -156,12 +156,12 @@ class Scopes:
 
     def _attribute_class(self, owner: str, name: str) -> str:
         """Return the class of an attribute annotated in the body of a class in this file."""
-        one = self._own.get(owner)
-        if one is None:
+        definition = self._own.get(owner)
+        if definition is None:
             return ""
-        if one not in self._fields:
-            self._fields[one] = dict(self._iter_annotated_attributes(one))
-        return self._fields[one].get(name, "")
+        if definition not in self._fields:
+            self._fields[definition] = dict(self._iter_annotated_attributes(definition))
+        return self._fields[definition].get(name, "")
 
     def _iter_annotated_attributes(self, definition: PythonDefinition) -> Iterator[tuple[str, str]]:
         for statement, _ in self._source.statements(definition.body):
@@ -172,7 +172,7 @@ class Scopes:
                     )
                     yield self._source.tree.field(node, "left"), found
 
-    def _names_in(self, definition: PythonDefinition) -> dict[str, Meaning]:
+    def _local_meanings(self, definition: PythonDefinition) -> dict[str, Meaning]:
         if definition not in self._local:
             found: dict[str, Meaning] = {}
             self._local[definition] = found
@@ -180,8 +180,8 @@ class Scopes:
         return self._local[definition]
 
     def _bind_names(self, definition: PythonDefinition, found: dict[str, Meaning]) -> None:
-        for each in definition.imports:
-            found[each.alias] = Meaning(each.reference)
+        for imported in definition.imports:
+            found[imported.alias] = Meaning(imported.reference)
         for member in definition.members:
             found[member.name] = Meaning(f":{member.symbol}")
         if definition.sort == "class":
@@ -190,8 +190,8 @@ class Scopes:
             *self._iter_parameter_meanings(definition),
             *self._iter_assigned_names(definition),
         ]:
-            same = found.get(name, meaning) == meaning
-            found[name] = meaning if same else _UNKNOWN
+            is_same = found.get(name, meaning) == meaning
+            found[name] = meaning if is_same else _UNKNOWN
 
     def _iter_parameter_meanings(
         self, definition: PythonDefinition
@@ -243,7 +243,7 @@ class Scopes:
 
 
 def nodes_inside(definition: PythonDefinition) -> Iterator[Node]:
-    """Yield the nodes of a definition's body, without those of nested definitions."""
+    """Yield the nodes of a definition's body, without the nodes of nested definitions."""
     todo = [] if definition.body is None else [definition.body]
     while todo:
         node = todo.pop()

@@ -1,4 +1,4 @@
-"""One Python file: its definitions and imports, and the references that names stand for.
+"""One Python file: its definitions, its imports, and the references that names stand for.
 
 A reference is a name that is resolved as far as one file allows:
 
@@ -93,8 +93,7 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
             folders of a namespace package start below such a folder.
 
     Returns:
-        a name that does not include the `src` folder of a src layout; "" for `__init__.py` at a
-            root.
+        the name, without the `src` folder of a src layout; "" for `__init__.py` at a root.
     """
     folders, _, file = path.rpartition("/")
     stem = file.rsplit(".", 1)[0]
@@ -114,7 +113,7 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
 
 
 def absolute(reference: str, module: str, *, package: bool) -> str:
-    """Return the absolute dotted name of a reference; "" if it leaves the outermost package.
+    """Return the absolute dotted name of a reference; "" if its dots leave the outermost package.
 
     Args:
         reference: a name in the form that this module describes.
@@ -175,7 +174,7 @@ class PythonDefinition:
 
     @property
     def last(self) -> Node:
-        """Return the last token of its code; comments in its block may follow that token."""
+        """Return the last token of its code; comments may follow that token in its block."""
         at = self.node
         while True:
             code = [child for child in at.children if not is_comment(child) and child.end_byte]
@@ -185,7 +184,7 @@ class PythonDefinition:
 
     @property
     def public(self) -> bool:
-        """Return whether its name has no leading underscore, or is a dunder name."""
+        """Return whether its name is a dunder name or does not start with an underscore."""
         special = self.name.startswith("__") and self.name.endswith("__")
         return special or not self.name.startswith("_")
 
@@ -217,13 +216,13 @@ class PythonSource:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Return the references of top-level names; names bound by assignments are left out."""
+        """Return the references of top-level definitions and imports, by name."""
         found: dict[str, str] = {}
         for definition in self.definitions:
             if definition.within is None:
                 found.setdefault(definition.name, f":{definition.name}")
-        for each in self.imports:
-            found.setdefault(each.alias, each.reference)
+        for imported in self.imports:
+            found.setdefault(imported.alias, imported.reference)
         return found
 
     @property
@@ -238,8 +237,8 @@ class PythonSource:
             block: the block of a class, or the module.
 
         Yields:
-            each simple statement or definition, and the outermost compound statement around it
-            (`if`, `for`, `try` …); "" if absent.
+            each simple statement or definition, and the kind of the outermost compound statement
+            around it (`if`, `for`, `try` …); "" if absent.
         """
         todo = [(child, "") for child in reversed((block or self.tree.root).named_children)]
         while todo:
@@ -259,8 +258,8 @@ class PythonSource:
             if node.type in DEFINITIONS:
                 inner = self._define(node, around)
             elif node.type in IMPORTS:
-                held = self.imports if around is None else around.imports
-                held.extend(list_imports(self.tree, node))
+                imports = self.imports if around is None else around.imports
+                imports.extend(list_imports(self.tree, node))
                 continue
             todo.extend((child, inner) for child in reversed(node.named_children))
 
