@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.systems.code_memory.languages.php import facts, origins
-from rag_assets.systems.code_memory.languages.php.facts import key_facts, list_units
+from rag_assets.systems.code_memory.languages.php.facts import list_setting_facts, list_units
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel import statements
 from rag_assets.systems.code_memory.laravel.models import model_facts
@@ -23,7 +23,7 @@ def read(text: str) -> CodeText:
     found += model_facts(source)
     found += guard_facts(source)
     found += routes.list_facts(source)
-    found += key_facts(source)
+    found += list_setting_facts(source)
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
     found.sort(key=lambda fact: (fact.start, fact.end))
     return CodeText(list_units(source), tuple(found), notes)

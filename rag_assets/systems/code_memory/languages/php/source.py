@@ -34,7 +34,7 @@ NO_CLASSES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PhpImport:
-    """One name in a `use` statement.
+    """An import: one name in a `use` statement.
 
     Attributes:
         alias: its name in the file.
@@ -58,7 +58,7 @@ class NamespaceScope:
         start, end: byte offsets, half open.
         imports: the imports of classes, by alias in lower case.
         functions: imports of functions, by alias in lower case.
-        used: the names in all `use` statements.
+        used: the imports of all `use` statements.
     """
 
     namespace: str
@@ -69,17 +69,17 @@ class NamespaceScope:
     used: tuple[PhpImport, ...] = ()
 
     def class_name(self, written: str) -> str:
-        """Return the fully qualified name of a class that is given as written."""
+        """Return the fully qualified name of a class from its name as written."""
         if written.startswith("\\"):
             return written[1:]
         first, separator, rest = written.partition("\\")
         if first.lower() == "namespace" and separator:
             return self.within(rest)
-        found = self.imports.get(first.lower())
-        return self.within(written) if found is None else found + separator + rest
+        imported = self.imports.get(first.lower())
+        return self.within(written) if imported is None else imported + separator + rest
 
     def function_name(self, written: str) -> str:
-        """Return the name of a function given as written: imported, qualified, or unchanged."""
+        """Return the qualified name of a function; unchanged if it is plain and not imported."""
         if written.startswith("\\"):
             return written[1:]
         if "\\" in written:
@@ -116,17 +116,17 @@ def _build_scope(
     tree: SyntaxTree, namespace: str, start: int, end: int, nodes: list[Node]
 ) -> NamespaceScope:
     used = tuple(
-        found
+        imported
         for node in nodes
         if node.type == "namespace_use_declaration"
-        for found in _read_imports(tree, node)
+        for imported in _read_imports(tree, node)
     )
     return NamespaceScope(
         namespace=namespace,
         start=start,
         end=end,
-        imports={one.alias.lower(): one.name for one in used if one.kind == "class"},
-        functions={one.alias.lower(): one.name for one in used if one.kind == "function"},
+        imports={use.alias.lower(): use.name for use in used if use.kind == "class"},
+        functions={use.alias.lower(): use.name for use in used if use.kind == "function"},
         used=used,
     )
 
@@ -176,9 +176,9 @@ class Parameter:
 
     Attributes:
         name: the name without its dollar sign.
-        type: a fully qualified class, several classes with `|` in between, or one built-in type; ""
-            for any other type.
-        promoted: whether it is also a property of its class.
+        type: a fully qualified class, several classes joined by `|`, or one built-in type; "" for
+            any other type.
+        promoted: whether it also declares a property of its class.
     """
 
     name: str
@@ -188,7 +188,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property, or a constant.
+    """A property or a constant of a class.
 
     Attributes:
         name: the name without a dollar sign.
@@ -205,11 +205,11 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method, or a function.
+    """A method or a function.
 
     Attributes:
         name: the name as written.
-        public, static: whether it is declared so.
+        public, static: whether it is public; whether it is static.
         returns: the return type, in the same form as a parameter's type.
         body: the node of its body; None if absent.
         node: the node of the declaration, including attributes.
@@ -230,7 +230,7 @@ class ClassLike:
 
     Attributes:
         role: class, interface, trait or enum.
-        name: the fully qualified name; "class@" and the line for an anonymous class.
+        name: the fully qualified name; for an anonymous class, "class@" and its line.
         parents: classes that it extends; several for an interface.
         interfaces, traits: their fully qualified names.
         abstract: whether it is declared abstract.
@@ -253,11 +253,11 @@ class ClassLike:
 
     def property(self, name: str) -> Property | None:
         """Return a property by its name."""
-        return next((one for one in self.properties if one.name == name), None)
+        return next((own for own in self.properties if own.name == name), None)
 
     def method(self, name: str) -> Method | None:
         """Return a method by its name, ignoring case."""
-        return next((one for one in self.methods if one.name.lower() == name.lower()), None)
+        return next((own for own in self.methods if own.name.lower() == name.lower()), None)
 
 
 def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLike:
@@ -306,29 +306,26 @@ def build_method(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Method:
 
 def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tuple[Parameter, ...]:
     """Return the parameters of a function, a method or a closure."""
-    held = node.child_by_field_name("parameters")
+    listed = node.child_by_field_name("parameters")
     return tuple(
         Parameter(
             tree.field(child, "name").lstrip("&$"),
             get_type(tree, child.child_by_field_name("type"), scope),
             child.type == "property_promotion_parameter",
         )
-        for child in (held.named_children if held is not None else ())
+        for child in (listed.named_children if listed is not None else ())
         if child.type.endswith("parameter")
     )
 
 
 def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
-    """Return the class names in a type, joined by `|`.
-
-    If the type has no class and exactly one built-in type apart from null, return that type.
-    """
+    """Return the classes in a type, joined by `|`, or else its only built-in type except null."""
     if node is None:
         return ""
     if node.type == "union_type":
         named = [child for child in node.named_children if tree.of(child).lower() != "null"]
         types = dict.fromkeys(get_type(tree, child, scope) for child in named)
-        classes = [one for one in types if one and one not in NO_CLASSES]
+        classes = [name for name in types if name and name not in NO_CLASSES]
         return OR.join(classes or [*types] * (len(types) == 1))
     if node.type == "intersection_type":
         return ""
@@ -426,13 +423,13 @@ class PhpSource:
     def functions(self) -> tuple[tuple[str, Method], ...]:
         """Return all functions outside classes, with their fully qualified names."""
         return tuple(
-            (self.find_scope(node).within(found.name), found)
+            (self.find_scope(node).within(function.name), function)
             for node in self.tree.nodes(_FUNCTIONS)
-            for found in (build_method(self.tree, node, self.find_scope(node)),)
+            for function in (build_method(self.tree, node, self.find_scope(node)),)
         )
 
     def statements(self) -> Iterator[Node]:
-        """Yield the statements outside classes and functions in order, also those in namespaces."""
+        """Yield the top-level statements of a file and of its namespaces, in order."""
         for child in self.tree.root.named_children:
             body = child.child_by_field_name("body")
             if child.type == "namespace_definition" and body is not None:
@@ -449,7 +446,7 @@ class PhpSource:
         return next(around, None)
 
     def class_name(self, written: str, near: Node) -> str:
-        """Return the fully qualified name of a class that is written near a node.
+        """Return the fully qualified name of a class from its name as written at a node.
 
         `self` and `static` mean the class around the node, `parent` its parent class.
         """
@@ -465,25 +462,22 @@ class PhpSource:
         """Return the static value of an expression; COMPUTED if it has none."""
         if node is None:
             return None
-        return compute_value(self.tree, node, self._read_constants(node))
+        return compute_value(self.tree, node, self._build_constants(node))
 
     def chain(self, node: Node) -> Chain | None:
         """Return the chain of calls in an expression; None if it is not a chain."""
         return parse_chain(self.tree, node)
 
-    def _read_constants(self, near: Node) -> Constants:
+    def _build_constants(self, near: Node) -> Constants:
         def constant(owner: str, name: str) -> Value:
-            found = next((class_ for class_ in self.classes if class_.name == owner), None)
-            held = (
-                None
-                if found is None
-                else next((one for one in found.constants if one.name == name), None)
-            )
-            if held is None or held.value is None:
+            class_ = next((class_ for class_ in self.classes if class_.name == owner), None)
+            constants = () if class_ is None else class_.constants
+            stated = next((own for own in constants if own.name == name), None)
+            if stated is None or stated.value is None:
                 return COMPUTED
             # Only one reference is followed, since constants may refer to each other in a circle.
             plain = Constants(lambda written: self.class_name(written, near))
-            return compute_value(self.tree, held.value, plain)
+            return compute_value(self.tree, stated.value, plain)
 
         return Constants(lambda written: self.class_name(written, near), constant)
 

@@ -1,7 +1,6 @@
 """Static values in a PHP file, and chains of calls, such as `Route::prefix('a')->group(…)`.
 
-Code is never run to get a value. Callers that can read variables and calls pass functions for them
-in `further`.
+Code is never run to get a value. `Constants.further` adds readers for variables and calls.
 """
 
 from __future__ import annotations
@@ -50,20 +49,19 @@ class ClosureValue(Computed):
 
 
 Value: TypeAlias = "str | int | float | bool | list[Any] | dict[str, Any] | Computed | None"
-"""An array is a list if none of its elements has a key; otherwise it is a dict with text keys."""
+"""An array is a list if no element has a key; otherwise it is a dict with text keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """How to resolve names in values.
+    """The functions that resolve the names in values.
 
     Attributes:
-        class_name: returns the fully qualified name of a class that is given as written.
+        class_name: returns the fully qualified name of a class from its name as written.
         constant: returns the value of a class constant or an enum case in the same file, by class
             and name; COMPUTED if it is unknown.
-        further: functions that read further expressions, by type. A function is called with the
-            node and the remaining depth. It returns NotImplemented to leave an expression to the
-            default.
+        further: additional readers, by type of node. Each gets the node and the remaining depth; it
+            returns NotImplemented to leave an expression to the default reader.
     """
 
     class_name: Callable[[str], str]
@@ -111,13 +109,13 @@ def is_static(value: Value) -> bool:
     """Return whether no part of a value is computed."""
     todo: list[Any] = [value]
     while todo:
-        found = todo.pop()
-        if isinstance(found, Computed):
+        part = todo.pop()
+        if isinstance(part, Computed):
             return False
-        if isinstance(found, list):
-            todo += found
-        elif isinstance(found, dict):
-            todo += found.values()
+        if isinstance(part, list):
+            todo += part
+        elif isinstance(part, dict):
+            todo += part.values()
     return True
 
 
@@ -268,7 +266,7 @@ class Argument:
 
     Attributes:
         value: its expression.
-        name: the name of a named argument; "" for others.
+        name: the name of a named argument; "" for a positional argument.
     """
 
     value: Node
@@ -291,11 +289,11 @@ class Call:
 
     def argument(self, position: int, name: str = "") -> Node | None:
         """Return an argument by its name, or else by its position."""
-        named = next((one.value for one in self.arguments if name and one.name == name), None)
+        named = next((own.value for own in self.arguments if name and own.name == name), None)
         if named is not None:
             return named
-        plain = [one.value for one in self.arguments if not one.name]
-        return plain[position] if position < len(plain) else None
+        positional = [own.value for own in self.arguments if not own.name]
+        return positional[position] if position < len(positional) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +302,7 @@ class Chain:
 
     Attributes:
         root: its start: a class as written (`Route`), a variable (`$router`), or a property
-            (`$this->router`); "" for a function and anything else.
+            (`$this->router`); "" for a function or any other expression.
         static: whether it starts with a static call.
         calls: the calls, in order; if a function starts the chain, its call is the first.
         node: the whole expression.
@@ -343,20 +341,20 @@ def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:
 
 def list_arguments(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
     """Return the arguments of a call or of an object creation."""
-    held = node.child_by_field_name("arguments") or next(
+    listed = node.child_by_field_name("arguments") or next(
         (child for child in node.named_children if child.type == "arguments"), None
     )
-    if held is None:
+    if listed is None:
         return ()
-    found = []
-    for child in held.named_children:
+    arguments = []
+    for child in listed.named_children:
         if child.type != "argument":
             continue
         name = child.child_by_field_name("name")
         parts = [n for n in child.named_children if n != name and n.type != "comment"]
         if parts:
-            found.append(Argument(parts[-1], tree.of(name)))
-    return tuple(found)
+            arguments.append(Argument(parts[-1], tree.of(name)))
+    return tuple(arguments)
 
 
 def _build_call(tree: SyntaxTree, node: Node, name: Node | None) -> Call:
