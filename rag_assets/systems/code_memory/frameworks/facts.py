@@ -1,8 +1,8 @@
-"""The statements and events of one text that framework data may use, in the form of facts.
+"""Facts about one text that framework data may use: its statements and its events.
 
-Emitters and listeners of an event share the node of its name, so a walk leads from one to the
-other. A computed name yields no event. A single word such as `click` or `error` yields none either,
-because its meaning depends on the emitter.
+Emitters and listeners of an event share the node of its name, so that a walk leads from one to the
+other. Computed names yield no events, and neither do single words such as `click` or `error`, whose
+meaning depends on the emitter.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
     Framework,
     all_frameworks,
 )
+from rag_assets.systems.code_memory.frameworks.repository import last_part
 from rag_assets.systems.code_memory.frameworks.statements import (
     ANNOTATION,
     ASSIGNED,
@@ -37,8 +38,8 @@ _LONGEST_CHAIN: Final = 30
 """Maximum number of calls followed in one chain; further calls are ignored."""
 _MOST_KEPT: Final = 2_000
 """Maximum number of statements kept for one text; a note reports that further ones are dropped."""
-EMITS: Final = "emits_event"
-LISTENS: Final = "listens_to_event"
+_EMITS: Final = "emits_event"
+_LISTENS: Final = "listens_to_event"
 _MOST_EVENTS: Final = 500
 """Maximum number of events in one text; further events are dropped."""
 _LONGEST_EVENT: Final = 120
@@ -65,30 +66,33 @@ class _NamesOfInterest:
 
 @lru_cache(maxsize=128)
 def _collect_names(language: str, own: str) -> _NamesOfInterest:
-    known = [framework for framework in all_frameworks(own) if language in framework.languages]
-    made = (name for one in known for name in one.routers.made_by)
+    frameworks = [each for each in all_frameworks(own) if language in each.languages]
+    names = {name for framework in frameworks for name in framework.names() if name}
+    routers = [framework.routers for framework in frameworks]
     return _NamesOfInterest(
-        frozenset(name for one in known for name in one.names() if name),
-        tuple({name[1:] for one in known for name in one.names() if name[:1] == "*"}),
-        frozenset(one.rpartition(".")[2].rpartition("::")[2] for one in made),
-        frozenset(n for one in known for n in (*one.routers.called, *one.routers.types)),
+        frozenset(names),
+        tuple(name[1:] for name in names if name[:1] == "*"),
+        frozenset(last_part(maker) for each in routers for maker in each.made_by),
+        frozenset(name for each in routers for name in (*each.called, *each.types)),
     )
 
 
 def framework_facts(
     text: str, language: str, known_facts: Sequence[Fact] = (), own: str = ""
 ) -> tuple[list[Fact], str]:
-    """Return the statements of a text that frameworks may use, and a note if some are left out.
+    """Return the statements and events of a text, and a note if some statements are left out.
 
-    They include the events that the text emits and listens to.
+    Args:
+        known_facts: its other facts; only definitions and imports are used.
+        own: the tenant's own frameworks; see all_frameworks.
     """
     if language not in GRAMMARS:
         return [], ""
     known = [framework for framework in all_frameworks(own) if language in framework.languages]
-    marked = [one for one in known if any(marker in text for marker in one.markers)]
-    events = [one for one in marked if one.events]
-    names = [one.name for one in marked if not one.events]
-    is_of_tests = all(one.requests or one.events for one in known)
+    marked = [each for each in known if any(marker in text for marker in each.markers)]
+    with_events = [framework for framework in marked if framework.events]
+    names = [framework.name for framework in marked if not framework.events]
+    is_of_tests = all(framework.requests or framework.events for framework in known)
     if is_of_tests and not marked:
         return [], ""  # In this language only tests and events are read, and the text has neither.
     module, function = GRAMMARS[language]
@@ -101,11 +105,11 @@ def framework_facts(
         kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
     if names and kept:
         kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
-    return kept + event_facts(found, known_facts, events), note
+    return kept + _list_event_facts(found, known_facts, with_events), note
 
 
 def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
-    """Return the statements that a framework may use, and the earlier calls in their chains."""
+    """Return the statements that a framework may use, and the calls that they consist of."""
     by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
     assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
     chains = {id(one): [*_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned}
@@ -200,7 +204,7 @@ def _is_relevant_value(
     )
 
 
-def event_facts(
+def _list_event_facts(
     statements: Sequence[Fact], facts: Sequence[Fact], frameworks: Sequence[Framework]
 ) -> list[Fact]:
     """Return the events that a text emits and listens to.
@@ -269,7 +273,7 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
     if fact.kind == ANNOTATION and name in rule.annotations:
         for event in _iter_event_names(argument(fact, "0"), is_object=rule.is_object):
             symbol = names.within(*fact.values["target"])
-            yield Fact(LISTENS, *place, symbol, {"event": event, "listener": symbol})
+            yield Fact(_LISTENS, *place, symbol, {"event": event, "listener": symbol})
     if fact.kind != CALL or name not in {*rule.emits, *rule.listens}:
         return
     is_emitted = name in rule.emits
@@ -279,7 +283,7 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
     for event in _iter_event_names(value, is_object=rule.is_object):
         symbol = names.around(fact.start)
         if is_emitted:
-            yield Fact(EMITS, *place, symbol, {"event": event})
+            yield Fact(_EMITS, *place, symbol, {"event": event})
             continue
         handler = argument(fact, "receiver|0" if rule.is_object else "1")
         is_name = handler is not None and handler[0] == "n"
@@ -288,7 +292,7 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
         if not listener and handler is not None and is_name and handler[1] in names.imported:
             values |= {"listener": names.imported[handler[1]], "is_imported": True}
         if not rule.is_object or is_name:
-            yield Fact(LISTENS, *place, symbol, values)
+            yield Fact(_LISTENS, *place, symbol, values)
 
 
 def _iter_event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:

@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.frameworks.statements import argument
 MOST_PREFIXES: Final = 20
 """Maximum number of paths of one router; a router that is mounted several times has several."""
 _DEEPEST: Final = 8
-"""Maximum depth of routers that are mounted in, passed to or created by each other."""
+"""Maximum depth of routers that are mounted in, passed to, or created by each other."""
 _LONGEST_CHAIN: Final = 200
 """Maximum number of calls in one chain; a longer chain is not treated as a router."""
 _NO_CALL: Final = ["?"]
@@ -33,11 +33,10 @@ _COMPUTED: Final = ("?", "?")
 
 
 class RouterPaths:
-    """Finds the paths of routers with the data of one framework.
+    """A finder of the paths of routers, according to the rules of one framework.
 
-    The methods return a list of paths. It is empty if the value is not a router. It has several
-    paths if the router is mounted several times. None in it stands for a path that is computed at
-    run time.
+    The methods return a list of paths: empty if the value is not a router, with several paths if
+    the router is mounted several times. None in it is a path that is computed at run time.
     """
 
     def __init__(self, framework: Framework, repository: RepositoryFiles) -> None:
@@ -49,7 +48,7 @@ class RouterPaths:
         computed."""
 
     def paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the router on which a call, which may define a route, is made."""
+        """Return the paths of the router that is the receiver of a call."""
         on = fact.values.get("on")
         if on is None:
             return [self.paths_of_blocks(file, fact)] if self._routers.is_implicit else []
@@ -62,7 +61,7 @@ class RouterPaths:
     def paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
-        """Return the paths of the router in this value."""
+        """Return the paths of the router that a value stands for."""
         if depth > _DEEPEST:
             return []
         if (call := file.find_call(value)) is not None:
@@ -81,7 +80,7 @@ class RouterPaths:
         return [""]
 
     def paths_of_added_function(self, function: str) -> list[str | None]:
-        """Return the paths of the routers that an annotated function is added to."""
+        """Return the paths of the routers to which calls add an annotated function."""
         found: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
@@ -92,7 +91,7 @@ class RouterPaths:
         return found[:MOST_PREFIXES]
 
     def paths_of_blocks(self, file: File, fact: Fact) -> str | None:
-        """Return the joined path of the blocks around a call; None if it is computed."""
+        """Return the joined prefixes of the blocks around a call; None if any is computed."""
         path: str | None = ""
         resources = self._framework.resources
         around = [one for one in file.around(file.calls, fact.start) if one is not fact]
@@ -202,7 +201,8 @@ class RouterPaths:
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
             own = self._repository.text(file, value, call.start)
-        mounted = self._list_paths_of_mounts(file, name or file.name_of(call), depth, at=call.start)
+        variable = name or file.find_receiving_variable(call)
+        mounted = self._list_paths_of_mounts(file, variable, depth, at=call.start)
         is_root = call.values["name"] in self._routers.roots or not self._routers.roots
         outside: list[str | None] = [None if self._has_computed_mounts and not is_root else ""]
         return join_all(mounted or outside, [own], MOST_PREFIXES)
@@ -249,7 +249,7 @@ class RouterPaths:
     def _list_paths_of_assignment(
         self, file: File, assignment: Fact, depth: int
     ) -> list[str | None]:
-        """Return the paths of an assigned router; mounting it in itself adds no path."""
+        """Return the paths of an assigned router; a mount in itself adds no path."""
         key = file.path, "", assignment.start
         if key not in self._known:
             self._known[key] = []
@@ -351,7 +351,7 @@ class RouterPaths:
 
     @property
     def _has_computed_mounts(self) -> bool:
-        """Return whether any mounted router has a path and name computed at run time."""
+        """Return whether any mount has both a path and a router computed at run time."""
         return _COMPUTED in self._mounts_by_router
 
     def _mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:

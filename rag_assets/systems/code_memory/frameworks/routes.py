@@ -1,6 +1,6 @@
-"""Routes derived from the statements of a repository's files with the data of one framework.
+"""Routes derived from the statements in a repository's files with the rules of one framework.
 
-A route with a path that is computed at run time is reported as unresolved and left out.
+A route is left out and reported as unresolved if its path is computed at run time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FrameworkRoute:
 
 @dataclass
 class RouteReader:
-    """Reads the routes of one framework in the files of one repository.
+    """A reader of one framework's routes in the files of one repository.
 
     Attributes:
         unresolved: file, line and reason of each route with a computed path.
@@ -81,7 +81,7 @@ class RouteReader:
             found = [*self._iter_routes_of_file(file)]
             yield from found
             if not found and self.framework.routers.is_implicit:
-                # Other functions have the names of routes' methods: `get(order, key)`.
+                # Its calls only look like routes, such as `get(order, key)`.
                 del self.unresolved[known:]
 
     def _iter_routes_of_file(self, file: File) -> Iterator[FrameworkRoute]:
@@ -132,7 +132,11 @@ class RouteReader:
     def _build_route(
         self, methods: tuple[str, ...], path: str, handler: str, place: tuple[File, Fact, int]
     ) -> FrameworkRoute:
-        """Return a route; its place is a file, the fact that states it and its handler's offset."""
+        """Return a route.
+
+        Args:
+            place: its file, the fact that states it, and the offset of its handler.
+        """
         file, fact, at = place
         return FrameworkRoute(
             methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at
@@ -251,9 +255,10 @@ class RouteReader:
                 yield route
 
     def _find_path_in_annotations(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
-        """Return the path in an annotation, or in another annotation of the same function.
+        """Return the path in an annotation, else in another annotation of the same function.
 
-        "" if there is no path, None if the path is computed.
+        Returns:
+            "" if there is no path, None if it is computed.
         """
         path = self._route_path(file, fact, routes)
         target = fact.values["target"]
@@ -265,10 +270,7 @@ class RouteReader:
     def _list_prefixes_of_annotation(
         self, file: File, fact: Fact, routes: RouteRules, enclosing_classes: Sequence[Fact]
     ) -> list[str | None]:
-        """Return the prefixes of an annotated route.
-
-        They come from its class, its router, or the call that adds its function.
-        """
+        """Return the prefixes that class, router or adding call give to an annotated route."""
         if enclosing_classes and routes.class_prefix:
             return self._list_class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
@@ -295,7 +297,7 @@ class RouteReader:
         return found[:MOST_PREFIXES] or [""]
 
     def _insert_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
-        """Insert the names of controller and action into a path: `api/[controller]`."""
+        """Return a path with the names of controller and action inserted: `api/[controller]`."""
         name = enclosing_classes[-1].values["name"] if enclosing_classes else ""
         name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
@@ -335,13 +337,13 @@ class RouteReader:
 
 
 def page_route(pages: PageRules, path: str) -> str | None:
-    """Return the route that a file's path states; None if it states none."""
-    found = re.search(pages.path, path[-_LONGEST_PATH:])
-    return None if found is None else f"/{found['route'] or ''}"
+    """Return the route that a file's path states; None if the path does not match."""
+    match = re.search(pages.path, path[-_LONGEST_PATH:])
+    return None if match is None else f"/{match['route'] or ''}"
 
 
 class _ResourceRoutes:
-    """Finds the conventional routes of resources: `resources :articles, only: [:index]`."""
+    """A reader of calls that define the usual routes of resources: `resources :articles`."""
 
     def __init__(self, resources: ResourceRules, paths: RouterPaths) -> None:
         self._resources = resources
@@ -371,7 +373,7 @@ class _ResourceRoutes:
                 yield tuple(method.split("|")), path, f"{owner}::{action}"
 
     def action_in_block(self, file: File, fact: Fact, path: str) -> str:
-        """Return the action of a route in a resource's block, judging by the route's path."""
+        """Return the handler of a route in a resource's block, which its path names."""
         for one in reversed(file.around(file.calls, fact.start)):
             kind = self._resources.calls.get(one.values["name"])
             value = argument(one, "0")
@@ -400,7 +402,7 @@ class _ResourceRoutes:
 
 
 def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:
-    """Return the controller that a short name stands for: `admin/orders` in a namespace."""
+    """Return the controller class that a short name such as `admin/orders` stands for."""
     spaces = [*paths.modules_around(file, fact), *name.split("/")]
     words = ([part[:1].upper() + part[1:] for part in space.split("_")] for space in spaces)
     return "::".join(filter(None, map("".join, words))) + "Controller"

@@ -1,7 +1,7 @@
-"""Tables derived from a repository's classes and migrations with the data of one framework.
+"""Tables derived from a repository's classes and migrations with the rules of one framework.
 
-A table lists the models that map to it, its columns with the tables they refer to, and the
-migrations that name it. A table or column with a name that is computed at run time is left out.
+A table has the classes that map to it, its columns with the tables that they refer to, and the
+migrations that name it. Tables and columns with names computed at run time are left out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_COLUMNS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class ClassStatement:
-    """A class of the repository."""
+    """A class of the repository, with the file and the fact that states it."""
 
     file: File
     fact: Fact
@@ -52,11 +52,11 @@ class ClassStatement:
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """A column.
+    """A column of a table, with its evidence.
 
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
-        refers_to: the table that it refers to; "" if it refers to none.
+        refers_to: the table that it refers to; "" if absent.
         is_key: whether the source states that it is the primary key.
     """
 
@@ -86,7 +86,7 @@ class MappedClass:
 
 @dataclass(slots=True)
 class MappedTable:
-    """A table.
+    """A table with its classes, columns and migrations.
 
     Attributes:
         changes: the calls in migrations that name it, with their files.
@@ -99,7 +99,7 @@ class MappedTable:
 
 
 class TableReader:
-    """Reads the tables of one framework in the files of one repository."""
+    """A reader of one framework's tables in the files of one repository."""
 
     def __init__(self, framework: Framework, files: Sequence[File]) -> None:
         self._framework = framework
@@ -113,15 +113,15 @@ class TableReader:
         """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
-                for mapping in _iter_tables_of_calls(tables, file):
-                    self._add_mapping(mapping[0], mapping[1])
+                for name, mapped in _iter_tables_of_calls(tables, file):
+                    self._add_mapping(name, mapped)
                 for fact in file.classes:
                     one = ClassStatement(file, fact)
                     is_new = (file.path, fact.start) not in self._table_of
-                    if is_new and (found := self._map_class(tables, one)) is not None:
-                        self._add_mapping(*found)
-                        self._table_of[file.path, fact.start] = found[0]
-                        self._mapped_classes.append((tables, one, found[0]))
+                    if is_new and (mapping := self._map_class(tables, one)) is not None:
+                        self._add_mapping(*mapping)
+                        self._table_of[file.path, fact.start] = mapping[0]
+                        self._mapped_classes.append((tables, one, mapping[0]))
         for tables, one, name in self._mapped_classes:
             if tables.columns is not None and not _is_true(_find_assignment(one, tables.shared)):
                 self._add_columns(tables.columns, one, self._tables[name])
@@ -142,13 +142,14 @@ class TableReader:
             or {a.values["name"] for a in marks} & {*tables.annotations}
             or self._is_created(one)
         )
-        told = _find_assignment(one, tables.field) if tables.field else None
-        is_text = told is not None and told.values["value"][0] == "s"
-        if told is not None and is_text and (is_model or not tables.bases):
-            return told.values["value"][1].strip('"'), MappedClass(one.file, told, one.name, True)
+        stated = _find_assignment(one, tables.field) if tables.field else None
+        is_text = stated is not None and stated.values["value"][0] == "s"
+        if stated is not None and is_text and (is_model or not tables.bases):
+            name = stated.values["value"][1].strip('"')
+            return name, MappedClass(one.file, stated, one.name, True)
         if not is_model or _is_true(_find_assignment(one, tables.abstract)):
             return None
-        if told is not None and not is_text:
+        if stated is not None and not is_text:
             return None
         if tables.shared == "*" or _is_true(_find_assignment(one, tables.shared)):
             for parent in lineage[1:]:
@@ -184,7 +185,7 @@ class TableReader:
         return _table_name(one.name, tables.naming), usual
 
     def _has_outside_base(self, tables: TableRules, one: ClassStatement) -> bool:
-        """Return whether a class extends a model class of the framework or of a package."""
+        """Return whether a class extends a model class from outside the repository."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
         for base in one.fact.values["bases"]:
             is_known = base in tables.bases or last_part(base) in of_bases
@@ -371,8 +372,8 @@ class TableReader:
         """Add the join table between the table of a class and another table.
 
         Args:
-            join: the end of the join table's name; the other class in lower case ("" if it is
-                computed); and a column that refers to the other table, with the evidence.
+            join: the end of the join table's name; the other class in lower case, "" if it is
+                computed; and a column that refers to the other table.
         """
         name, target, made_by = join
         first, second = heir.name.lower(), target
@@ -396,9 +397,9 @@ class TableReader:
         return ""
 
     def _referenced_table(self, columns: ColumnRules, one: ClassStatement, call: Fact) -> str:
-        """Return the table that a column refers to; "" if there is none or it is computed.
+        """Return the table that a column refers to; "" if it refers to none or is computed.
 
-        The call itself, or one of its arguments, names a class, or a table with its column.
+        The call, or a call in its arguments, names a class, or a table with its column.
         """
         for value in self._iter_reference_targets(columns, one, call):
             # The name may stand for a class or for one of its attributes: `Customer`,
@@ -446,7 +447,7 @@ class TableReader:
         return self._table_of.get((held.file.path, held.fact.start), "") if held else ""
 
     def _add_changes(self) -> None:
-        """Add the calls in migrations that name a table, or the class of a table."""
+        """Add the calls in migrations to the tables that they name, directly or by class."""
         for changes in self._framework.changes:
             calls = self._list_migration_calls(changes)
             newer = dict(self._read_renames(changes, calls))
@@ -468,7 +469,7 @@ class TableReader:
 
     @cached_property
     def _created_classes(self) -> set[tuple[str, str]]:
-        """Return application and lower-case name of classes that have a table at the end."""
+        """Return the classes with a table after all migrations: application, lower-case name."""
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
@@ -494,7 +495,7 @@ class TableReader:
                 yield key, self._text_argument(call, new).lower()
 
     def _text_argument(self, call: Fact, place: str) -> str:
-        """Return an argument that is a string; "" if it is missing or another kind of value."""
+        """Return an argument that is a string; "" if it is missing or of another kind."""
         value = argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
 
@@ -522,7 +523,7 @@ class TableReader:
 
 
 def _own_assignments(one: ClassStatement) -> list[Fact]:
-    """Return the assignments directly in a class, without those in nested classes and methods."""
+    """Return the assignments directly in a class, not in its nested classes."""
     inner = [c for c in one.file.classes if one.fact.start < c.start and c.end <= one.fact.end]
     return [
         v
@@ -533,9 +534,10 @@ def _own_assignments(one: ClassStatement) -> list[Fact]:
 
 
 def _find_assignment(one: ClassStatement, name: str) -> Fact | None:
-    """Return the assignment of a name in a class: `db_table`, or `Meta.db_table` in its class Meta.
+    """Return the assignment of a name in a class; None for an empty name or a missing assignment.
 
-    None if the class does not assign the name, or if the name is empty.
+    Args:
+        name: `db_table`, or `Meta.db_table` for an assignment in the nested class Meta.
     """
     inner, _, last = name.rpartition(".")
     if not name:
@@ -555,8 +557,8 @@ def _find_assignment(one: ClassStatement, name: str) -> Fact | None:
 
 def _find_inner_class(one: ClassStatement, name: str) -> Fact | None:
     start, end = one.fact.start, one.fact.end
-    held = (c for c in one.file.classes if start < c.start < end and c.values["name"] == name)
-    return next(held, None)
+    inner = (c for c in one.file.classes if start < c.start < end and c.values["name"] == name)
+    return next(inner, None)
 
 
 def _is_true(fact: Fact | None) -> bool:
@@ -568,18 +570,18 @@ def _is_true_value(value: Sequence[Any] | None) -> bool:
 
 
 def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str, MappedClass]]:
-    """Yield the tables that are named by calls such as `schema "orders"`."""
+    """Yield the tables that calls such as `schema "orders"` name, each with its class."""
     for call in file.calls:
         if call.values["name"] in tables.calls:
             value = argument(call, tables.argument)
             owner = file.around(
                 [c for c in file.calls if c.values["name"] == "defmodule"], call.start
             )
-            held = file.around(file.classes, call.start)
-            name = held[-1].values["name"] if held else ""
+            classes = file.around(file.classes, call.start)
+            name = classes[-1].values["name"] if classes else ""
             if owner and owner[-1].values["arguments"]:
                 name = str(owner[-1].values["arguments"][0][-1])
-            name = name or file.name_of(call)
+            name = name or file.find_receiving_variable(call)
             if value is not None and value[0] in {"s", "n"}:
                 yield str(value[1]), MappedClass(file, call, name, True)
 
