@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Route
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
-    OF_RESOURCES,
+    RESOURCE_ABILITIES,
     method_of_ability,
     tried_policies,
 )
@@ -107,7 +107,7 @@ def _get_subject(node: Node | None) -> Node | None:
 def read_resource_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield the checks that `authorizeResource` adds to the methods of a controller."""
     model = source.value(call.argument(0))
-    for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
+    for method, ability in RESOURCE_ABILITIES.items() if isinstance(model, str) else ():
         yield "authorizes", {"ability": ability, "model": model, "method": method}
 
 
