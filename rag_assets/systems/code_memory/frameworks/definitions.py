@@ -1,4 +1,4 @@
-"""Framework definitions: the models of rules, and the rules in data/ and those of tenants."""
+"""Framework definitions: the models of rules, and the built-in and tenants' frameworks."""
 
 from __future__ import annotations
 

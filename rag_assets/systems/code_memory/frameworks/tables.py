@@ -287,7 +287,7 @@ class TableReader:
         return found
 
     def _add_columns(self, columns: ColumnRules, one: ClassStatement, table: MappedTable) -> None:
-        """Add the columns of a class, including those of ancestors without their own table."""
+        """Add the columns of a class and of its ancestors without their own table."""
         lineage = self._lineage(one)
         parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}

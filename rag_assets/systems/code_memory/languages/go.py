@@ -61,7 +61,7 @@ class Go(LanguageGrammar):
         self._package_name = ""
         for node in tree.root.named_children:
             if node.type == "package_clause":
-                self._package_name = tree.of(node).split()[-1]
+                self._package_name = tree.node_text(node).split()[-1]
 
     def _qualify(self, *names: str) -> str:
         return ".".join(name for name in (self._package_name, *names) if name)
@@ -104,7 +104,7 @@ class Go(LanguageGrammar):
                 type_ = f"...{type_}"
             names = [child for child in node.named_children if child.type == "identifier"]
             for name in names:
-                yield self.tree.of(name), type_
+                yield self.tree.node_text(name), type_
             if not names:
                 yield "", type_
 
@@ -137,7 +137,7 @@ class Go(LanguageGrammar):
             return
         for node in type_.named_children:
             if node.type == "type_elem":
-                written = self.tree.of(node)
+                written = self.tree.node_text(node)
                 if "|" not in written and "~" not in written:
                     yield "", written
             for field in node.named_children if node.type == "field_declaration_list" else ():
@@ -146,7 +146,7 @@ class Go(LanguageGrammar):
                 ]
                 written = self.tree.field(field, "type")[:_LONG]
                 for name in names:
-                    yield self.tree.of(name), written
+                    yield self.tree.node_text(name), written
                 if not names and field.type == "field_declaration":
                     yield "", written
 
@@ -159,7 +159,7 @@ class Go(LanguageGrammar):
                 todo += reversed(spec.named_children)
             elif spec.type in _SPECS:
                 for child in takewhile(lambda node: node.type == "identifier", spec.named_children):
-                    name = self.tree.of(child)
+                    name = self.tree.node_text(child)
                     symbol, shown = self._qualify(name), name[:1].isupper()
                     yield CodeDefinition(
                         node, symbol, "definition", what, None, False, shown, shown
@@ -190,7 +190,7 @@ class Go(LanguageGrammar):
             written = self.tree.field(node, "type")[:_LONG]
             for child in node.named_children:
                 if child.type == "identifier":
-                    yield self.tree.of(child), written
+                    yield self.tree.node_text(child), written
         elif node.type in {"short_var_declaration", "range_clause"}:
             left, right = (node.child_by_field_name(side) for side in ("left", "right"))
             names = [] if left is None else left.named_children
@@ -198,7 +198,7 @@ class Go(LanguageGrammar):
             types = [self._read_created_type(value) for value in values]
             for at, name in enumerate(names):
                 if name.type == "identifier":
-                    yield self.tree.of(name), types[at] if len(types) == len(names) else ""
+                    yield self.tree.node_text(name), types[at] if len(types) == len(names) else ""
 
     def _read_created_type(self, value: Node) -> str:
         """Return the type of `T{…}` or `&T{…}`; "" for any other value."""
@@ -214,7 +214,7 @@ class Go(LanguageGrammar):
             type_ = node.child_by_field_name("type")
             if type_ is None or type_.type not in {"type_identifier", "qualified_type"}:
                 return None
-            return self.tree.of(type_).split(".")
+            return self.tree.node_text(type_).split(".")
         if node.type != "call_expression":
             return None
         return self.chain(node.child_by_field_name("function"))

@@ -214,7 +214,7 @@ class LanguageGrammar:
                 node = node.named_child(0)
         if node is None or node.type not in self.roots:
             return None
-        return [self.tree.of(node), *reversed(names)]
+        return [self.tree.node_text(node), *reversed(names)]
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of a node, each with the names that it binds in the file."""

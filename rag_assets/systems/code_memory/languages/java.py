@@ -101,7 +101,7 @@ class Java(LanguageGrammar):
         self._package = ""
         for node in tree.root.named_children:
             if node.type == "package_declaration" and node.named_child_count:
-                name = tree.of(node.named_child(node.named_child_count - 1))
+                name = tree.node_text(node.named_child(node.named_child_count - 1))
                 self._package = "".join(name.split())
 
     def nested_level(self, node: Node) -> Node | None:
@@ -180,7 +180,7 @@ class Java(LanguageGrammar):
         if node.type == "spread_parameter":
             written += "..."
         for name in names if own is None else [own]:
-            yield self.tree.of(name), written
+            yield self.tree.node_text(name), written
 
     def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
@@ -200,14 +200,14 @@ class Java(LanguageGrammar):
     def _type_names(self, clause: Node) -> Iterator[str]:
         for node in clause.named_children:
             for type_ in node.named_children if node.type == "type_list" else [node]:
-                if name := self.type_name(self.tree.of(type_)):
+                if name := self.type_name(self.tree.node_text(type_)):
                     yield name
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type != "import_declaration":
             return
-        words = self.tree.of(node).rstrip(" ;").split()
+        words = self.tree.node_text(node).rstrip(" ;").split()
         path = "".join(word for word in words if word not in {"import", "static"})
         name = path.rsplit(".", 1)[-1]
         bound = {} if name == "*" else {name: Binding(ResolvedName(path))}
@@ -221,11 +221,11 @@ class Java(LanguageGrammar):
             yield self.tree.field(node, "name"), ""
         elif node.type == "inferred_parameters":
             for child in node.named_children:
-                yield self.tree.of(child), ""
+                yield self.tree.node_text(child), ""
         elif node.type == "lambda_expression":
             single = node.child_by_field_name("parameters")
             if single is not None and single.type == "identifier":
-                yield self.tree.of(single), ""
+                yield self.tree.node_text(single), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""

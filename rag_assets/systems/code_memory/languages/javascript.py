@@ -51,7 +51,7 @@ def _read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple
                 elif inner.type == "extends_clause":
                     extends += _read_type_names(tree, inner)
                 elif inner.type in _NAMED:
-                    extends.append(tree.of(inner))
+                    extends.append(tree.node_text(inner))
     return tuple(extends), tuple(implements)
 
 
@@ -61,7 +61,7 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
         if node.type == "generic_type":
             inner = node.child_by_field_name("name")
         if inner is not None and inner.type in _NAMED:
-            yield tree.of(inner)
+            yield tree.node_text(inner)
 
 
 def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
@@ -160,9 +160,9 @@ def _environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fa
     owner = node.child_by_field_name("object")
     if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
         return
-    if tree.of(owner) in _OBJECTS:
+    if tree.node_text(owner) in _OBJECTS:
         named = node.child_by_field_name("property") or node.child_by_field_name("index")
-        key = tree.of(named).strip("\"'")
+        key = tree.node_text(named).strip("\"'")
         if _KEY.fullmatch(key):
             yield Fact("reads_env", tree.start(node), tree.end(node), symbol, {"key": key})
 
@@ -261,7 +261,7 @@ class Jsx(LanguageGrammar):
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
             named = inner.named_child(0)
-        name = get_string(self.tree, named) or self.tree.of(named) or "default"
+        name = get_string(self.tree, named) or self.tree.node_text(named) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
@@ -360,7 +360,7 @@ class Jsx(LanguageGrammar):
         )
 
     def _define_member(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
-        name = self.tree.of(
+        name = self.tree.node_text(
             node.child_by_field_name("name") or node.child_by_field_name("property")
         )
         if not name:
@@ -382,7 +382,7 @@ class Jsx(LanguageGrammar):
             )
         elif node.type == "pair":
             key = node.child_by_field_name("key")
-            name = get_string(self.tree, key) or self.tree.of(key)
+            name = get_string(self.tree, key) or self.tree.node_text(key)
             value = node.child_by_field_name("value")
             symbol = f"{outer.symbol}.{name}"
             if value is None:
@@ -422,7 +422,7 @@ class Jsx(LanguageGrammar):
             return
         if pattern.type == "identifier":
             yield (
-                self.tree.of(pattern),
+                self.tree.node_text(pattern),
                 "" if typed is None else get_declared_type(self.tree, typed),
             )
             return

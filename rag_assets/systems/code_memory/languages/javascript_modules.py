@@ -27,7 +27,7 @@ def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], 
     """Return the parameters of a function, each with its type or ""."""
     single = function.child_by_field_name("parameter")
     if single is not None:
-        return ((tree.of(single), ""),)
+        return ((tree.node_text(single), ""),)
     listed = function.child_by_field_name("parameters")
     return () if listed is None else tuple(_read_parameters(tree, listed))
 
@@ -39,7 +39,7 @@ def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]
         pattern = node.child_by_field_name("pattern") or node
         if pattern.type == "assignment_pattern":
             pattern = pattern.child_by_field_name("left") or pattern
-        name = " ".join(tree.of(pattern)[:_LONG].split()).removeprefix("...")
+        name = " ".join(tree.node_text(pattern)[:_LONG].split()).removeprefix("...")
         yield name, get_declared_type(tree, node)
 
 
@@ -49,7 +49,7 @@ def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
     while todo:
         node = todo.pop()
         if node.type in _NAMES:
-            yield tree.of(node)
+            yield tree.node_text(node)
         elif node.type == "pair_pattern":
             value = node.child_by_field_name("value")
             todo += [] if value is None else [value]
@@ -86,7 +86,7 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
 
 def get_string(tree: SyntaxTree, node: Node | None) -> str:
     """Return the text of a string without its quotes; "" for any other node."""
-    return tree.of(node)[1:-1] if node is not None and node.type == "string" else ""
+    return tree.node_text(node)[1:-1] if node is not None and node.type == "string" else ""
 
 
 def _get_imported_module(tree: SyntaxTree, node: Node) -> str:
@@ -141,7 +141,7 @@ def _import_fact(
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         if clause.type == "import_require_clause":
-            yield "*", tree.of(clause.named_child(0))
+            yield "*", tree.node_text(clause.named_child(0))
         elif clause.type == "import_clause":
             for node in clause.named_children:
                 yield from _read_import_clause(tree, node)
@@ -149,9 +149,9 @@ def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[st
 
 def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     if node.type == "identifier":
-        yield "default", tree.of(node)
+        yield "default", tree.node_text(node)
     elif node.type == "namespace_import":
-        yield "*", tree.of(node.named_child(0))
+        yield "*", tree.node_text(node.named_child(0))
     elif node.type == "named_imports":
         yield from _iter_aliases(tree, node, "import_specifier")
 
@@ -168,7 +168,7 @@ def _iter_aliases(tree: SyntaxTree, clause: Node, specifier: str) -> Iterator[tu
         if node.type == specifier:
             name = tree.field(node, "name")
             alias = node.child_by_field_name("alias")
-            yield name, tree.of(alias) if alias is not None else name
+            yield name, tree.node_text(alias) if alias is not None else name
 
 
 def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
@@ -178,15 +178,18 @@ def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tup
         return
     if name.type == "identifier":
         member = value.child_by_field_name("property")
-        yield tree.of(member) if value.type == "member_expression" else "*", tree.of(name)
+        yield (
+            tree.node_text(member) if value.type == "member_expression" else "*",
+            tree.node_text(name),
+        )
     elif name.type == "object_pattern" and value.type == "call_expression":
         for node in name.named_children:
             if node.type == "shorthand_property_identifier_pattern":
-                yield tree.of(node), tree.of(node)
+                yield tree.node_text(node), tree.node_text(node)
             elif node.type == "pair_pattern":
                 local = node.child_by_field_name("value")
                 if local is not None and local.type == "identifier":
-                    yield tree.field(node, "key"), tree.of(local)
+                    yield tree.field(node, "key"), tree.node_text(local)
 
 
 _CLAUSES: Final = frozenset({"export_clause", "namespace_export"})
@@ -238,7 +241,7 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     elif "namespace" in kinds:  # `export as namespace X` does not export a member of the module.
         return
     elif "=" in kinds:
-        yield ExportedName("export=", tree.of(_find_default_identifier(node)))
+        yield ExportedName("export=", tree.node_text(_find_default_identifier(node)))
     elif kinds & _CLAUSES or "*" in kinds:
         yield from _iter_exported_names(tree, node)
 
@@ -251,7 +254,7 @@ def _find_default_identifier(node: Node) -> Node | None:
 def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
     if declaration is not None:
         return tree.field(declaration, "name")
-    return tree.of(_find_default_identifier(node))
+    return tree.node_text(_find_default_identifier(node))
 
 
 def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
@@ -279,7 +282,7 @@ def _read_export_specifier(tree: SyntaxTree, node: Node, source: str) -> Iterato
 
 
 def _unquote(tree: SyntaxTree, node: Node | None) -> str:
-    return get_string(tree, node) or tree.of(node)
+    return get_string(tree, node) or tree.node_text(node)
 
 
 def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
@@ -295,11 +298,11 @@ def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
             if name is not None:
                 yield from pattern_names(tree, name)
     elif declaration.type == "import_alias":
-        yield tree.of(declaration.named_child(0))
+        yield tree.node_text(declaration.named_child(0))
     else:
         name = declaration.child_by_field_name("name")
         if name is not None:
-            yield tree.of(name).split(".", 1)[0].strip()
+            yield tree.node_text(name).split(".", 1)[0].strip()
 
 
 def _iter_assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
@@ -313,13 +316,13 @@ def _iter_assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[Expo
                 yield from _iter_exports_of_module_value(tree, right)
         elif path.startswith(("module.exports.", "exports.")) and "." not in name[1:]:
             value = right if right is not None and right.type == "identifier" else None
-            yield ExportedName(name[1:], tree.of(value))
+            yield ExportedName(name[1:], tree.node_text(value))
         node = right
 
 
 def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     if value.type == "identifier":
-        yield ExportedName("export=", tree.of(value))
+        yield ExportedName("export=", tree.node_text(value))
     elif value.type != "object":
         if value.type != "assignment_expression":
             yield ExportedName("export=", "")
@@ -330,10 +333,12 @@ def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[Exp
 def _iter_exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     for entry in value.named_children:
         if entry.type == "shorthand_property_identifier":
-            yield ExportedName(tree.of(entry), tree.of(entry))
+            yield ExportedName(tree.node_text(entry), tree.node_text(entry))
         elif entry.type == "pair":
             inner = entry.child_by_field_name("value")
-            local = tree.of(inner) if inner is not None and inner.type == "identifier" else ""
+            local = (
+                tree.node_text(inner) if inner is not None and inner.type == "identifier" else ""
+            )
             key = entry.child_by_field_name("key")
             if key is not None and key.type != "computed_property_name":
                 yield ExportedName(_unquote(tree, key), local)
@@ -404,7 +409,7 @@ class RequestFinder:
         if not arguments:
             return None
         if function.type == "identifier":
-            name = self._tree.of(function)
+            name = self._tree.node_text(function)
             is_client = name in _CALLED or name in self._base_urls
             return self._read_function_request(name, arguments) if is_client else None
         if function.type == "member_expression":
@@ -432,7 +437,7 @@ class RequestFinder:
             return ""
         if node.type == "member_expression":
             return self._tree.field(node, "property")
-        return self._tree.of(node) if node.type in {"identifier", "this"} else ""
+        return self._tree.node_text(node) if node.type in {"identifier", "this"} else ""
 
     def _read_function_request(self, name: str, arguments: Sequence[Node]) -> _Request | None:
         first = arguments[0]
@@ -506,6 +511,6 @@ def _find_option_value(tree: SyntaxTree, options: Node | None, name: str) -> Nod
     for entry in options.named_children:
         if entry.type == "pair":
             key = entry.child_by_field_name("key")
-            if name in {tree.of(key), get_string(tree, key)}:
+            if name in {tree.node_text(key), get_string(tree, key)}:
                 return entry.child_by_field_name("value")
     return None

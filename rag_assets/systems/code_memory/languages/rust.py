@@ -88,7 +88,7 @@ class Rust(LanguageGrammar):
         role, what = _ITEMS[node.type]
         if what == "mod" and node.child_by_field_name("body") is None:
             return ()
-        name = self.tree.of(node.child_by_field_name("type" if what == "impl" else "name"))
+        name = self.tree.node_text(node.child_by_field_name("type" if what == "impl" else "name"))
         if what == "impl":
             name = self.type_name(name) or name
         symbol = self.qualify(name, outer)
@@ -140,7 +140,7 @@ class Rust(LanguageGrammar):
     def _trait_bounds(self, node: Node) -> Iterator[str]:
         bounds = node.child_by_field_name("bounds")
         for bound in () if bounds is None else bounds.named_children:
-            name = self.type_name(self.tree.of(bound)) if bound.type != "lifetime" else ""
+            name = self.type_name(self.tree.node_text(bound)) if bound.type != "lifetime" else ""
             if name:
                 yield name
 
@@ -199,7 +199,7 @@ class Rust(LanguageGrammar):
                 yield path, path.rsplit("::", 1)[-1]
 
     def _path(self, node: Node | None) -> str:
-        return _SPACE.sub("", self.tree.of(node))
+        return _SPACE.sub("", self.tree.node_text(node))
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
@@ -207,11 +207,11 @@ class Rust(LanguageGrammar):
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
                 written = self.tree.field(node, "type")[:_LONG]
-                yield self.tree.of(pattern), written
+                yield self.tree.node_text(pattern), written
         elif node.type == "closure_parameters":
             for child in node.named_children:
                 if child.type == "identifier":
-                    yield self.tree.of(child), ""
+                    yield self.tree.node_text(child), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""

@@ -126,7 +126,7 @@ class Swift(LanguageGrammar):
     def _inherited_types(self, node: Node) -> Iterator[str]:
         for child in node.named_children:
             if child.type == "inheritance_specifier":
-                name = _TYPE.match(self.tree.of(child))
+                name = _TYPE.match(self.tree.node_text(child))
                 if name is not None:
                     yield name[1]
 
@@ -142,7 +142,7 @@ class Swift(LanguageGrammar):
             if child.type == "pattern":
                 name = self.tree.field(child, "bound_identifier")
             elif child.type == "type_annotation" and name:
-                yield name, " ".join(self.tree.of(child)[:_LONG].lstrip(":").split())
+                yield name, " ".join(self.tree.node_text(child)[:_LONG].lstrip(":").split())
                 name = ""
         if name:
             yield name, ""
@@ -196,14 +196,15 @@ class Swift(LanguageGrammar):
         for child in node.named_children:
             if child.type == "parameter":
                 name = self.tree.field(child, "name")
-                _, _, type_ = self.tree.of(child)[: 2 * _LONG].partition(":")
+                _, _, type_ = self.tree.node_text(child)[: 2 * _LONG].partition(":")
                 yield name, " ".join(type_.split())[:_LONG]
 
     def _is_public(self, node: Node) -> bool:
         for child in node.named_children:
             if child.type == "modifiers":
                 return not any(
-                    modifier.type == "visibility_modifier" and self.tree.of(modifier) in _HIDDEN
+                    modifier.type == "visibility_modifier"
+                    and self.tree.node_text(modifier) in _HIDDEN
                     for modifier in child.named_children
                 )
         return True
@@ -212,7 +213,7 @@ class Swift(LanguageGrammar):
         """Return the imports of an import statement."""
         if node.type != "import_declaration":
             return ()
-        words = self.tree.of(node).split()
+        words = self.tree.node_text(node).split()
         module, _, name = words[-1].partition(".")
         kinds = {"struct", "class", "enum", "protocol", "func", "var", "let", "typealias"}
         if kinds & set(words[:-1]) and name:
@@ -245,7 +246,7 @@ class Swift(LanguageGrammar):
             target = target.child_by_field_name("target") or target.named_child(0)
         if target is None or target.type not in {"simple_identifier", "self_expression"}:
             return None
-        return [self.tree.of(target), *reversed(names)]
+        return [self.tree.node_text(target), *reversed(names)]
 
     def is_type(self, name: str) -> bool:
         """Return whether a name follows the convention for types."""

@@ -90,17 +90,17 @@ class SyntaxTree:
         at = bisect_right(self._bytes, byte) - 1
         return self._characters[at] + byte - self._bytes[at]
 
-    def of(self, node: Node | None) -> str:
+    def node_text(self, node: Node | None) -> str:
         """Return the text of a node; "" for None."""
         return "" if node is None else self.text[self.start(node) : self.end(node)]
 
     def field(self, node: Node, name: str) -> str:
         """Return the text of a field of a node; "" if the node has no such field."""
-        return self.of(node.child_by_field_name(name))
+        return self.node_text(node.child_by_field_name(name))
 
     def line(self, node: Node | None) -> str:
         """Return the first 200 characters of a node in one line; "" for None."""
-        return " ".join(self.of(node)[:_LINE].split())
+        return " ".join(self.node_text(node)[:_LINE].split())
 
     def fact(self, kind: str, node: Node, symbol: str, values: Mapping[str, Any]) -> Fact:
         """Return a fact whose evidence is a node."""
@@ -282,12 +282,12 @@ def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Un
 
 
 def cuts_within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
-    """Return those of some ascending offsets that lie inside a unit."""
+    """Return the offsets inside a unit; `cuts` must be ascending."""
     return tuple(cuts[bisect_right(cuts, unit.start) : bisect_left(cuts, unit.end)])
 
 
 def first_comment(node: Node) -> Node:
-    """Return the first of the comments directly above a node, or the node if there are none."""
+    """Return the first comment of the block directly above a node, or else the node."""
     first = node
     before = node.prev_sibling
     while before is not None and is_comment(before):

@@ -99,7 +99,7 @@ def _collect_leaves(
 def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
     if _OF_ROUTES_AND_TABLES.search(name) is not None or node.type == "boolean":
         return True
-    return node.type == "class_constant_access_expression" and source.tree.of(node).endswith(
+    return node.type == "class_constant_access_expression" and source.tree.node_text(node).endswith(
         "::class"
     )
 
@@ -138,7 +138,7 @@ def _default_of_env(source: PhpSource, node: Node) -> Any:
 
 def _read_expression(source: PhpSource, node: Node) -> Json:
     """Return a value that functions compute, as in `explode(',', env('HOSTS'))`."""
-    if _PRIVATE.search(source.tree.of(node)):
+    if _PRIVATE.search(source.tree.node_text(node)):
         return _NONE
     found = Expressions(source, lambda _: 0).read(node, runs=False)
     return found if isinstance(found, dict) and found["of"] in {"chain", "join", "array"} else _NONE
@@ -151,7 +151,7 @@ def _read_providers(source: PhpSource, array: Node) -> list[str]:
         for key, value in elements(array)
     )
     found = [
-        source.class_name(source.tree.of(node.named_children[0]), node)
+        source.class_name(source.tree.node_text(node.named_children[0]), node)
         for value in named
         if value
         for node in descendants(value)

@@ -383,7 +383,7 @@ def _find_called_name(
         function = node.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        return "calls", source.find_scope(node).function_name(tree.of(function))
+        return "calls", source.find_scope(node).function_name(tree.node_text(function))
     name = node.child_by_field_name("name")
     if name is None or name.type != "name":
         return None
@@ -391,18 +391,20 @@ def _find_called_name(
     if node.type == "scoped_call_expression":
         scope = node.child_by_field_name("scope")
         if scope is not None and scope.type in NAMED:
-            owner = source.class_name(tree.of(scope), node)
+            owner = source.class_name(tree.node_text(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
         owner = types.get(_receiver_text(tree, receiver), "") or class_of_value(
             source, receiver, context.around
         )
-    return ("calls", f"{owner}::{tree.of(name)}") if owner else None
+    return ("calls", f"{owner}::{tree.node_text(name)}") if owner else None
 
 
 def _receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
     """Return the receiver of a call as written; "" if it is itself a call."""
-    return "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.of(receiver)
+    return (
+        "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.node_text(receiver)
+    )
 
 
 _MOST: Final = 1_000
@@ -456,7 +458,8 @@ def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], N
     """Return whether most values are prose, as in translation files."""
     values = [value for _, value in keys if value.type != "array_creation_expression"]
     prose_count = sum(
-        node.type in _STRINGS and _WORDS.search(source.tree.of(node).strip("'\"")) is not None
+        node.type in _STRINGS
+        and _WORDS.search(source.tree.node_text(node).strip("'\"")) is not None
         for node in values
     )
     return prose_count * 2 > len(values)

@@ -175,7 +175,7 @@ class OriginFinder:
             made = class_of_creation(self._source, node)
             return (made,) if made else None
         if node.type == "variable_name":
-            return self._variable_origins(self._source.tree.of(node), depth)
+            return self._variable_origins(self._source.tree.node_text(node), depth)
         held = _list_possible_values(node, self._source.tree.field(node, "operator"))
         if held:
             return combine_origins(self.find(one, depth + 1) for one in held)
@@ -191,13 +191,13 @@ class OriginFinder:
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MOST_STEPS:
-            if at.type in _ACCESSES and tree.of(at) in self._known_properties:
+            if at.type in _ACCESSES and tree.node_text(at) in self._known_properties:
                 break
             named = at.child_by_field_name("name")
             if at.type in MEMBER_CALLS | _ACCESSES:
                 if named is None or named.type != "name":
                     return None
-                steps.append(tree.of(named) + (CALLED if at.type in MEMBER_CALLS else ""))
+                steps.append(tree.node_text(named) + (CALLED if at.type in MEMBER_CALLS else ""))
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
                 steps.append(ELEMENT)
@@ -217,7 +217,7 @@ class OriginFinder:
             del steps[0]
             return (SIGNED_IN,)
         if at.type in _ACCESSES:
-            return self._variable_origins(tree.of(at), depth)
+            return self._variable_origins(tree.node_text(at), depth)
         if at.type == "scoped_call_expression":
             return self._static_origins(at)
         if at.type == "function_call_expression":
@@ -234,24 +234,24 @@ class OriginFinder:
         if at.type == "scoped_call_expression":
             scope = tree.field(at, "scope")
             return self._source.class_name(scope, at) in _AUTH
-        return tree.of(at) == _REQUEST
+        return tree.node_text(at) == _REQUEST
 
     def _static_origins(self, at: Node) -> Origins:
         tree, scope = self._source.tree, at.child_by_field_name("scope")
         name = at.child_by_field_name("name")
         if scope is None or scope.type not in NAMED or name is None or name.type != "name":
             return None
-        owner = self._source.class_name(tree.of(scope), at)
-        if owner in _AUTH and tree.of(name) == "user":
+        owner = self._source.class_name(tree.node_text(scope), at)
+        if owner in _AUTH and tree.node_text(name) == "user":
             return (SIGNED_IN,)
         made = class_of_argument(self._source, at) if owner.endswith("App") else ""
-        return (made,) if made else (f"{owner}::{tree.of(name)}{CALLED}",)
+        return (made,) if made else (f"{owner}::{tree.node_text(name)}{CALLED}",)
 
     def _function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        name = self._source.find_scope(at).function_name(self._source.tree.of(function))
+        name = self._source.find_scope(at).function_name(self._source.tree.node_text(function))
         if name in _GIVES_NOTHING:
             return ()
         if name in _SAME:
@@ -325,10 +325,10 @@ class OriginFinder:
             if target is None:
                 continue
             if target.type in {"variable_name", *_ACCESSES}:
-                found.setdefault(tree.of(target), []).append((value, step))
+                found.setdefault(tree.node_text(target), []).append((value, step))
             elif target.type in {"list_literal", "array_creation_expression"}:
                 for inner in tree.nodes(frozenset({"variable_name"}), target):
-                    found.setdefault(tree.of(inner), []).append((None, ""))
+                    found.setdefault(tree.node_text(inner), []).append((None, ""))
         return found
 
     def _closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
@@ -346,7 +346,7 @@ class OriginFinder:
 
 
 def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
-    """Return the expressions that an expression may evaluate to; empty if it has no such parts."""
+    """Return the parts that an expression may evaluate to, such as the branches of a condition."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":
@@ -417,7 +417,7 @@ class OriginFinders:
         if around.name not in self._property_origins:
             found: dict[str, set[Origins]] = {}
             for method in around.methods:
-                if _SETS.search(self._source.tree.of(method.body)) is None:
+                if _SETS.search(self._source.tree.node_text(method.body)) is None:
                     continue
                 for name, origins in (
                     OriginFinder(self._source, method, around).assigned_origins().items()

@@ -104,10 +104,10 @@ def list_scopes(tree: SyntaxTree) -> list[NamespaceScope]:
         body = child.child_by_field_name("body")
         bounds.append((name, start, child.start_byte, loose))
         if body is not None:
-            bounds.append((tree.of(named), child.start_byte, child.end_byte, body.children))
+            bounds.append((tree.node_text(named), child.start_byte, child.end_byte, body.children))
             name, start, loose = "", child.end_byte, []
         else:
-            name, start, loose = tree.of(named), child.start_byte, []
+            name, start, loose = tree.node_text(named), child.start_byte, []
     bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose))
     return [_build_scope(tree, *bound) for bound in bounds]
 
@@ -137,7 +137,7 @@ def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[PhpImport]:
         if child.type in {"function", "const"}:
             kind = child.type
         elif child.type == "namespace_name":
-            prefix = tree.of(child) + "\\"
+            prefix = tree.node_text(child) + "\\"
         elif child.type == "namespace_use_clause":
             yield _read_import(tree, child, kind, prefix)
         elif child.type == "namespace_use_group":
@@ -154,8 +154,8 @@ def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> PhpI
     named = next(
         (n for n in clause.named_children if n.type in _IMPORTED_NAMES and n != alias), None
     )
-    name = (prefix + tree.of(named)).lstrip("\\")
-    return PhpImport(tree.of(alias) or name.rpartition("\\")[2], name, kind, clause)
+    name = (prefix + tree.node_text(named)).lstrip("\\")
+    return PhpImport(tree.node_text(alias) or name.rpartition("\\")[2], name, kind, clause)
 
 
 CLASS_ROLES = {
@@ -265,7 +265,7 @@ def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLik
     body = node.child_by_field_name("body")
     members = body.named_children if body is not None else []
     named = node.child_by_field_name("name")
-    name = scope.within(tree.of(named)) if named else f"class@{node.start_point.row + 1}"
+    name = scope.within(tree.node_text(named)) if named else f"class@{node.start_point.row + 1}"
     return ClassLike(
         role=CLASS_ROLES[node.type],
         name=name,
@@ -295,7 +295,7 @@ def build_method(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Method:
     visibility = next((c for c in node.children if c.type == "visibility_modifier"), None)
     return Method(
         name=tree.field(node, "name"),
-        public=visibility is None or tree.of(visibility).lower() == "public",
+        public=visibility is None or tree.node_text(visibility).lower() == "public",
         static=_has_modifier(node, "static_modifier"),
         parameters=list_parameters(tree, node, scope),
         returns=get_type(tree, node.child_by_field_name("return_type"), scope),
@@ -323,7 +323,7 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     if node is None:
         return ""
     if node.type == "union_type":
-        named = [child for child in node.named_children if tree.of(child).lower() != "null"]
+        named = [child for child in node.named_children if tree.node_text(child).lower() != "null"]
         types = dict.fromkeys(get_type(tree, child, scope) for child in named)
         classes = [name for name in types if name and name not in NO_CLASSES]
         return OR.join(classes or [*types] * (len(types) == 1))
@@ -331,7 +331,7 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
         return ""
     if node.type == "optional_type":
         return get_type(tree, next(iter(node.named_children), None), scope)
-    written = tree.of(node).lstrip("?")
+    written = tree.node_text(node).lstrip("?")
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 
 
@@ -344,7 +344,7 @@ def _iter_classes_in_clause(
 
 
 def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Iterator[str]:
-    return (scope.class_name(tree.of(n)) for n in node.named_children if n.type in _NAMES)
+    return (scope.class_name(tree.node_text(n)) for n in node.named_children if n.type in _NAMES)
 
 
 def _read_properties(
@@ -370,7 +370,7 @@ def _read_constants(tree: SyntaxTree, members: list[Node]) -> Iterator[Property]
             for element in member.named_children:
                 if element.type == "const_element" and element.named_child_count > 1:
                     first, *_, value = element.named_children
-                    yield Property(tree.of(first), "", value, member)
+                    yield Property(tree.node_text(first), "", value, member)
         elif member.type == "enum_case":
             name = tree.field(member, "name")
             yield Property(name, "", member.child_by_field_name("value"), member)

@@ -46,7 +46,7 @@ def read_noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | No
 def _read_comment(source: PhpSource, method: Method) -> str:
     """Return the comment before a method; "" if absent."""
     before: Node | None = method.node.prev_named_sibling
-    return source.tree.of(before) if before is not None and before.type == "comment" else ""
+    return source.tree.node_text(before) if before is not None and before.type == "comment" else ""
 
 
 def _noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
@@ -136,7 +136,7 @@ def _assigned_classes(
 
 def _noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield variables, each with the class that a comment states: `@var Invoice|null $invoice`."""
-    for kind, name in _NOTED.findall(source.tree.of(comment)):
+    for kind, name in _NOTED.findall(source.tree.node_text(comment)):
         named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
         if classes := OR.join(source.class_name(part, comment) for part in named):
             yield name, classes
@@ -177,7 +177,7 @@ def _returned_class(source: PhpSource, value: Node, around: ClassLike | None) ->
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
-    if source.tree.of(receiver) not in _OWN:
+    if source.tree.node_text(receiver) not in _OWN:
         return ""
     called = around.method(source.tree.field(value, "name"))
     returns = called.returns if called is not None else ""
@@ -195,7 +195,7 @@ def _provided_class(source: PhpSource, value: Node) -> str:
     elif value.type in _CALLS_WITH_NAMES:
         receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
         is_lookup = tree.field(value, "name").lower() in _CONTAINER_METHODS
-        is_provided = is_lookup and tree.of(receiver).lstrip("\\") in _CONTAINERS
+        is_provided = is_lookup and tree.node_text(receiver).lstrip("\\") in _CONTAINERS
     else:
         return ""
     return class_of_argument(source, value) if is_provided else ""
@@ -207,8 +207,8 @@ def class_of_argument(source: PhpSource, call: Node) -> str:
     if named is None or named.type != "class_constant_access_expression":
         return ""
     scope, name = named.named_children[0], named.named_children[-1]
-    is_class = source.tree.of(name).lower() == "class" and scope.type in NAMED
-    return source.class_name(source.tree.of(scope), named) if is_class else ""
+    is_class = source.tree.node_text(name).lower() == "class" and scope.type in NAMED
+    return source.class_name(source.tree.node_text(scope), named) if is_class else ""
 
 
 def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
@@ -231,5 +231,5 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
 def class_of_creation(source: PhpSource, node: Node) -> str:
     """Return the class that `new` instantiates; "" if it is computed."""
     named = next((n for n in node.named_children if n.type in NAMED), None)
-    written = source.tree.of(named)
+    written = source.tree.node_text(named)
     return source.class_name(written, node) if written else ""

@@ -74,7 +74,7 @@ def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
         at = at.child_by_field_name("object")
     if at is None or at.type != "identifier":
         return ""
-    parts.append(tree.of(at))
+    parts.append(tree.node_text(at))
     return ".".join(reversed(parts))
 
 
@@ -88,7 +88,7 @@ def get_text(tree: SyntaxTree, node: Node) -> str | None:
         if part.type != "string" or any(n.type == "interpolation" for n in part.named_children):
             return None
         try:
-            value = ast.literal_eval(tree.of(part).lstrip("fF"))
+            value = ast.literal_eval(tree.node_text(part).lstrip("fF"))
         except (ValueError, SyntaxError):
             return None
         if not isinstance(value, str):
@@ -105,7 +105,7 @@ def parse_f_string(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | Non
             any other expression.
     """
     try:
-        parsed = ast.parse(tree.of(node), mode="eval").body
+        parsed = ast.parse(tree.node_text(node), mode="eval").body
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     parts: list[tuple[bool, str]] = []
@@ -170,7 +170,9 @@ class _ExpressionReader:
 
     def _read_formatted_string(self, node: Node) -> Expression:
         """Return the value of a string with inserted expressions."""
-        parts = parse_f_string(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
+        parts = (
+            parse_f_string(self._tree, node) if len(self._tree.node_text(node)) < _TEXT else None
+        )
         if parts is None:
             return self._mark_computed(node, "text")
         at = self._offsets(node)
@@ -181,7 +183,7 @@ class _ExpressionReader:
         return {"of": "sum", "items": items, "at": at}
 
     def _read_number(self, node: Node) -> Expression:
-        text = self._tree.of(node)
+        text = self._tree.node_text(node)
         try:
             value = ast.literal_eval(text) if len(text) < _DIGITS else None
         except (ValueError, SyntaxError):

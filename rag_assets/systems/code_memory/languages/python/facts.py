@@ -9,7 +9,7 @@
 | exports | "" | names: the names in `__all__`, if it is written out |
 | assigns | the class; "" at top level | name, value: expression, adds: whether it is `+=`, under |
 | invokes | "" | call: expression, under |
-| written | that of its statement | empty; marks an inner call that starts on its own line |
+| written | the symbol of its statement | empty; marks an inner call on its own line |
 | defines_setting | "" | name: a constant at top level; of: code |
 | configured_by | the definition | key: KEY in `settings.KEY` |
 | reads_env | the definition | key: KEY in `os.environ["KEY"]`, `os.getenv("KEY")`, `env("KEY")` |
@@ -292,7 +292,11 @@ def _are_settings(reference: str) -> bool:
 
 
 def _read_variable_name(source: PythonSource, node: Node | None) -> tuple[str, str] | None:
-    text = source.tree.of(node).strip("\"'") if node is not None and node.type == "string" else ""
+    text = (
+        source.tree.node_text(node).strip("\"'")
+        if node is not None and node.type == "string"
+        else ""
+    )
     return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
 
@@ -318,7 +322,7 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
     try:
         for statement, under in source.statements():
             node = statement.named_children[0] if statement.named_children else None
-            if statement.type == "delete_statement" and _ALL in source.tree.of(statement):
+            if statement.type == "delete_statement" and _ALL in source.tree.node_text(statement):
                 return
             if statement.type != "expression_statement" or node is None:
                 continue
@@ -342,7 +346,7 @@ def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
     target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-    named = source.tree.of(target)
+    named = source.tree.node_text(target)
     while value is not None and value.type == "assignment":
         named += " " + source.tree.field(value, "left")
         value = value.child_by_field_name("right")
@@ -390,7 +394,7 @@ def _names_in_list(source: PythonSource, node: Node) -> list[str]:
 
 def _is_sum(source: PythonSource, node: Node) -> bool:
     operator = node.child_by_field_name("operator")
-    return node.type == "binary_operator" and source.tree.of(operator) == "+"
+    return node.type == "binary_operator" and source.tree.node_text(operator) == "+"
 
 
 def _string_value(source: PythonSource, node: Node) -> str:
@@ -400,7 +404,9 @@ def _string_value(source: PythonSource, node: Node) -> str:
     tokens = [token for part in parts if part.type == "string" for token in part.named_children]
     if any(token.type not in _PLAIN for token in tokens):
         raise _ComputedError
-    return "".join(source.tree.of(token) for token in tokens if token.type == "string_content")
+    return "".join(
+        source.tree.node_text(token) for token in tokens if token.type == "string_content"
+    )
 
 
 def read(text: str) -> CodeText:

@@ -139,7 +139,7 @@ class Scopes:
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._unwrap_annotation(at)
         if at is None or at.type == "string":
-            written = "" if at is None else self._source.tree.of(at).strip("\"'")
+            written = "" if at is None else self._source.tree.node_text(at).strip("\"'")
             return self._resolve_class(written, near) if _is_dotted(written) else ""
         written = dotted_name(self._source.tree, at)
         return self._resolve_class(written, near) if written else ""
@@ -204,17 +204,17 @@ class Scopes:
                 name = node.named_children[0]
             around = definition.within
             if index == 0 and definition.sort == "method" and around is not None:
-                yield tree.of(name), self._first_parameter_meaning(definition, around)
+                yield tree.node_text(name), self._first_parameter_meaning(definition, around)
                 continue
             kind = self._class_in_annotation(node.child_by_field_name("type"), around)
             plain = name is not None and name.type == "identifier"
-            yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
+            yield tree.node_text(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
     def _first_parameter_meaning(
         self, definition: PythonDefinition, around: PythonDefinition
     ) -> Meaning:
         """Return the meaning of a method's first parameter, which is the object or its class."""
-        marks = {self._source.tree.of(n).strip("@ \n") for n in definition.decorators}
+        marks = {self._source.tree.node_text(n).strip("@ \n") for n in definition.decorators}
         if "staticmethod" in marks:
             return _UNKNOWN
         return Meaning(f":{around.symbol}", "classmethod" not in marks)
@@ -225,11 +225,11 @@ class Scopes:
             if node.type in _TARGETS:
                 target = node.child_by_field_name(_TARGETS[node.type])
                 if target is not None and target.type == "identifier":
-                    yield tree.of(target), self._assigned_meaning(node, definition)
+                    yield tree.node_text(target), self._assigned_meaning(node, definition)
                 elif target is not None and target.type not in {"attribute", "subscript"}:
-                    yield from ((tree.of(n), _UNKNOWN) for n in _iter_identifiers(target))
+                    yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(target))
             elif node.type in {"as_pattern_target", "lambda_parameters"}:
-                yield from ((tree.of(n), _UNKNOWN) for n in _iter_identifiers(node))
+                yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(node))
 
     def _assigned_meaning(self, node: Node, near: PythonDefinition) -> Meaning:
         if node.type != "assignment":

@@ -71,7 +71,7 @@ def _module_and_level(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
     if statement.type == "future_import_statement":
         return "__future__", 0
     node = statement.child_by_field_name("module_name")
-    text = "".join(tree.of(node).split())
+    text = "".join(tree.node_text(node).split())
     module = text.lstrip(".")
     return module, len(text) - len(module)
 
@@ -80,7 +80,7 @@ def _name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     if node.type == "aliased_import":
         alias = tree.field(node, "alias")
         return "".join(tree.field(node, "name").split()), alias
-    return "".join(tree.of(node).split()), ""
+    return "".join(tree.node_text(node).split()), ""
 
 
 def get_module_name(path: str, packages: Collection[str] = (), roots: Collection[str] = ()) -> str:

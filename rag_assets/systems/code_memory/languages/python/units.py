@@ -160,7 +160,10 @@ def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
         return False
     held = definition.node.child_by_field_name("superclasses")
     bases = [] if held is None else held.named_children
-    names = [definition.name, *(source.tree.of(base) for base in bases if base.type != "call")]
+    names = [
+        definition.name,
+        *(source.tree.node_text(base) for base in bases if base.type != "call"),
+    ]
     return not any(_VIEWS.search(name) for name in names)
 
 
@@ -208,7 +211,11 @@ def _model_name(source: PythonSource, call: Node) -> str:
     }
     first = next((n for n in arguments if n.type == "string"), None)
     node = named.get("model_name") or first or named.get("name") or named.get("old_name")
-    text = "" if node is None or node.type != "string" else source.tree.of(node).strip("\"'rRbBuU")
+    text = (
+        ""
+        if node is None or node.type != "string"
+        else source.tree.node_text(node).strip("\"'rRbBuU")
+    )
     return text if text.isidentifier() else ""
 
 

@@ -129,7 +129,7 @@ class ExpressionReader:
 
 
 def _read_binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
-    if reader.tree.of(node.child_by_field_name("operator")) != "??":
+    if reader.tree.node_text(node.child_by_field_name("operator")) != "??":
         return NotImplemented
     left = reader.inner(node.child_by_field_name("left"), scope, depth)
     right = reader.inner(node.child_by_field_name("right"), scope, depth)
@@ -141,11 +141,11 @@ def _read_binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int)
 
 def _read_name(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
     known = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
-    return known.get(reader.tree.of(node), COMPUTED)
+    return known.get(reader.tree.node_text(node), COMPUTED)
 
 
 def _read_variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
-    return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
+    return scope.variables.get(reader.tree.node_text(node).lstrip("$"), COMPUTED)
 
 
 def _read_subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
