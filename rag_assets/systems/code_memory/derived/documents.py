@@ -39,7 +39,11 @@ from rag_assets.systems.code_memory.django.urlconf import (
 from rag_assets.systems.code_memory.django.views import Route as DjangoRoute
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
 from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File
-from rag_assets.systems.code_memory.frameworks.routes import FrameworkRoute, RouteReader, page_route
+from rag_assets.systems.code_memory.frameworks.routes import (
+    FrameworkRoute,
+    RouteReader,
+    find_page_route,
+)
 from rag_assets.systems.code_memory.frameworks.statements import FOUND, GRAMMARS, STATEMENTS
 from rag_assets.systems.code_memory.frameworks.tables import MappedColumn, TableReader
 from rag_assets.systems.code_memory.languages.python.program import Evidence
@@ -89,7 +93,7 @@ def list_signs(file: FileFacts, own: str = "") -> set[str]:
     if any(fact.kind == OPERATION for fact in file.facts):
         found.add(_OPERATIONS)
     for framework in _list_unmarked_frameworks(file.language, own):
-        paths = (page_route(page, file.path) for page in framework.pages)
+        paths = (find_page_route(page, file.path) for page in framework.pages)
         if _reads_facts(framework) or any(path is not None for path in paths):
             found.add(framework.name)
     return found

@@ -31,8 +31,8 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     RepositoryFiles,
     last_part,
 )
-from rag_assets.systems.code_memory.frameworks.routers import singular
-from rag_assets.systems.code_memory.frameworks.statements import argument
+from rag_assets.systems.code_memory.frameworks.routers import singularize
+from rag_assets.systems.code_memory.frameworks.statements import find_argument
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
@@ -193,14 +193,14 @@ def _list_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
     yield "helper:" + "_".join([*before, last] if last else ["root"])
     if before:
         yield "helper:" + "_".join([last, *before])
-        yield "helper:" + "_".join([last, *before[:-1], singular(before[-1])])
+        yield "helper:" + "_".join([last, *before[:-1], singularize(before[-1])])
 
 
 def _list_words(path: str) -> list[str]:
     """Return the literal parts of a path; a part before a parameter is put in the singular."""
     parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
     words = zip(parts, [*parts, ""][1:], strict=True)
-    return [singular(one) if after == _HOLE else one for one, after in words if one != _HOLE]
+    return [singularize(one) if after == _HOLE else one for one, after in words if one != _HOLE]
 
 
 def _iter_requests(
@@ -214,7 +214,7 @@ def _iter_requests(
         for rule in rules:
             if call.values["name"] not in rule.calls or count >= _MOST_REQUESTS:
                 continue
-            values = (argument(call, rule.path), argument(call, "0"))
+            values = (find_argument(call, rule.path), find_argument(call, "0"))
             paths = (_find_path(file, value, call, repository) for value in values)
             path = next(filter(None, paths), None)
             method = rule.calls[call.values["name"]] or _method(file, call, rule, outer)
@@ -230,7 +230,7 @@ def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
 
     "" if its path does not come from a route's name.
     """
-    value = argument(call, rule.path) or argument(call, "0")
+    value = find_argument(call, rule.path) or find_argument(call, "0")
     if value is not None and value[0] == "n":
         name = str(value[1])
         assignment = file.find_assignment(last_part(name), call.start)
@@ -239,7 +239,7 @@ def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
     if value is not None and value[0] == "s" and rule.described_by:
         around = file.around(file.calls, call.start)
         described = [one for one in around if one.values["name"] in rule.described_by]
-        owners = [argument(one, "0") for one in reversed(described)]
+        owners = [find_argument(one, "0") for one in reversed(described)]
         owner = next((str(one[1]) for one in owners if one is not None and one[0] == "n"), "")
         return f"action:{owner}::{value[1]}" if owner else ""
     if value is None or value[0] not in {"n", "c"}:
@@ -251,7 +251,7 @@ def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
     inner = file.find_call(value)
     if inner is None or inner.values["name"] not in rule.named_by:
         return ""
-    stated = argument(inner, "name|0")
+    stated = find_argument(inner, "name|0")
     return f"name:{stated[1]}" if stated is not None and stated[0] == "s" else ""
 
 
@@ -262,7 +262,7 @@ def _method(
 
     "" if the method is computed.
     """
-    value = argument(call, rule.method) if rule.method else None
+    value = find_argument(call, rule.method) if rule.method else None
     if value is not None and value[0] not in {"s", "n"}:
         return ""
     if value is not None:
@@ -271,7 +271,7 @@ def _method(
         if one.values["name"] in rule.verbs:
             return rule.verbs[one.values["name"]]
         if rule.method_call and one.values["name"] == rule.method_call:
-            said = argument(one, "0")
+            said = find_argument(one, "0")
             if said is not None and said[0] in {"s", "n"}:
                 return LAST_PARTS.split(str(said[1]))[-1].upper()
     return "GET"

@@ -11,11 +11,11 @@ from typing import Any
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.django.urlconf import read_routes
-from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.languages.python.program import (
     Module,
     PythonProgram,
-    argument,
+    find_argument,
     is_a,
     list_items,
     written_name,
@@ -51,7 +51,7 @@ class _TypeReader:
 
     def __init__(self, program: PythonProgram) -> None:
         self._program = program
-        self._data = framework("django").types
+        self._data = get_framework("django").types
         self._known: dict[str, SourceType | None] = {}
 
     def types(self, module: Module) -> Iterator[tuple[str, SourceType]]:
@@ -81,7 +81,7 @@ class _TypeReader:
             for fact in module.invoked:
                 call = fact.values["call"]
                 type_ = self._data.calls.get(written_name(call).rpartition(".")[2])
-                value = argument(call, 0, "receiver") if type_ is not None else None
+                value = find_argument(call, 0, "receiver") if type_ is not None else None
                 if type_ is not None and is_a(value, "name"):
                     name = self._program.absolute(value["name"], module)
                     yield self._program.resolve_name(name), type_

@@ -407,7 +407,7 @@ def load_built_in_frameworks() -> tuple[Framework, ...]:
     )
 
 
-def framework(name: str) -> Framework:
+def get_framework(name: str) -> Framework:
     """Return the built-in framework with this name."""
     return next(each for each in load_built_in_frameworks() if each.name == name)
 

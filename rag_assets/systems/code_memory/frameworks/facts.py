@@ -29,7 +29,7 @@ from rag_assets.systems.code_memory.frameworks.statements import (
     FOUND,
     FUNCTION,
     GRAMMARS,
-    argument,
+    find_argument,
     list_statements,
 )
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
@@ -271,21 +271,21 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
     """Yield the events of one statement according to one rule."""
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:
-        for event in _iter_event_names(argument(fact, "0"), is_object=rule.is_object):
+        for event in _iter_event_names(find_argument(fact, "0"), is_object=rule.is_object):
             symbol = names.within(*fact.values["target"])
             yield Fact(_LISTENS, *place, symbol, {"event": event, "listener": symbol})
     if fact.kind != CALL or name not in {*rule.emits, *rule.listens}:
         return
     is_emitted = name in rule.emits
-    if is_emitted and rule.requires and argument(fact, rule.requires) is None:
+    if is_emitted and rule.requires and find_argument(fact, rule.requires) is None:
         return
-    value = fact.values.get("on") if rule.is_object else argument(fact, "0")
+    value = fact.values.get("on") if rule.is_object else find_argument(fact, "0")
     for event in _iter_event_names(value, is_object=rule.is_object):
         symbol = names.around(fact.start)
         if is_emitted:
             yield Fact(_EMITS, *place, symbol, {"event": event})
             continue
-        handler = argument(fact, "receiver|0" if rule.is_object else "1")
+        handler = find_argument(fact, "receiver|0" if rule.is_object else "1")
         is_name = handler is not None and handler[0] == "n"
         listener = names.definition_of_handler(handler)
         values: dict[str, Any] = {"event": event, "listener": listener or symbol}

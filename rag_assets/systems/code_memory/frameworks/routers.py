@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     list_strings,
     named_text,
 )
-from rag_assets.systems.code_memory.frameworks.statements import argument
+from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
 MOST_PREFIXES: Final = 20
 """Maximum number of paths of one router; a router that is mounted several times has several."""
@@ -127,7 +127,7 @@ class RouterPaths:
 
         For example `articles/{article_id}`.
         """
-        value = argument(resource, "0")
+        value = find_argument(resource, "0")
         text = self._repository.text(file, value, resource.start) if value else None
         if text is None:
             return None
@@ -138,17 +138,17 @@ class RouterPaths:
             return text
         key = named_text(resource, "param") or "id"
         is_member = "id" in kinds or on == "member"
-        return f"{text}/{{{key if is_member else f'{singular(last_word(text))}_{key}'}}}"
+        return f"{text}/{{{key if is_member else f'{singularize(last_word(text))}_{key}'}}}"
 
     def _find_nested_path(self, file: File, call: Fact) -> str | None:
         """Return the path prefix that a call adds to the routes in its block."""
         if any(route.is_joined for route in self._framework.routes):
             return "/".join(list_strings(call.values["arguments"]))
-        value = argument(call, "path|0")
+        value = find_argument(call, "path|0")
         if value is None or value[0] in {"f", "d"}:
             return ""
         if value[0] == "n" and self._framework.handlers == "alias":
-            named = argument(call, "path")
+            named = find_argument(call, "path")
             return "" if named is None else self._repository.text(file, named, call.start)
         return self._repository.text(file, value, call.start)
 
@@ -197,7 +197,7 @@ class RouterPaths:
         self, file: File, call: Fact, depth: int, name: str
     ) -> list[str | None]:
         """Return the paths of a router that a call creates: its own prefix and its mounts."""
-        value = argument(call, self._routers.prefix) if self._routers.prefix else None
+        value = find_argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
             own = self._repository.text(file, value, call.start)
@@ -331,10 +331,10 @@ class RouterPaths:
         found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
         for called, (router, prefix) in self._routers.mounts.items():
             for file, call in self._repository.calls.get(called, ()):
-                value = argument(call, router)
+                value = find_argument(call, router)
                 if value is None or value[0] not in {"n", "c"}:
                     continue
-                given = argument(call, prefix) if prefix else None
+                given = find_argument(call, prefix) if prefix else None
                 path: str | None = ""
                 if given is not None and given != value and given[0] in "sn+?":
                     path = self._repository.text(file, given, call.start)
@@ -375,7 +375,7 @@ def last_word(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def singular(name: str) -> str:
+def singularize(name: str) -> str:
     """Return the singular of a regular English plural."""
     if name.endswith("ies"):
         return name[:-3] + "y"

@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     named_words,
 )
 from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths, last_word
-from rag_assets.systems.code_memory.frameworks.statements import argument
+from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
 _MOST_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
@@ -165,7 +165,7 @@ class RouteReader:
     def _route_methods(self, method: str, routes: RouteRules, fact: Fact) -> tuple[str, ...]:
         if method:
             return tuple(method.split("|"))
-        value = argument(fact, routes.method) if routes.method else None
+        value = find_argument(fact, routes.method) if routes.method else None
         texts = [value] if value is not None and value[0] in {"s", "n"} else []
         if value is not None and value[0] == "l":
             texts = value[1]
@@ -180,17 +180,17 @@ class RouteReader:
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
             return None if is_computed else "/".join(list_strings(fact.values["arguments"]))
-        value = argument(fact, routes.path)
+        value = find_argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
             return ""
         return self._repository.text(file, value, fact.start)
 
     def _handler_name(self, file: File, fact: Fact, routes: RouteRules) -> str:
         """Return the name of a route's handler; "" if its call has none."""
-        value = argument(fact, routes.handler)
+        value = find_argument(fact, routes.handler)
         handlers = self.framework.handlers
         if value is None and handlers == "rails":
-            path, resources = argument(fact, routes.path), self._resources
+            path, resources = find_argument(fact, routes.path), self._resources
             stated = str(path[-1]) if path else ""
             return "" if resources is None else resources.action_in_block(file, fact, stated)
         if value is not None and value[0] == "l" and value[1]:
@@ -285,7 +285,7 @@ class RouteReader:
             if annotation.values["target"][0] != owner.start:
                 continue
             if annotation.values["name"] in routes.class_prefix:
-                value = argument(annotation, "path|value|0")
+                value = find_argument(annotation, "path|value|0")
                 if value is not None and value[0] == "d":
                     value = value[1].get("path")
                 given = value[1] if value is not None and value[0] == "l" else [value]
@@ -319,7 +319,7 @@ class RouteReader:
 
     def _iter_routes_of_pages(self, file: File, pages: PageRules) -> Iterator[FrameworkRoute]:
         """Yield the routes of a file whose own path states the route."""
-        route = page_route(pages, file.path)
+        route = find_page_route(pages, file.path)
         if route is None:
             return
         route = re.sub(pages.drop, "", route) if pages.drop else route
@@ -336,7 +336,7 @@ class RouteReader:
                 yield self._build_route((one.symbol,), path, one.symbol, (file, one, one.start))
 
 
-def page_route(pages: PageRules, path: str) -> str | None:
+def find_page_route(pages: PageRules, path: str) -> str | None:
     """Return the route that a file's path states; None if the path does not match."""
     match = re.search(pages.path, path[-_LONGEST_PATH:])
     return None if match is None else f"/{match['route'] or ''}"
@@ -376,7 +376,7 @@ class _ResourceRoutes:
         """Return the handler of a route in a resource's block, which its path names."""
         for one in reversed(file.around(file.calls, fact.start)):
             kind = self._resources.calls.get(one.values["name"])
-            value = argument(one, "0")
+            value = find_argument(one, "0")
             if kind is not None and value is not None and value[0] == "s":
                 return f"{self._controller_name(file, one, str(value[1]), kind)}::{path}"
         return ""

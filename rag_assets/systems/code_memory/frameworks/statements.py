@@ -477,7 +477,7 @@ class _StatementReader:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
 
 
-def argument(fact: Fact, choices: str) -> Value | None:
+def find_argument(fact: Fact, choices: str) -> Value | None:
     """Return the first argument that exists among those that a rule names: `path|value|0`."""
     ordered, named = fact.values["arguments"], fact.values.get("named", {})
     for choice in choices.split("|"):

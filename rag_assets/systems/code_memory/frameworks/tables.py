@@ -26,7 +26,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     RepositoryFiles,
     last_part,
 )
-from rag_assets.systems.code_memory.frameworks.statements import Value, argument
+from rag_assets.systems.code_memory.frameworks.statements import Value, find_argument
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _MOST_ANCESTORS: Final = 40
@@ -170,7 +170,9 @@ class TableReader:
     ) -> tuple[str, MappedClass] | None:
         """Return the table that an annotation names, else the table with the conventional name."""
         values = (
-            argument(a, tables.argument) for a in marks if a.values["name"] == tables.annotation
+            find_argument(a, tables.argument)
+            for a in marks
+            if a.values["name"] == tables.annotation
         )
         value = next((v for v in values if v is not None and v[0] in {"s", "n", "d"}), None)
         if value is not None and value[0] == "d":
@@ -351,7 +353,7 @@ class TableReader:
             pattern = find_pattern(kind, columns.calls)
             if not pattern or not (shown := columns.calls[pattern]):
                 continue
-            stated = argument(call, columns.stated) if columns.stated else None
+            stated = find_argument(call, columns.stated) if columns.stated else None
             named = str(stated[1]) if stated is not None and stated[0] == "s" else ""
             options = call.values.get("named", {})
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
@@ -421,7 +423,7 @@ class TableReader:
         held = (one.file.find_call(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in held if inner is not None)):
             pattern = find_pattern(each.values["name"], columns.references)
-            value = argument(each, columns.references[pattern]) if pattern else None
+            value = find_argument(each, columns.references[pattern]) if pattern else None
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value
 
@@ -496,7 +498,7 @@ class TableReader:
 
     def _text_argument(self, call: Fact, place: str) -> str:
         """Return an argument that is a string; "" if it is missing or of another kind."""
-        value = argument(call, place) if place else None
+        value = find_argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
 
     def _find_changed_table(
@@ -573,7 +575,7 @@ def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str,
     """Yield the tables that calls such as `schema "orders"` name, each with its class."""
     for call in file.calls:
         if call.values["name"] in tables.calls:
-            value = argument(call, tables.argument)
+            value = find_argument(call, tables.argument)
             owner = file.around(
                 [c for c in file.calls if c.values["name"] == "defmodule"], call.start
             )

@@ -74,7 +74,7 @@ class TagLanguage:
 
 
 @cache
-def tag_languages() -> Mapping[str, TagLanguage]:
+def load_tag_languages() -> Mapping[str, TagLanguage]:
     """Return all languages by name."""
     listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
     return {name: _build_language(name, row) for name, row in listed.items()}
@@ -82,7 +82,7 @@ def tag_languages() -> Mapping[str, TagLanguage]:
 
 def get_language_family(language: str) -> str:
     """Return the family of a language; a language without a tag query is its own family."""
-    known = tag_languages().get(language)
+    known = load_tag_languages().get(language)
     if known is None:
         return _FAMILIES.get(language, language)
     return known.family

@@ -159,7 +159,7 @@ def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTre
     return SyntaxTree(text, module, function)
 
 
-def descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
+def iter_descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
     """Yield a node and all nodes within it, in the order of the text.
 
     Args:

@@ -34,7 +34,13 @@ from rag_assets.systems.code_memory.symbols.names import (
     short_name,
     usual_policies,
 )
-from rag_assets.systems.code_memory.symbols.naming import CALLED, OWN, NameStyle, go_module, stem
+from rag_assets.systems.code_memory.symbols.naming import (
+    CALLED,
+    OWN,
+    NameStyle,
+    find_go_folder,
+    stem,
+)
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Edge kinds by the action of a statement on a table."""
@@ -296,11 +302,11 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
     if fact.kind == "imports":
         module = str(values.get("name", ""))
         names = [str(pair[0]) for pair in values.get("names", ())][:_MOST_NAMES] or ["default"]
-        return [("imports", "", from_module(module, name)) for name in names]
+        return [("imports", "", spell_module_name(module, name)) for name in names]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
     if fact.kind not in _REFERENCES or not name:
         return []
-    target = from_module(module, name) if module else _own_name(name)
+    target = spell_module_name(module, name) if module else _own_name(name)
     return [(fact.kind, _own_name(fact.symbol), target)]
 
 
@@ -341,7 +347,7 @@ def _list_edges_of_go(fact: Fact) -> list[Triple]:
         return [("imports", "", PACKAGE + name)]
     if fact.kind not in _REFERENCES or not name:
         return []
-    place = go_module(module)
+    place = find_go_folder(module)
     target = f"{place}#{name.partition('.')[2]}" if place else PACKAGE + module
     return [(fact.kind, _own_name(fact.symbol), target if module else _own_name(name))]
 
@@ -357,7 +363,7 @@ def _list_edges_of_rust(fact: Fact) -> list[Triple]:
         return [("imports", "", _find_rust_target(name)) for name in names]
     if fact.kind not in _REFERENCES or not name:
         return []
-    return [(fact.kind, _own_name(symbol), rust_path(name))]
+    return [(fact.kind, _own_name(symbol), spell_rust_path(name))]
 
 
 _CRATE: Final = "src"
@@ -366,10 +372,10 @@ _CRATE: Final = "src"
 
 def _find_rust_target(path: str) -> str:
     first = path.partition("::")[0]
-    return rust_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
+    return spell_rust_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
 
 
-def rust_path(name: str) -> str:
+def spell_rust_path(name: str) -> str:
     """Return a Rust path in the spelling that naming describes.
 
     A path without a prefix starts at a submodule.
@@ -414,7 +420,7 @@ def _is_type(name: str) -> bool:
     return name[:1].isupper()
 
 
-def from_module(module: str, name: str) -> str:
+def spell_module_name(module: str, name: str) -> str:
     """Return the spelling of a name in a JavaScript module; its file names a default export."""
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")

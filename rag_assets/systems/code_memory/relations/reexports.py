@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.relations.edge_rules import from_module, rust_path
+from rag_assets.systems.code_memory.relations.edge_rules import spell_module_name, spell_rust_path
 from rag_assets.systems.code_memory.symbols.names import PACKAGE
 from rag_assets.systems.code_memory.symbols.naming import (
     ALL,
@@ -82,7 +82,7 @@ def _list_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iter
 def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     found = [*facts]
     imported = {
-        str(local): from_module(str(fact.values["name"]), str(name))
+        str(local): spell_module_name(str(fact.values["name"]), str(name))
         for fact in found
         if fact.kind == "imports"
         for name, local in fact.values.get("names", ())
@@ -94,7 +94,7 @@ def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
         name, local = str(values["name"]), str(values.get("local", ""))
         name = DEFAULT if name == "export=" else name
         if module := str(values.get("module", "")):
-            yield fact, name, from_module(module, str(values.get("original", "")))
+            yield fact, name, spell_module_name(module, str(values.get("original", "")))
         elif local in imported:
             yield fact, name, imported[local]
         elif local and local != name:
@@ -107,7 +107,7 @@ def _find_rust_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
             continue
         for path, local in fact.values.get("names", ()):
             if local != "_":
-                yield fact, str(local), rust_path(f"{path}::*" if local == ALL else str(path))
+                yield fact, str(local), spell_rust_path(f"{path}::*" if local == ALL else str(path))
 
 
 _BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {

@@ -227,7 +227,7 @@ def _is_near_root(root: str, path: str) -> bool:
     return is_within or is_adjacent
 
 
-def ends(defined: str, name: str) -> bool:
+def ends_with_name(defined: str, name: str) -> bool:
     """Return whether the name of a definition ends with the given name."""
     return defined == name or defined.endswith((f".{name}", f"/{name}", f":{name}"))
 
@@ -297,7 +297,7 @@ def stem(path: str) -> str:
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
 
-def go_module(path: str) -> str:
+def find_go_folder(path: str) -> str:
     """Return the folder of a Go package in its repository, according to its import path.
 
     Args:

@@ -42,7 +42,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     MEMBER_CALLS,
     Chain,
-    elements,
+    iter_elements,
 )
 from rag_assets.systems.code_memory.languages.tree import (
     SyntaxTree,
@@ -160,7 +160,7 @@ def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
     value = next(iter(statement.named_children), None)
     if value is None or value.type != "array_creation_expression":
         return
-    for key, element in elements(value):
+    for key, element in iter_elements(value):
         name = source.value(key)
         if isinstance(name, str):
             yield _build_unit(source, element.parent or element, "key", name, alone=True)
@@ -443,7 +443,7 @@ def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str
     count = 0
     while todo:
         node, above = todo.pop()
-        for key, value in elements(node):
+        for key, value in iter_elements(node):
             name = source.value(key)
             if not isinstance(name, str) or not name or count >= _MOST:
                 continue

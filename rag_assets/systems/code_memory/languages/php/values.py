@@ -93,7 +93,7 @@ def compute_value(
     return COMPUTED if read is None else read(tree, node, constants, depth - 1)
 
 
-def elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
+def iter_elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
     """Yield key and value of each array element; the key of an unpacked element is None."""
     for element in array.named_children:
         if element.type != "array_element_initializer":
@@ -204,7 +204,7 @@ def _read_array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) 
     keyed: dict[str, Any] = {}
     plain = True
     following = 0
-    for key_node, value_node in elements(node):
+    for key_node, value_node in iter_elements(node):
         if value_node.type == "variadic_unpacking":
             return COMPUTED
         value = compute_value(tree, value_node, constants, depth)

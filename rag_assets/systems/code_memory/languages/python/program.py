@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.python.source import absolute, get_module_name
+from rag_assets.systems.code_memory.languages.python.source import (
+    get_module_name,
+    resolve_reference,
+)
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _STEPS: Final = 30
@@ -178,12 +181,14 @@ class PythonProgram:
             module: the module of that file.
         """
         if reference[:1] in {":", "."}:
-            return self._canonical_name(absolute(reference, module.name, package=module.package))
+            return self._canonical_name(
+                resolve_reference(reference, module.name, package=module.package)
+            )
         root = reference.partition(".")[0]
         if any(root == name.partition(".")[0] for name in module.imported.values()):
             return self._canonical_name(reference)
         for star in module.stars:
-            name = f"{absolute(star, module.name, package=module.package)}.{reference}"
+            name = f"{resolve_reference(star, module.name, package=module.package)}.{reference}"
             if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
                 return self._canonical_name(name)
         return reference
@@ -283,10 +288,10 @@ class PythonProgram:
         """Return the import that binds a name in a module, with the rest of the name."""
         root, dot, rest = symbol.partition(".")
         if root in module.imported:
-            target = absolute(module.imported[root], module.name, package=module.package)
+            target = resolve_reference(module.imported[root], module.name, package=module.package)
             return f"{target}{dot}{rest}"
         for star in module.stars:
-            source = absolute(star, module.name, package=module.package)
+            source = resolve_reference(star, module.name, package=module.package)
             other = self.modules.get(source)
             if other is None or other is module:
                 continue
@@ -314,7 +319,7 @@ def written_name(value: Any) -> str:
     return str(called["name"]) if is_a(called, "name") else ""
 
 
-def argument(call: Any, position: int, name: str) -> Any:
+def find_argument(call: Any, position: int, name: str) -> Any:
     """Return an argument of a call by its name, else by its position; None if it is missing."""
     if name in call["named"]:
         return call["named"][name]

@@ -112,7 +112,7 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
     return ".".join(reversed(names))
 
 
-def absolute(reference: str, module: str, *, package: bool) -> str:
+def resolve_reference(reference: str, module: str, *, package: bool) -> str:
     """Return the absolute dotted name of a reference; "" if its dots leave the outermost package.
 
     Args:

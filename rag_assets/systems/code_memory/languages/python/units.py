@@ -12,10 +12,10 @@ from rag_assets.systems.code_memory.languages.python.source import PythonDefinit
 from rag_assets.systems.code_memory.languages.tree import (
     add_rest_units,
     code_children,
-    descendants,
     end_with_comment,
     first_comment,
     is_comment,
+    iter_descendants,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
@@ -278,8 +278,8 @@ def _read_signature(source: PythonSource, node: Node) -> str:
 
 def _statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
     """Return the offsets at which text may be cut: ends of statements and of list elements."""
-    ends = {source.tree.end(n) for n in descendants(node) if n.type in _ENDS}
-    value = next((n for n in descendants(node) if n.type in {"list", "dictionary"}), None)
+    ends = {source.tree.end(n) for n in iter_descendants(node) if n.type in _ENDS}
+    value = next((n for n in iter_descendants(node) if n.type in {"list", "dictionary"}), None)
     if node.type == "expression_statement" and value is not None:
         ends |= {end_with_comment(source.tree, child) for child in value.named_children}
     return tuple(sorted(ends))

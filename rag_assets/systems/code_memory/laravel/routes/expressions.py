@@ -36,7 +36,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     COMPUTED,
     MEMBER_CALLS,
     Call,
-    elements,
+    iter_elements,
     parse_chain,
 )
 from rag_assets.systems.code_memory.languages.tree import is_comment
@@ -122,7 +122,7 @@ class Expressions:
 
     def _read_array(self, node: Node) -> Json:
         items = []
-        for key, value in elements(node):
+        for key, value in iter_elements(node):
             if value.type == "variadic_unpacking":
                 inner = next(iter(value.named_children), None)
                 items.append([None, {"of": "spread", "value": self.read(inner)}])

@@ -17,7 +17,7 @@ import rdmo
 
 from rag_assets.systems.code_memory.derived.documents import derive_django_routes
 from rag_assets.systems.code_memory.django.urlconf import Routes, read_routes
-from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import MappedTable, TableReader
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -161,7 +161,7 @@ def _view(name: str) -> str:
 
 
 def tables_of(files: list[FileFacts]) -> dict[str, MappedTable]:
-    reader = TableReader(framework("django"), [File(file) for file in files])
+    reader = TableReader(get_framework("django"), [File(file) for file in files])
     return {table.name: table for table in reader.tables()}
 
 
