@@ -124,29 +124,29 @@ def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]
         for one in declared
         if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
     }
-    held: set[int] = set()
+    kept: set[int] = set()
     for fact in found:
         if _is_relevant(fact, words, router_variables):
-            held.add(id(fact))
+            kept.add(id(fact))
             if id(fact) in chains and _is_called_name(fact.values["value"][3], words):
-                held |= {id(call) for call in chains[id(fact)][:1]}
+                kept |= {id(call) for call in chains[id(fact)][:1]}
         elif (
             fact.kind == ASSIGNED and fact.values["name"] in router_variables and id(fact) in chains
         ):
-            held |= {id(fact), *map(id, chains[id(fact)])}
-    todo = [fact for fact in found if fact.kind == CALL and id(fact) in held]
+            kept |= {id(fact), *map(id, chains[id(fact)])}
+    todo = [fact for fact in found if fact.kind == CALL and id(fact) in kept]
     made = sorted(one.start for one in todo if one.values["name"] in words.makers)
     while todo:
         values = todo.pop().values
         for value in (values.get("on", ["?"]), *values["arguments"]):
             call = by_place.get((value[1], value[2])) if value[0] == "c" else None
-            if call is not None and id(call) not in held:
-                held.add(id(call))
+            if call is not None and id(call) not in kept:
+                kept.add(id(call))
                 todo.append(call)
     for fact in found:
         if fact.kind == FUNCTION and bisect_left(made, fact.start) < bisect_left(made, fact.end):
-            held.add(id(fact))
-    return [fact for fact in found if id(fact) in held]
+            kept.add(id(fact))
+    return [fact for fact in found if id(fact) in kept]
 
 
 def _calls_in_chain(
@@ -175,9 +175,9 @@ def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]
     if fact.kind == CLASS:
         return True
     if fact.kind in {CALL, ANNOTATION}:
-        given = (*values["arguments"], *values.get("named", {}).values())
+        stated = (*values["arguments"], *values.get("named", {}).values())
         return name in words.called or any(
-            _is_relevant_value(one, words, router_variables) for one in given
+            _is_relevant_value(value, words, router_variables) for value in stated
         )
     if fact.kind == FUNCTION:
         types = (p for one in values["parameters"] for p in one)
@@ -241,14 +241,14 @@ class _EventNames:
 
     def around(self, at: int) -> str:
         """Return the innermost definition around an offset; "" if there is none."""
-        held = (one for one in self._declared if one.start <= at < one.end)
-        innermost = max(held, key=lambda one: one.start, default=None)
+        around = (fact for fact in self._declared if fact.start <= at < fact.end)
+        innermost = max(around, key=lambda fact: fact.start, default=None)
         return innermost.symbol if innermost is not None else ""
 
     def within(self, start: int, end: int) -> str:
         """Return the first definition between two offsets; "" if there is none."""
-        held = (one for one in self._declared if one.start < end and start < one.end <= end)
-        first = min(held, key=lambda one: one.start, default=None)
+        within = (fact for fact in self._declared if fact.start < end and start < fact.end <= end)
+        first = min(within, key=lambda fact: fact.start, default=None)
         return first.symbol if first is not None else ""
 
     def definition_of_handler(self, value: Sequence[Any] | None) -> str:

@@ -227,17 +227,17 @@ class RouterPaths:
         passed = self._find_paths_of_parameter(file, last, at, depth)
         if passed is not None:
             return passed
-        held = file.find_assignment(last, at)
-        if held is not None and held.start <= at:
-            value = held.values["value"]
+        assignment = file.find_assignment(last, at)
+        if assignment is not None and assignment.start <= at:
+            value = assignment.values["value"]
             if file.find_call(value) is not None:
-                return self._list_paths_of_assignment(file, held, depth)
+                return self._list_paths_of_assignment(file, assignment, depth)
             if value[0] == "n" and last_part(str(value[1])) != last:
-                return self.paths_of_value(file, value, held.start, depth + 1)
+                return self.paths_of_value(file, value, assignment.start, depth + 1)
         for other, variable in self._repository.definitions(file, name):
-            held = other.find_assignment(variable) if other is not file else None
-            if held is not None and other.find_call(held.values["value"]) is not None:
-                return self._list_paths_of_assignment(other, held, depth + 1)
+            assignment = other.find_assignment(variable) if other is not file else None
+            if assignment is not None and other.find_call(assignment.values["value"]) is not None:
+                return self._list_paths_of_assignment(other, assignment, depth + 1)
         if last not in self._routers.called:
             return []
         key = file.path, last, -1
@@ -283,12 +283,12 @@ class RouterPaths:
         found: list[str | None] = []
         is_unknown = False
         for file, call in self._repository.calls.get(function, ()):
-            given = call.values["arguments"]
-            if index >= len(given) or len(found) >= MOST_PREFIXES:
+            arguments = call.values["arguments"]
+            if index >= len(arguments) or len(found) >= MOST_PREFIXES:
                 continue
-            own = self.paths_of_value(file, given[index], call.start, depth + 1)
+            own = self.paths_of_value(file, arguments[index], call.start, depth + 1)
             found += join_all(own, [self.paths_of_blocks(file, call)], MOST_PREFIXES)
-            is_unknown = is_unknown or (not own and given[index][0] in {"n", "c"})
+            is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
     def _list_paths_of_mounts(
@@ -334,10 +334,10 @@ class RouterPaths:
                 value = find_argument(call, router)
                 if value is None or value[0] not in {"n", "c"}:
                     continue
-                given = find_argument(call, prefix) if prefix else None
+                stated = find_argument(call, prefix) if prefix else None
                 path: str | None = ""
-                if given is not None and given != value and given[0] in "sn+?":
-                    path = self._repository.text(file, given, call.start)
+                if stated is not None and stated != value and stated[0] in "sn+?":
+                    path = self._repository.text(file, stated, call.start)
                 keys = self._mount_keys(file, value)
                 if (
                     path is None

@@ -71,8 +71,8 @@ class RouteReader:
     def __post_init__(self) -> None:
         self._repository = RepositoryFiles(self.files)
         self._paths = RouterPaths(self.framework, self._repository)
-        held = self.framework.resources
-        self._resources = None if held is None else _ResourceRoutes(held, self._paths)
+        resources = self.framework.resources
+        self._resources = None if resources is None else _ResourceRoutes(resources, self._paths)
 
     def routes(self) -> Iterator[FrameworkRoute]:
         """Yield the routes of all files."""
@@ -217,11 +217,11 @@ class RouteReader:
         found: list[tuple[tuple[str, ...], str]] = []
         handler = ""
         while (call := file.find_call(value)) is not None and len(found) < _MOST_VERBS:
-            given = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
-            name = given[-1][1] if given and given[-1][0] == "n" else handler
+            handlers = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
+            name = handlers[-1][1] if handlers and handlers[-1][0] == "n" else handler
             if (method := routes.verbs.get(call.values["name"])) is not None:
                 found.append((tuple(method.split("|")), name))
-            elif given:
+            elif handlers:
                 handler = name
             value = call.values.get("on")
         yield from reversed(found)
@@ -288,10 +288,10 @@ class RouteReader:
                 value = find_argument(annotation, "path|value|0")
                 if value is not None and value[0] == "d":
                     value = value[1].get("path")
-                given = value[1] if value is not None and value[0] == "l" else [value]
+                paths = value[1] if value is not None and value[0] == "l" else [value]
                 texts = (
                     "" if each is None else self._repository.text(file, each, owner.start)
-                    for each in given
+                    for each in paths
                 )
                 found += texts
         return found[:MOST_PREFIXES] or [""]

@@ -116,55 +116,57 @@ class TableReader:
                 for name, mapped in _iter_tables_of_calls(tables, file):
                     self._add_mapping(name, mapped)
                 for fact in file.classes:
-                    one = ClassStatement(file, fact)
+                    class_ = ClassStatement(file, fact)
                     is_new = (file.path, fact.start) not in self._table_of
-                    if is_new and (mapping := self._map_class(tables, one)) is not None:
+                    if is_new and (mapping := self._map_class(tables, class_)) is not None:
                         self._add_mapping(*mapping)
                         self._table_of[file.path, fact.start] = mapping[0]
-                        self._mapped_classes.append((tables, one, mapping[0]))
-        for tables, one, name in self._mapped_classes:
-            if tables.columns is not None and not _is_true(_find_assignment(one, tables.shared)):
-                self._add_columns(tables.columns, one, self._tables[name])
+                        self._mapped_classes.append((tables, class_, mapping[0]))
+        for tables, class_, name in self._mapped_classes:
+            if tables.columns is not None and not _is_true(_find_assignment(class_, tables.shared)):
+                self._add_columns(tables.columns, class_, self._tables[name])
         self._add_changes()
         return [self._tables[name] for name in sorted(self._tables)]
 
     def _add_mapping(self, name: str, mapping: MappedClass) -> None:
         self._tables.setdefault(name, MappedTable(name)).models.append(mapping)
 
-    def _map_class(self, tables: TableRules, one: ClassStatement) -> tuple[str, MappedClass] | None:
+    def _map_class(
+        self, tables: TableRules, class_: ClassStatement
+    ) -> tuple[str, MappedClass] | None:
         """Return the table that a class maps to, and the mapping; None if it has no table."""
-        marks = [a for a in one.file.annotations if a.values["target"][0] == one.fact.start]
-        if one.name in tables.bases:
+        marks = [a for a in class_.file.annotations if a.values["target"][0] == class_.fact.start]
+        if class_.name in tables.bases:
             return None
-        lineage = self._lineage(one)
+        lineage = self._lineage(class_)
         is_model = bool(
             any(self._has_outside_base(tables, each) for each in lineage)
             or {a.values["name"] for a in marks} & {*tables.annotations}
-            or self._is_created(one)
+            or self._is_created(class_)
         )
-        stated = _find_assignment(one, tables.field) if tables.field else None
+        stated = _find_assignment(class_, tables.field) if tables.field else None
         is_text = stated is not None and stated.values["value"][0] == "s"
         if stated is not None and is_text and (is_model or not tables.bases):
             name = stated.values["value"][1].strip('"')
-            return name, MappedClass(one.file, stated, one.name, True)
-        if not is_model or _is_true(_find_assignment(one, tables.abstract)):
+            return name, MappedClass(class_.file, stated, class_.name, True)
+        if not is_model or _is_true(_find_assignment(class_, tables.abstract)):
             return None
         if stated is not None and not is_text:
             return None
-        if tables.shared == "*" or _is_true(_find_assignment(one, tables.shared)):
+        if tables.shared == "*" or _is_true(_find_assignment(class_, tables.shared)):
             for parent in lineage[1:]:
                 if (inherited := self._map_class(tables, parent)) is not None:
-                    return inherited[0], MappedClass(one.file, one.fact, one.name, False)
-        return self._find_table_by_name(tables, one, marks, lineage)
+                    return inherited[0], MappedClass(class_.file, class_.fact, class_.name, False)
+        return self._find_table_by_name(tables, class_, marks, lineage)
 
-    def _is_created(self, one: ClassStatement) -> bool:
-        key = self._application_of_path(one.file.path), one.name.lower()
-        return bool(one.fact.values["bases"]) and key in self._created_classes
+    def _is_created(self, class_: ClassStatement) -> bool:
+        key = self._application_of_path(class_.file.path), class_.name.lower()
+        return bool(class_.fact.values["bases"]) and key in self._created_classes
 
     def _find_table_by_name(
         self,
         tables: TableRules,
-        one: ClassStatement,
+        class_: ClassStatement,
         marks: Sequence[Fact],
         lineage: Sequence[ClassStatement],
     ) -> tuple[str, MappedClass] | None:
@@ -178,30 +180,31 @@ class TableReader:
         if value is not None and value[0] == "d":
             value = value[1].get("name")
         if value is not None:
-            return str(value[1]), MappedClass(one.file, one.fact, one.name, True)
+            return str(value[1]), MappedClass(class_.file, class_.fact, class_.name, True)
         if not tables.naming:
             return None
-        usual = MappedClass(one.file, one.fact, one.name, False)
+        usual = MappedClass(class_.file, class_.fact, class_.name, False)
         if tables.naming == "app":
-            return f"{self._application_label(tables, one, lineage)}_{one.name.lower()}", usual
-        return _table_name(one.name, tables.naming), usual
+            label = self._application_label(tables, class_, lineage)
+            return f"{label}_{class_.name.lower()}", usual
+        return _table_name(class_.name, tables.naming), usual
 
-    def _has_outside_base(self, tables: TableRules, one: ClassStatement) -> bool:
+    def _has_outside_base(self, tables: TableRules, class_: ClassStatement) -> bool:
         """Return whether a class extends a model class from outside the repository."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
-        for base in one.fact.values["bases"]:
+        for base in class_.fact.values["bases"]:
             is_known = base in tables.bases or last_part(base) in of_bases
             # Only in Python files is the origin of a name such as `Model` known.
             if is_known and (
-                one.file.language != "python" or self._resolve_class(one.file, base) is None
+                class_.file.language != "python" or self._resolve_class(class_.file, base) is None
             ):
                 return True
         return False
 
-    def _lineage(self, one: ClassStatement) -> list[ClassStatement]:
+    def _lineage(self, class_: ClassStatement) -> list[ClassStatement]:
         """Return a class and its ancestors in the repository, nearest first."""
-        found = {(one.file.path, one.fact.start): one}
-        todo = [one]
+        found = {(class_.file.path, class_.fact.start): class_}
+        todo = [class_]
         while todo and len(found) < _MOST_ANCESTORS:
             here = todo.pop(0)
             for base in here.fact.values["bases"]:
@@ -217,7 +220,9 @@ class TableReader:
         found: dict[str, list[ClassStatement]] = {}
         for file in self._files:
             for fact in file.classes:
-                if not [one for one in file.around(file.classes, fact.start) if one is not fact]:
+                if not [
+                    class_ for class_ in file.around(file.classes, fact.start) if class_ is not fact
+                ]:
                     found.setdefault(last_part(fact.values["name"]), []).append(
                         ClassStatement(file, fact)
                     )
@@ -228,7 +233,7 @@ class TableReader:
         first, _, rest = name.partition(".")
         original = last_part(rest) if rest else file.original_name(first)
         known = self._classes.get(original, ())
-        own = [one for one in known if one.file is file]
+        own = [class_ for class_ in known if class_.file is file]
         if own and not rest:
             return own[0]
         module = file.imported.get(first)
@@ -237,21 +242,21 @@ class TableReader:
         owner = module if rest else module.rpartition(".")[0]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
-        places = [one.path for one in self._repository.modules(file, owner)]
-        stated = [one for one in known if one.file.path in places]
+        places = [other.path for other in self._repository.modules(file, owner)]
+        stated = [class_ for class_ in known if class_.file.path in places]
         if stated or not places:
             return stated[0] if stated else None
         # A package may re-export the definitions of its modules.
         folders = tuple(f"{posixpath.dirname(path)}/" for path in places if "__init__" in path)
-        passed = [one for one in known if one.file.path.startswith(folders)]
+        passed = [class_ for class_ in known if class_.file.path.startswith(folders)]
         return passed[0] if len(passed) == 1 else (known[0] if len(known) == 1 else None)
 
     def _application_label(
-        self, tables: TableRules, one: ClassStatement, lineage: Sequence[ClassStatement]
+        self, tables: TableRules, class_: ClassStatement, lineage: Sequence[ClassStatement]
     ) -> str:
         """Return the label of the application to which a class belongs."""
         for each in lineage:
-            if each is not one and not _is_true(_find_assignment(each, tables.abstract)):
+            if each is not class_ and not _is_true(_find_assignment(each, tables.abstract)):
                 continue
             assignment = _find_assignment(each, tables.label)
             if assignment is not None and assignment.values["value"][0] == "s":
@@ -259,7 +264,7 @@ class TableReader:
             inner = _find_inner_class(each, tables.label.rpartition(".")[0])
             if inner is not None and not [*filter(None, inner.values["bases"])]:
                 break
-        return self._application_of_path(one.file.path)
+        return self._application_of_path(class_.file.path)
 
     def _application_of_path(self, path: str) -> str:
         folder = posixpath.dirname(path)
@@ -288,37 +293,39 @@ class TableReader:
                     found[folder] = label or posixpath.basename(folder)
         return found
 
-    def _add_columns(self, columns: ColumnRules, one: ClassStatement, table: MappedTable) -> None:
+    def _add_columns(
+        self, columns: ColumnRules, class_: ClassStatement, table: MappedTable
+    ) -> None:
         """Add the columns of a class and of its ancestors without their own table."""
-        lineage = self._lineage(one)
+        lineage = self._lineage(class_)
         parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
         found: dict[str, MappedColumn] = {}
         hidden: set[str] = set()
         for each in lineage:
             if id(each.fact) not in above:
-                for name, column in self._iter_stated_columns(columns, each, one, table):
+                for name, column in self._iter_stated_columns(columns, each, class_, table):
                     if name not in hidden:
                         found.setdefault(column.name, column)
                 hidden |= {last_part(v.values["name"]) for v in _own_assignments(each)}
-                for column in self._iter_columns_of_bases(columns, each, one, table):
+                for column in self._iter_columns_of_bases(columns, each, class_, table):
                     found.setdefault(column.name, column)
         first: list[MappedColumn] = []
         if columns.key and not any(column.is_key for column in found.values()):
             key = columns.key
             if parent is not None and columns.parent_key:
                 key = columns.parent_key.replace("{parent}", parent.name.lower())
-            first = [MappedColumn(key, "", False, "", one.file, one.fact)]
+            first = [MappedColumn(key, "", False, "", class_.file, class_.fact)]
         for column in [*first, *found.values()][:_MOST_COLUMNS]:
             table.columns.setdefault(column.name, column)
 
     def _iter_columns_of_bases(
-        self, columns: ColumnRules, one: ClassStatement, heir: ClassStatement, table: MappedTable
+        self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
     ) -> Iterator[MappedColumn]:
         """Yield the columns that a class inherits from base classes in other packages."""
-        for base in one.fact.values["bases"]:
+        for base in class_.fact.values["bases"]:
             known = columns.of_bases.get(last_part(base), "").split()
-            for name in known if self._resolve_class(one.file, base) is None else ():
+            for name in known if self._resolve_class(class_.file, base) is None else ():
                 column = MappedColumn(name, "", False, "", heir.file, heir.fact)
                 joined, _, target = name.partition(">")
                 if target:
@@ -326,28 +333,28 @@ class TableReader:
                 else:
                     yield column
 
-    def _has_table(self, one: ClassStatement, but: str) -> bool:
-        return self._table_of.get((one.file.path, one.fact.start), but) != but
+    def _has_table(self, class_: ClassStatement, but: str) -> bool:
+        return self._table_of.get((class_.file.path, class_.fact.start), but) != but
 
     def _iter_stated_columns(
-        self, columns: ColumnRules, one: ClassStatement, heir: ClassStatement, table: MappedTable
+        self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
     ) -> Iterator[tuple[str, MappedColumn]]:
         """Yield each assigned name with its column.
 
         Args:
             heir: the class of the table: this class or a subclass of it.
         """
-        for value in _own_assignments(one):
-            call = one.file.find_call(value.values["value"])
+        for value in _own_assignments(class_):
+            call = class_.file.find_call(value.values["value"])
             name = last_part(value.values["name"])
             if call is None:
                 continue
             kind = call.values["name"]
             if find_pattern(kind, columns.joins):
                 if columns.through not in call.values.get("named", {}):
-                    target = self._target_class(columns, one, call)
-                    refers_to = self._referenced_table(columns, one, call)
-                    place = MappedColumn("", kind, False, refers_to, one.file, value)
+                    target = self._target_class(columns, class_, call)
+                    refers_to = self._referenced_table(columns, class_, call)
+                    place = MappedColumn("", kind, False, refers_to, class_.file, value)
                     self._add_join_table(columns, heir, table, (name, target, place))
                 continue
             pattern = find_pattern(kind, columns.calls)
@@ -357,10 +364,10 @@ class TableReader:
             named = str(stated[1]) if stated is not None and stated[0] == "s" else ""
             options = call.values.get("named", {})
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
-            refers_to = self._referenced_table(columns, one, call)
+            refers_to = self._referenced_table(columns, class_, call)
             for each in shown.replace("{name}", name).split():
                 column = MappedColumn(
-                    named or each, kind, flags[0], refers_to, one.file, value, flags[1]
+                    named or each, kind, flags[0], refers_to, class_.file, value, flags[1]
                 )
                 yield name, column
 
@@ -391,51 +398,53 @@ class TableReader:
                 added = replace(made_by, name=column, kind="", refers_to=refers_to)
                 between.columns.setdefault(column, added)
 
-    def _target_class(self, columns: ColumnRules, one: ClassStatement, call: Fact) -> str:
+    def _target_class(self, columns: ColumnRules, class_: ClassStatement, call: Fact) -> str:
         """Return the class that a call refers to, in lower case; "" if it is computed."""
-        for value in self._iter_reference_targets(columns, one, call):
-            text = self._target_text(columns, one, value, call.start) or str(value[1])
-            return one.name.lower() if text == "self" else last_part(text).lower()
+        for value in self._iter_reference_targets(columns, class_, call):
+            text = self._target_text(columns, class_, value, call.start) or str(value[1])
+            return class_.name.lower() if text == "self" else last_part(text).lower()
         return ""
 
-    def _referenced_table(self, columns: ColumnRules, one: ClassStatement, call: Fact) -> str:
+    def _referenced_table(self, columns: ColumnRules, class_: ClassStatement, call: Fact) -> str:
         """Return the table that a column refers to; "" if it refers to none or is computed.
 
         The call, or a call in its arguments, names a class, or a table with its column.
         """
-        for value in self._iter_reference_targets(columns, one, call):
+        for value in self._iter_reference_targets(columns, class_, call):
             # The name may stand for a class or for one of its attributes: `Customer`,
             # `Customer.id`.
             names = (str(value[1]), str(value[1]).rpartition(".")[0]) if value[0] == "n" else ()
             for name in filter(None, names):
-                if (known := self._resolve_class(one.file, name)) is not None:
+                if (known := self._resolve_class(class_.file, name)) is not None:
                     return self._table_of.get((known.file.path, known.fact.start), "")
-            text = self._target_text(columns, one, value, call.start)
+            text = self._target_text(columns, class_, value, call.start)
             if text == "self":
-                return self._table_of.get((one.file.path, one.fact.start), "")
-            return self._table_in_text(one, text)
+                return self._table_of.get((class_.file.path, class_.fact.start), "")
+            return self._table_in_text(class_, text)
         return ""
 
     def _iter_reference_targets(
-        self, columns: ColumnRules, one: ClassStatement, call: Fact
+        self, columns: ColumnRules, class_: ClassStatement, call: Fact
     ) -> Iterator[Value]:
         """Yield the targets that a call refers to, directly or through a call in its arguments."""
-        held = (one.file.find_call(value) for value in call.values["arguments"])
-        for each in (call, *(inner for inner in held if inner is not None)):
+        inner_calls = (class_.file.find_call(value) for value in call.values["arguments"])
+        for each in (call, *(inner for inner in inner_calls if inner is not None)):
             pattern = find_pattern(each.values["name"], columns.references)
             value = find_argument(each, columns.references[pattern]) if pattern else None
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value
 
-    def _target_text(self, columns: ColumnRules, one: ClassStatement, value: Value, at: int) -> str:
+    def _target_text(
+        self, columns: ColumnRules, class_: ClassStatement, value: Value, at: int
+    ) -> str:
         """Return the text that names a class: a string, or the value of a setting."""
         name = last_part(str(value[3 if value[0] == "c" else 1]))
         setting = columns.settings.get(name)
         wanted = value if setting is None else ["n", f"settings.{setting}"]
-        text = self._repository.text(one.file, wanted, at)
+        text = self._repository.text(class_.file, wanted, at)
         return text or columns.defaults.get(setting or "", "")
 
-    def _table_in_text(self, one: ClassStatement, text: str) -> str:
+    def _table_in_text(self, class_: ClassStatement, text: str) -> str:
         """Return the table that a text refers to: `users.id`, `billing.Invoice` or `Invoice`."""
         first, _, last = text.rpartition(".")
         if first in self._tables:
@@ -444,9 +453,9 @@ class TableReader:
             if name in self._tables:
                 return name
         known = self._classes.get(last, ())
-        own = [each for each in known if each.file is one.file] or known
-        held = own[0] if len(own) == 1 else None
-        return self._table_of.get((held.file.path, held.fact.start), "") if held else ""
+        own = [each for each in known if each.file is class_.file] or known
+        target = own[0] if len(own) == 1 else None
+        return self._table_of.get((target.file.path, target.fact.start), "") if target else ""
 
     def _add_changes(self) -> None:
         """Add the calls in migrations to the tables that they name, directly or by class."""
@@ -519,23 +528,28 @@ class TableReader:
     def _tables_by_label(self) -> Mapping[tuple[str, str], str]:
         """Return the tables of classes, by application and lower-case class name."""
         return {
-            (self._application_label(tables, one, self._lineage(one)), one.name.lower()): name
-            for tables, one, name in self._mapped_classes
+            (
+                self._application_label(tables, class_, self._lineage(class_)),
+                class_.name.lower(),
+            ): name
+            for tables, class_, name in self._mapped_classes
         }
 
 
-def _own_assignments(one: ClassStatement) -> list[Fact]:
+def _own_assignments(class_: ClassStatement) -> list[Fact]:
     """Return the assignments directly in a class, not in its nested classes."""
-    inner = [c for c in one.file.classes if one.fact.start < c.start and c.end <= one.fact.end]
+    inner = [
+        c for c in class_.file.classes if class_.fact.start < c.start and c.end <= class_.fact.end
+    ]
     return [
         v
-        for v in one.file.values
-        if one.fact.start <= v.start < one.fact.end
+        for v in class_.file.values
+        if class_.fact.start <= v.start < class_.fact.end
         and not any(c.start <= v.start < c.end for c in inner)
     ]
 
 
-def _find_assignment(one: ClassStatement, name: str) -> Fact | None:
+def _find_assignment(class_: ClassStatement, name: str) -> Fact | None:
     """Return the assignment of a name in a class; None for an empty name or a missing assignment.
 
     Args:
@@ -544,22 +558,23 @@ def _find_assignment(one: ClassStatement, name: str) -> Fact | None:
     inner, _, last = name.rpartition(".")
     if not name:
         return None
-    holder = one.fact
+    holder = class_.fact
     if inner and inner != "self":
-        inner_class = _find_inner_class(one, inner)
+        inner_class = _find_inner_class(class_, inner)
         if inner_class is None:
             return None
         holder = inner_class
     start, end = holder.start, holder.end
     wanted = name if inner == "self" else last
     return next(
-        (v for v in one.file.values if start <= v.start < end and v.values["name"] == wanted), None
+        (v for v in class_.file.values if start <= v.start < end and v.values["name"] == wanted),
+        None,
     )
 
 
-def _find_inner_class(one: ClassStatement, name: str) -> Fact | None:
-    start, end = one.fact.start, one.fact.end
-    inner = (c for c in one.file.classes if start < c.start < end and c.values["name"] == name)
+def _find_inner_class(class_: ClassStatement, name: str) -> Fact | None:
+    start, end = class_.fact.start, class_.fact.end
+    inner = (c for c in class_.file.classes if start < c.start < end and c.values["name"] == name)
     return next(inner, None)
 
 

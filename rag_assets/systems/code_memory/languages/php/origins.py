@@ -176,9 +176,9 @@ class OriginFinder:
             return (made,) if made else None
         if node.type == "variable_name":
             return self._variable_origins(self._source.tree.node_text(node), depth)
-        held = _list_possible_values(node, self._source.tree.field(node, "operator"))
-        if held:
-            return combine_origins(self.find(one, depth + 1) for one in held)
+        values = _list_possible_values(node, self._source.tree.field(node, "operator"))
+        if values:
+            return combine_origins(self.find(value, depth + 1) for value in values)
         return self._path_origins(node, depth)
 
     def assigned_origins(self) -> Mapping[str, Origins]:
@@ -278,14 +278,14 @@ class OriginFinder:
         declared = self._declared_origins.get(name)
         if declared and name.startswith(_OWN):
             return declared
-        given: list[Origins] = [declared] if name in self._declared_origins else []
+        several: list[Origins] = [declared] if name in self._declared_origins else []
         for value, step in self._variable_values.get(name, ()):
             found = self.find(value, depth + 1) if value is not None else None
-            given.append(append_steps(found, [step] if step else []))
+            several.append(append_steps(found, [step] if step else []))
         if declared:
             # Parameters are seldom reassigned to objects of other classes.
-            return combine_origins(origins for origins in given if origins is not None)
-        return combine_origins(given) if given else self._property_origins.get(name)
+            return combine_origins(origins for origins in several if origins is not None)
+        return combine_origins(several) if several else self._property_origins.get(name)
 
     @cached_property
     def _declared_origins(self) -> Mapping[str, Origins]:
@@ -334,8 +334,8 @@ class OriginFinder:
     def _closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
         """Yield a closure's parameters; the first with the expression that holds its elements."""
         tree = self._source.tree
-        given = closure.parent.parent if closure.parent is not None else None
-        call = given.parent if given is not None else None
+        argument = closure.parent.parent if closure.parent is not None else None
+        call = argument.parent if argument is not None else None
         holder = None
         if call is not None and call.type in MEMBER_CALLS:
             named = tree.field(call, "name").lower()
@@ -350,8 +350,8 @@ def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":
-        given = node.child_by_field_name("right")
-        return [given] if given is not None else ()
+        value = node.child_by_field_name("right")
+        return [value] if value is not None else ()
     return list_branches(node, operator)
 
 

@@ -118,8 +118,8 @@ class Scopes:
 
     def parents(self, definition: PythonDefinition) -> Iterator[str]:
         """Yield the references of a class's bases; computed bases are left out."""
-        held = definition.node.child_by_field_name("superclasses")
-        for child in [] if held is None else held.named_children:
+        superclasses = definition.node.child_by_field_name("superclasses")
+        for child in [] if superclasses is None else superclasses.named_children:
             base = child.child_by_field_name("value") if child.type == "subscript" else child
             name = dotted_name(self._source.tree, base)
             if name:
@@ -197,8 +197,8 @@ class Scopes:
         self, definition: PythonDefinition
     ) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
-        held = definition.node.child_by_field_name("parameters")
-        for index, node in enumerate([] if held is None else held.named_children):
+        parameters = definition.node.child_by_field_name("parameters")
+        for index, node in enumerate([] if parameters is None else parameters.named_children):
             name = node if node.type == "identifier" else node.child_by_field_name("name")
             if name is None and node.named_children:
                 name = node.named_children[0]

@@ -158,8 +158,8 @@ def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Ite
 def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
     if definition.node.end_byte - definition.node.start_byte > SMALL:
         return False
-    held = definition.node.child_by_field_name("superclasses")
-    bases = [] if held is None else held.named_children
+    superclasses = definition.node.child_by_field_name("superclasses")
+    bases = [] if superclasses is None else superclasses.named_children
     names = [
         definition.name,
         *(source.tree.node_text(base) for base in bases if base.type != "call"),
