@@ -194,10 +194,9 @@ class _FileWalk:
         target = self._resolve_target(chain)
         if target is None or not target.name:
             return
-        start = self._tree.start(node)
-        end = min(self._tree.end(node), start + _EVIDENCE)
+        symbol = self._scopes[-1].symbol
         for name in (target, *self._iter_inherited_methods(chain, target)):
-            self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, name.values()))
+            self.facts.append(self._tree.fact("calls", node, symbol, name.values(), _EVIDENCE))
 
     def _iter_inherited_methods(
         self, chain: list[str], target: ResolvedName

@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -81,7 +81,7 @@ class Go(LanguageGrammar):
 
     def _define_function(self, node: Node) -> CodeDefinition:
         name = self.tree.field(node, "name")
-        bound = tuple(self._read_parameters(node.child_by_field_name("receiver")))
+        bound = tuple(self._read_parameters(node, "receiver"))
         receiver = self.type_name(bound[0][1]) if bound else ""
         function = self.define_function(
             node,
@@ -89,14 +89,12 @@ class Go(LanguageGrammar):
             self._qualify(receiver) if receiver else None,
             what="func",
             exported=name[:1].isupper(),
-            parameters=self._read_parameters(node.child_by_field_name("parameters")),
+            parameters=self._read_parameters(node, "parameters"),
         )
         return replace(function, locals=tuple(pair for pair in bound if pair[0]))
 
-    def _read_parameters(self, listed: Node | None) -> Iterator[tuple[str, str]]:
-        if listed is None:
-            return
-        for node in listed.named_children:
+    def _read_parameters(self, function: Node, field: str) -> Iterator[tuple[str, str]]:
+        for node in field_children(function, field):
             if not node.type.endswith("parameter_declaration"):
                 continue
             type_ = self.tree.line(node.child_by_field_name("type"))
@@ -192,9 +190,7 @@ class Go(LanguageGrammar):
                 if child.type == "identifier":
                     yield self.tree.node_text(child), written
         elif node.type in {"short_var_declaration", "range_clause"}:
-            left, right = (node.child_by_field_name(side) for side in ("left", "right"))
-            names = [] if left is None else left.named_children
-            values = [] if right is None else right.named_children
+            names, values = field_children(node, "left"), field_children(node, "right")
             types = [self._read_created_type(value) for value in values]
             for at, name in enumerate(names):
                 if name.type == "identifier":

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ class Java(LanguageGrammar):
         return False
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
-        listed = node.child_by_field_name("parameters")
-        for child in () if listed is None else listed.named_children:
+        for child in field_children(node, "parameters"):
             if child.type in _PARAMETERS:
                 yield from self._declared_variables(child)
 

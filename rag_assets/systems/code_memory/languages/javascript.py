@@ -17,6 +17,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
 )
 from rag_assets.systems.code_memory.languages.javascript_modules import (
+    LONGEST_EVIDENCE,
     RequestFinder,
     find_exports,
     get_declared_type,
@@ -26,7 +27,7 @@ from rag_assets.systems.code_memory.languages.javascript_modules import (
     read_parameters,
     required_module,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
@@ -66,17 +67,15 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
 
 def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     """Yield a class's fields with declared types, including those of constructor parameters."""
-    body = node.child_by_field_name("body")
-    for member in body.named_children if body is not None else ():
+    for member in field_children(node, "body"):
         if member.type == "public_field_definition":
             type_ = get_declared_type(tree, member)
             if type_:
                 yield tree.field(member, "name"), type_
         elif member.type == "method_definition":
-            listed = member.child_by_field_name("parameters")
-            if listed is None or tree.field(member, "name") != "constructor":
+            if tree.field(member, "name") != "constructor":
                 continue
-            for parameter in listed.named_children:
+            for parameter in field_children(member, "parameters"):
                 kinds = {child.type for child in parameter.children}
                 if kinds & {"accessibility_modifier", "readonly"}:
                     yield tree.field(parameter, "pattern"), get_declared_type(tree, parameter)
@@ -450,9 +449,7 @@ class Jsx(LanguageGrammar):
         yield from self._requests.find_requests(node, scope.symbol)
         yield from _environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
-            start = self.tree.start(node)
-            end = min(self.tree.end(node), start + 200)
-            yield Fact("exports", start, end, "", name.values())
+            yield self.tree.fact("exports", node, "", name.values(), LONGEST_EVIDENCE)
 
 
 class TypeScript(Jsx):

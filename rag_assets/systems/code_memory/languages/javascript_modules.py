@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
 _LONG: Final = 200
+"""Maximum characters of a declared type or a parameter's name; a longer text is cut off."""
+LONGEST_EVIDENCE: Final = 200
+"""Maximum characters of the evidence of an import, an export or a request."""
 
 
 def get_declared_type(tree: SyntaxTree, node: Node) -> str:
@@ -129,13 +132,11 @@ def _import_fact(
 ) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     if not source:
         return
-    start = tree.start(node)
-    end = min(tree.end(node), start + 200)
     values = {"name": source, "names": [list(pair) for pair in names]}
     bound = {
         local: Binding(ResolvedName("" if name == "*" else name, source)) for name, local in names
     }
-    yield Fact("imports", start, end, "", values), bound
+    yield tree.fact("imports", node, "", values, LONGEST_EVIDENCE), bound
 
 
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
@@ -383,9 +384,8 @@ class RequestFinder:
             return
         request = self._read_request(function, code_children(listed))
         if request is not None:
-            start = self._tree.start(node)
-            end = min(self._tree.end(node), start + 200)
-            yield Fact("fetches", start, end, symbol, {"method": request[0], "path": request[1]})
+            values = {"method": request[0], "path": request[1]}
+            yield self._tree.fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
 
     def _record_client(self, declarator: Node) -> None:
         """Record the base URL of a client: `const api = axios.create({ baseURL: … })`."""

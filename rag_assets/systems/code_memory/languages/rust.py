@@ -16,6 +16,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
+from rag_assets.systems.code_memory.languages.tree import field_children
 from rag_assets.systems.code_memory.symbols.model import Role
 
 if TYPE_CHECKING:
@@ -130,25 +131,20 @@ class Rust(LanguageGrammar):
         return any(child.type == "visibility_modifier" for child in node.named_children)
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
-        listed = node.child_by_field_name("parameters")
-        for child in () if listed is None else listed.named_children:
+        for child in field_children(node, "parameters"):
             if child.type == "parameter":
                 name = self.tree.field(child, "pattern")[:_LONG]
                 type_ = self.tree.field(child, "type")[:_LONG]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
     def _trait_bounds(self, node: Node) -> Iterator[str]:
-        bounds = node.child_by_field_name("bounds")
-        for bound in () if bounds is None else bounds.named_children:
+        for bound in field_children(node, "bounds"):
             name = self.type_name(self.tree.node_text(bound)) if bound.type != "lifetime" else ""
             if name:
                 yield name
 
     def _read_fields(self, node: Node) -> Iterator[tuple[str, str]]:
-        body = node.child_by_field_name("body")
-        if node.type != "struct_item" or body is None:
-            return
-        for child in body.named_children:
+        for child in field_children(node, "body") if node.type == "struct_item" else ():
             if child.type == "field_declaration":
                 yield self.tree.field(child, "name"), self.tree.field(child, "type")[:_LONG]
 
@@ -162,15 +158,13 @@ class Rust(LanguageGrammar):
                 if local not in {"*", "_", "self"}
             }
             argument = self.tree.field(node, "argument")
-            start = self.tree.start(node)
             values: dict[str, object] = {
                 "name": _SPACE.sub("", argument.split("{", 1)[0]).removesuffix("::"),
                 "names": [list(pair) for pair in names],
             }
             if any(child.type == "visibility_modifier" for child in node.children):
                 values["public"] = True
-            end = min(self.tree.end(node), start + _LONG)
-            yield Fact("imports", start, end, "", values), bound
+            yield self.tree.fact("imports", node, "", values, _LONG), bound
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:
             name = self.tree.field(node, "name")
             values = {"name": f"self::{name}", "names": []}

@@ -102,9 +102,18 @@ class SyntaxTree:
         """Return the first 200 characters of a node in one line; "" for None."""
         return " ".join(self.node_text(node)[:_LINE].split())
 
-    def fact(self, kind: str, node: Node, symbol: str, values: Mapping[str, Any]) -> Fact:
-        """Return a fact whose evidence is a node."""
-        return Fact(kind, self.start(node), self.end(node), symbol, values)
+    def fact(
+        self,
+        kind: str,
+        node: Node,
+        symbol: str,
+        values: Mapping[str, Any],
+        longest: int | None = None,
+    ) -> Fact:
+        """Return a fact with a node as its evidence, or the first `longest` characters of it."""
+        start, end = self.start(node), self.end(node)
+        last = end if longest is None else min(end, start + longest)
+        return Fact(kind, start, last, symbol, values)
 
     def nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
         """Return the nodes of these types in the order of the text, outer nodes first.
@@ -182,6 +191,12 @@ def is_comment(node: Node) -> bool:
 def code_children(node: Node) -> list[Node]:
     """Return the named children of a node, without comments."""
     return [child for child in node.named_children if not is_comment(child)]
+
+
+def field_children(node: Node, name: str) -> list[Node]:
+    """Return the named children of a field of a node; empty if the node has no such field."""
+    inner = node.child_by_field_name(name)
+    return [] if inner is None else inner.named_children
 
 
 @cache

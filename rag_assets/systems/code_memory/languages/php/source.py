@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     compute_value,
     parse_chain,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children, syntax_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -262,8 +262,7 @@ class ClassLike:
 
 def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLike:
     """Return the class that a node declares."""
-    body = node.child_by_field_name("body")
-    members = body.named_children if body is not None else []
+    members = field_children(node, "body")
     named = node.child_by_field_name("name")
     name = scope.within(tree.node_text(named)) if named else f"class@{node.start_point.row + 1}"
     return ClassLike(
@@ -285,7 +284,7 @@ def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLik
             for member in members
             if member.type == "method_declaration"
         ),
-        body=body,
+        body=node.child_by_field_name("body"),
         node=node,
     )
 
@@ -306,14 +305,13 @@ def build_method(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Method:
 
 def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tuple[Parameter, ...]:
     """Return the parameters of a function, a method or a closure."""
-    listed = node.child_by_field_name("parameters")
     return tuple(
         Parameter(
             tree.field(child, "name").lstrip("&$"),
             get_type(tree, child.child_by_field_name("type"), scope),
             child.type == "property_promotion_parameter",
         )
-        for child in (listed.named_children if listed is not None else ())
+        for child in field_children(node, "parameters")
         if child.type.endswith("parameter")
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
 from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
+from rag_assets.systems.code_memory.languages.tree import field_children
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -118,8 +119,7 @@ class Scopes:
 
     def parents(self, definition: PythonDefinition) -> Iterator[str]:
         """Yield the references of a class's bases; computed bases are left out."""
-        superclasses = definition.node.child_by_field_name("superclasses")
-        for child in [] if superclasses is None else superclasses.named_children:
+        for child in field_children(definition.node, "superclasses"):
             base = child.child_by_field_name("value") if child.type == "subscript" else child
             name = dotted_name(self._source.tree, base)
             if name:
@@ -197,8 +197,7 @@ class Scopes:
         self, definition: PythonDefinition
     ) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
-        parameters = definition.node.child_by_field_name("parameters")
-        for index, node in enumerate([] if parameters is None else parameters.named_children):
+        for index, node in enumerate(field_children(definition.node, "parameters")):
             name = node if node.type == "identifier" else node.child_by_field_name("name")
             if name is None and node.named_children:
                 name = node.named_children[0]

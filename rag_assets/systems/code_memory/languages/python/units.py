@@ -13,6 +13,7 @@ from rag_assets.systems.code_memory.languages.tree import (
     add_rest_units,
     code_children,
     end_with_comment,
+    field_children,
     first_comment,
     is_comment,
     iter_descendants,
@@ -158,8 +159,7 @@ def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Ite
 def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
     if definition.node.end_byte - definition.node.start_byte > SMALL:
         return False
-    superclasses = definition.node.child_by_field_name("superclasses")
-    bases = [] if superclasses is None else superclasses.named_children
+    bases = field_children(definition.node, "superclasses")
     names = [
         definition.name,
         *(source.tree.node_text(base) for base in bases if base.type != "call"),
