@@ -102,7 +102,8 @@ def framework_facts(
     found, note = list_statements(tree, language)
     kept = _keep_relevant(found, _collect_names(language, own)) if names or not is_of_tests else []
     if len(kept) > _MOST_KEPT:
-        kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
+        note = f"frameworks: only {_MOST_KEPT} of {len(kept)} statements are kept"
+        kept = kept[:_MOST_KEPT]
     if names and kept:
         kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
     return kept + _list_event_facts(found, known_facts, with_events), note

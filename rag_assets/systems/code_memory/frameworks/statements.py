@@ -106,7 +106,7 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
         if kind in _STATEMENT_NODES:
             found += reader.read(node, annotated, parent)
             if len(found) > _MOST:
-                return found[:_MOST], f"frameworks: more than {_MOST} statements"
+                return found[:_MOST], f"frameworks: only the first {_MOST} statements were read"
         if depth >= _DEEPEST_NODE:
             continue
         children = node.named_children

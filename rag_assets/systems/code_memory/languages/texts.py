@@ -221,7 +221,9 @@ def read_run_event(text: str) -> CodeText:
     run = next((line.removeprefix(_RUN) for line in head[1:] if line.startswith(_RUN)), "")
     if heading is None or not run or (heading["path"] is None) != (heading["kind"] == _SUMMARY):
         unit = Unit(0, end, "rest", alone=False)
-        return CodeText((unit,), (), ("it is no event of a run",))
+        return CodeText(
+            (unit,), (), ("not a valid event of a run: expected a heading and a line `run: ID`",)
+        )
     name = RUN + run
     cuts = tuple(newline.end() for newline in re.finditer("\n", text[:end]))
     unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
