@@ -1,4 +1,4 @@
-"""Read a file with its grammar: units, facts, and notes on parts that could not be read."""
+"""The units, facts and notes of a file, read with the grammar of its language."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 LARGE: Final = 6_000
-"""Number of characters above which a type is split into its head and its members."""
+"""Maximum characters of a type that is one unit; a larger type is split into head and members."""
 
 _SIGNATURE: Final = 300
 _EVIDENCE: Final = 200

@@ -162,8 +162,7 @@ _LONGEST_NAME: Final = 120
 _LONGEST_QUALIFIER: Final = 300
 _LONGEST_RECEIVER: Final = 300
 _LONGEST_IMPORT: Final = 2_000
-"""Limits in characters: a longer name is dropped; a longer qualifier, receiver or import is cut
-off."""
+"""Maximum characters; a longer name is dropped, a longer qualifier, receiver or import cut off."""
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
 _BODIES: Final = frozenset({"function", "method"})

@@ -143,7 +143,7 @@ _CHANGES: Final = frozenset(
 
 
 class OriginFinder:
-    """Finds the origins of the expressions in the body of one function or method.
+    """A finder of the origins of expressions in the body of one function or method.
 
     Args:
         around: the class of the method; None for a function.

@@ -1,4 +1,4 @@
-"""One PHP file in the form that its readers use: its scopes, classes, functions and statements.
+"""One PHP file: its scopes, classes, functions and statements.
 
 Names of classes and functions are resolved according to PHP's rules.
 """

@@ -123,7 +123,7 @@ def parse_f_string(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | Non
 
 
 class _ExpressionReader:
-    """Reads the expressions of one tree; `depth` is the nesting within the outermost expression."""
+    """A reader of expressions; `depth` is the nesting depth within the outermost expression."""
 
     def __init__(self, tree: SyntaxTree, references: References) -> None:
         self._tree = tree
