@@ -239,7 +239,7 @@ class _Handlers:
         self._known: dict[str, list[tuple[File, Fact]]] = {}
         for file in files:
             for one in file.declared:
-                if one.symbol in file.imported:
+                if one.symbol in file.modules_by_name:
                     continue
                 last = LAST_PARTS.split(one.symbol)[-1]
                 self._known.setdefault(last, []).append((file, one))

@@ -237,7 +237,7 @@ def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
         is_helper = name.endswith(rule.helpers) and assignment is None
         value = value if is_helper or assignment is None else list(assignment.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:
-        around = file.around(file.calls, call.start)
+        around = file.find_enclosing(file.calls, call.start)
         described = [one for one in around if one.values["name"] in rule.described_by]
         owners = [find_argument(one, "0") for one in reversed(described)]
         owner = next((str(one[1]) for one in owners if one is not None and one[0] == "n"), "")
@@ -315,7 +315,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 def _statement(file: File, request: _Request, route: str) -> Statement:
     """Return the statement that the enclosing definition, else the file, requests a route."""
-    around = file.around(file.declared, request.fact.start)
+    around = file.find_enclosing(file.declared, request.fact.start)
     source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
     return Statement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
 

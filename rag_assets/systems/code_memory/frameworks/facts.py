@@ -240,13 +240,13 @@ class _EventNames:
                 dots = "." * int(fact.values["level"])
                 self.imported[str(fact.values["alias"])] = dots + str(fact.values["name"])
 
-    def around(self, at: int) -> str:
+    def find_enclosing(self, at: int) -> str:
         """Return the innermost definition around an offset; "" if there is none."""
         around = (fact for fact in self._declared if fact.start <= at < fact.end)
         innermost = max(around, key=lambda fact: fact.start, default=None)
         return innermost.symbol if innermost is not None else ""
 
-    def within(self, start: int, end: int) -> str:
+    def find_first_within(self, start: int, end: int) -> str:
         """Return the first definition between two offsets; "" if there is none."""
         within = (fact for fact in self._declared if fact.start < end and start < fact.end <= end)
         first = min(within, key=lambda fact: fact.start, default=None)
@@ -273,7 +273,7 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:
         for event in _iter_event_names(find_argument(fact, "0"), is_object=rule.is_object):
-            symbol = names.within(*fact.values["target"])
+            symbol = names.find_first_within(*fact.values["target"])
             yield Fact(_LISTENS, *place, symbol, {"event": event, "listener": symbol})
     if fact.kind != CALL or name not in {*rule.emits, *rule.listens}:
         return
@@ -282,7 +282,7 @@ def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[F
         return
     value = fact.values.get("on") if rule.is_object else find_argument(fact, "0")
     for event in _iter_event_names(value, is_object=rule.is_object):
-        symbol = names.around(fact.start)
+        symbol = names.find_enclosing(fact.start)
         if is_emitted:
             yield Fact(_EMITS, *place, symbol, {"event": event})
             continue

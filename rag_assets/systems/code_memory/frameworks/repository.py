@@ -54,7 +54,7 @@ class File:
         self.by_place = {(call.start, call.end): call for call in self.calls}
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
-    def around(self, facts: Sequence[Fact], at: int) -> list[Fact]:
+    def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
         """Return the facts that enclose an offset, outer facts first.
 
         Args:
@@ -87,7 +87,7 @@ class File:
 
     def is_in_annotation(self, fact: Fact) -> bool:
         """Return whether a call is written within an annotation."""
-        return bool(self.around(self.annotations, fact.start))
+        return bool(self.find_enclosing(self.annotations, fact.start))
 
     def find_call(self, value: Sequence[Any] | None) -> Fact | None:
         """Return the call that a value is the result of; None for any other value."""
@@ -122,7 +122,7 @@ class File:
         }
 
     @cached_property
-    def imported(self) -> Mapping[str, str]:
+    def modules_by_name(self) -> Mapping[str, str]:
         """Return the module of each imported name; in Python and Rust, followed by that name."""
         found: dict[str, str] = {}
         for fact in self.imports:
@@ -140,7 +140,7 @@ class File:
             for one in fact.values.get("names", ()):
                 if len(one) > 1 and str(one[1]) == name:
                     return last_part(str(one[0]))
-        return last_part(self.imported.get(name, name))
+        return last_part(self.modules_by_name.get(name, name))
 
 
 class RepositoryFiles:
@@ -204,7 +204,9 @@ class RepositoryFiles:
             return file, assignment.values["value"], assignment.start
         texts = self._constants.get(last, ())
         # A bare name that is neither imported nor upper-case belongs to its own file only.
-        is_known = len(texts) == 1 and (last != name or last in file.imported or last.isupper())
+        is_known = len(texts) == 1 and (
+            last != name or last in file.modules_by_name or last.isupper()
+        )
         return (file, ["s", texts[0]], at) if is_known else None
 
     @cached_property
@@ -237,7 +239,7 @@ class RepositoryFiles:
             first, _, rest = written.partition(".")
             assignment = here.find_assignment(first)
             is_own = assignment is not None and assignment.values["value"][0] == "c" and not rest
-            if first not in here.imported or is_own:
+            if first not in here.modules_by_name or is_own:
                 last = last_part(written)
                 holder = (
                     here
@@ -267,7 +269,7 @@ class RepositoryFiles:
 
     def _find_exports(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
         """Return the files, and the names in them, to which an attribute of an import refers."""
-        module = file.imported[first]
+        module = file.modules_by_name[first]
         if file.language != "python":
             name = last or file.original_name(first)
             known = self.modules(file, module)

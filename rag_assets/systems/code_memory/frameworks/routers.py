@@ -71,7 +71,7 @@ class RouterPaths:
     def paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the paths of the router to which an enclosing call adds this fact."""
         holders = self._routers.holders
-        around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
+        around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
@@ -94,7 +94,7 @@ class RouterPaths:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
         path: str | None = ""
         resources = self._framework.resources
-        around = [one for one in file.around(file.calls, fact.start) if one is not fact]
+        around = [one for one in file.find_enclosing(file.calls, fact.start) if one is not fact]
         for one in around:
             name = one.values["name"]
             if path is None or ["f"] not in one.values["arguments"]:
@@ -109,7 +109,7 @@ class RouterPaths:
 
     def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
         """Yield the controller modules that the blocks around a call name, outer blocks first."""
-        for one in file.around(file.calls, fact.start):
+        for one in file.find_enclosing(file.calls, fact.start):
             if one is not fact and one.values["name"] in self._routers.nested:
                 if self._framework.handlers == "alias":
                     names = [a[1] for a in one.values["arguments"][1:2] if a[0] == "n"]
@@ -131,7 +131,7 @@ class RouterPaths:
         text = self._repository.text(file, value, resource.start) if value else None
         if text is None:
             return None
-        around = (one for one in file.around(file.calls, fact.start) if one is not fact)
+        around = (one for one in file.find_enclosing(file.calls, fact.start) if one is not fact)
         kinds = {resources.blocks.get(one.values["name"]) for one in around}
         on = named_text(fact, "on")
         if "" in kinds or on == "collection" or resources.calls[resource.values["name"]] == "one":
@@ -154,7 +154,7 @@ class RouterPaths:
 
     def _list_paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the block around a route; its parameter may have any name."""
-        for one in reversed(file.around(file.calls, fact.start)):
+        for one in reversed(file.find_enclosing(file.calls, fact.start)):
             is_block = one is not fact and ["f"] in one.values["arguments"]
             if is_block and one.values["name"] in self._routers.nested:
                 return self._list_paths_of_chain(file, one, 0)
@@ -263,7 +263,7 @@ class RouterPaths:
         self, file: File, name: str, at: int, depth: int
     ) -> list[str | None] | None:
         """Return the paths of a router that is a parameter; None if the name is not a parameter."""
-        for function in reversed(file.around(file.functions, at)):
+        for function in reversed(file.find_enclosing(file.functions, at)):
             parameters = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
             for index, (parameter, type_) in enumerate(parameters):
                 if parameter == name and type_.lstrip("&*") in self._routers.types:
@@ -306,7 +306,7 @@ class RouterPaths:
             stem = posixpath.splitext(file.path)[0].removesuffix("/mod")
             places = (posixpath.basename(stem), posixpath.basename(posixpath.dirname(file.path)))
             owners = ("", *(f"{place}::" for place in places))
-            functions = [one.values["name"] for one in file.around(file.functions, at)]
+            functions = [one.values["name"] for one in file.find_enclosing(file.functions, at)]
             keys += [("()", owner + function) for function in functions for owner in owners]
         found: list[str | None] = []
         for key in keys:

@@ -143,7 +143,7 @@ class RouteReader:
         )
 
     def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
-        around = file.around(file.calls, fact.start)
+        around = file.find_enclosing(file.calls, fact.start)
         return any(one.values["name"] in names for one in around if one is not fact)
 
     def _report_computed_path(self, file: File, fact: Fact) -> None:
@@ -235,7 +235,7 @@ class RouteReader:
             start = values["target"][0]
             if values["name"] not in routes.annotations or start in classes:
                 continue
-            around = file.around(file.classes, start)
+            around = file.find_enclosing(file.classes, start)
             enclosing_classes = [one for one in around if one.start < start]
             path = self._find_path_in_annotations(file, fact, routes)
             if path == "" and routes.needs_path:
@@ -374,7 +374,7 @@ class _ResourceRoutes:
 
     def action_in_block(self, file: File, fact: Fact, path: str) -> str:
         """Return the handler of a route in a resource's block, which its path names."""
-        for one in reversed(file.around(file.calls, fact.start)):
+        for one in reversed(file.find_enclosing(file.calls, fact.start)):
             kind = self._resources.calls.get(one.values["name"])
             value = find_argument(one, "0")
             if kind is not None and value is not None and value[0] == "s":

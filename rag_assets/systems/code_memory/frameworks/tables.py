@@ -221,7 +221,9 @@ class TableReader:
         for file in self._files:
             for fact in file.classes:
                 if not [
-                    class_ for class_ in file.around(file.classes, fact.start) if class_ is not fact
+                    class_
+                    for class_ in file.find_enclosing(file.classes, fact.start)
+                    if class_ is not fact
                 ]:
                     found.setdefault(last_part(fact.values["name"]), []).append(
                         ClassStatement(file, fact)
@@ -236,7 +238,7 @@ class TableReader:
         own = [class_ for class_ in known if class_.file is file]
         if own and not rest:
             return own[0]
-        module = file.imported.get(first)
+        module = file.modules_by_name.get(first)
         if module is None:
             return known[0] if len(known) == 1 and file.language != "python" else None
         owner = module if rest else module.rpartition(".")[0]
@@ -591,10 +593,10 @@ def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str,
     for call in file.calls:
         if call.values["name"] in tables.calls:
             value = find_argument(call, tables.argument)
-            owner = file.around(
+            owner = file.find_enclosing(
                 [c for c in file.calls if c.values["name"] == "defmodule"], call.start
             )
-            classes = file.around(file.classes, call.start)
+            classes = file.find_enclosing(file.classes, call.start)
             name = classes[-1].values["name"] if classes else ""
             if owner and owner[-1].values["arguments"]:
                 name = str(owner[-1].values["arguments"][0][-1])
