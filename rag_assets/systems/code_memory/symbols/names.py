@@ -38,14 +38,14 @@ def fold_name(part: str) -> str:
     return _NOT_FOLDED.sub("", part).lower()
 
 
-def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
+def name_parts(written: str, *, folded: bool = True) -> tuple[str, ...]:
     r"""Return the parts of a name, split at the separators of any language.
 
     Args:
-        said: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
+        written: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
         folded: whether to return each part as fold_name does.
     """
-    plain = said.strip()[:_LONGEST_NAME].removesuffix("()").strip("\\:.#@/$")
+    plain = written.strip()[:_LONGEST_NAME].removesuffix("()").strip("\\:.#@/$")
     parts = [part for part in _NAME_SEPARATORS.split(plain) if part]
     return tuple(map(fold_name, parts)) if folded else tuple(parts)
 
@@ -101,16 +101,16 @@ def setting_keys(name: str) -> tuple[str, ...]:
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
 
-def parse_request(said: str) -> tuple[str, str] | None:
+def parse_request(written: str) -> tuple[str, str] | None:
     """Return the method ("" for any) and the path in a user's text; None if it is not a path.
 
     Args:
-        said: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; of several methods, the
+        written: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; of several methods, the
             first counts.
     """
-    said = said.strip()[:_LONGEST_NAME].removeprefix("route:").lstrip()
-    method = _METHOD.match(said)
-    path = _HOST.sub("", said[method.end() :] if method else said, count=1)
+    written = written.strip()[:_LONGEST_NAME].removeprefix("route:").lstrip()
+    method = _METHOD.match(written)
+    path = _HOST.sub("", written[method.end() :] if method else written, count=1)
     if not path.startswith("/"):
         if not path or any(map(str.isspace, path)) or not (method or "/" in path):
             return None
@@ -118,24 +118,24 @@ def parse_request(said: str) -> tuple[str, str] | None:
     return (method[1].lower() if method else ""), path
 
 
-def list_keys(said: str) -> tuple[str, ...]:
+def list_keys(written: str) -> tuple[str, ...]:
     """Return the search keys of the routes, tables and settings that a user may mean by a name.
 
     Args:
-        said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or the
+        written: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or the
             name of a table; a path may have a host, or lack its first slash.
     """
-    said = said.strip()[:_LONGEST_NAME]
-    request = parse_request(said)
+    written = written.strip()[:_LONGEST_NAME]
+    request = parse_request(written)
     if request is not None:
         method, path = request
         before = f"{method} " if method else ""
         paths = (path_template(path), requested_template(path))
         return tuple(dict.fromkeys(f"route {before}{template}" for template in paths))
-    if not _NAME.fullmatch(said):
+    if not _NAME.fullmatch(written):
         return ()
-    settings = setting_keys(said) if "." in said else ()
-    return f"route {said.lower()}", f"table {said.lower().removeprefix('table:')}", *settings
+    settings = setting_keys(written) if "." in written else ()
+    return f"route {written.lower()}", f"table {written.lower().removeprefix('table:')}", *settings
 
 
 TABLE: Final = "table:"
@@ -237,38 +237,38 @@ _MOST_FOLDERS: Final = 20
 _LONGEST_NAME: Final = 1_000
 
 
-def symbol_spellings(said: str) -> list[str]:
+def symbol_spellings(written: str) -> list[str]:
     r"""Return the indexed names that a user may mean by a definition, the written name first.
 
     Args:
-        said: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
+        written: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
             `invoice_line`.
     """
-    said = said.strip()[:_LONGEST_NAME]
-    bare = _RECEIVER.sub(r"\1", said.strip(_QUOTES))
+    written = written.strip()[:_LONGEST_NAME]
+    bare = _RECEIVER.sub(r"\1", written.strip(_QUOTES))
     bare = _CALL.sub("", bare).replace("\\\\", "\\").removesuffix("::class")
     bare = _VARIABLE.sub("", bare).replace("?->", "->").replace("->", "::").lstrip("$")
-    found = [said, bare]
+    found = [written, bare]
     if "/" in bare and "." not in bare:
         found.append(bare.strip("/").replace("/", "\\"))
     joined = bare.replace("_", "").replace("-", "")
     return [spelling for spelling in dict.fromkeys([*found, joined]) if spelling]
 
 
-def table_spellings(said: str) -> list[str]:
+def table_spellings(written: str) -> list[str]:
     """Return the tables that a user may mean, without quotation marks, with and without schema."""
-    bare = "".join(mark for mark in said.strip()[:_LONGEST_NAME] if mark not in "`\"'[]")
+    bare = "".join(mark for mark in written.strip()[:_LONGEST_NAME] if mark not in "`\"'[]")
     bare = bare.removeprefix("table:")
     return [table for table in dict.fromkeys([bare, bare.rpartition(".")[2]]) if table]
 
 
-def route_spellings(said: str) -> Iterator[str]:
+def route_spellings(written: str) -> Iterator[str]:
     """Yield the templates that a path may match, fewest parameters first.
 
     Args:
-        said: a requested path, `/invoices/pdf/a1b2`, with or without its method.
+        written: a requested path, `/invoices/pdf/a1b2`, with or without its method.
     """
-    request = parse_request(said)
+    request = parse_request(written)
     if request is None:
         return
     method, path = request
@@ -281,13 +281,13 @@ def route_spellings(said: str) -> Iterator[str]:
             yield f"{method} /{template}".lstrip()
 
 
-def route_endings(said: str) -> Iterator[str]:
+def route_endings(written: str) -> Iterator[str]:
     """Yield the ends of a requested path with its method; the last part may be a parameter.
 
     Args:
-        said: a requested path, such as `GET /api/invoices/42`.
+        written: a requested path, such as `GET /api/invoices/42`.
     """
-    request = parse_request(said)
+    request = parse_request(written)
     if request is None:
         return
     method, path = request
@@ -297,19 +297,19 @@ def route_endings(said: str) -> Iterator[str]:
         yield from (f"{method} {ending}".lstrip() for ending in (end, *free))
 
 
-def path_spellings(said: str) -> list[str]:
+def path_spellings(written: str) -> list[str]:
     r"""Return the paths that a user may mean, the most exact first.
 
     Args:
-        said: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
+        written: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
     """
-    bare = _DRIVE.sub("", _LINES.sub("", said.strip(_QUOTES)[:_LONGEST_NAME])).replace("\\", "/")
+    bare = _DRIVE.sub("", _LINES.sub("", written.strip(_QUOTES)[:_LONGEST_NAME])).replace("\\", "/")
     parts = [part for part in bare.split("/") if part not in {"", ".", ".."}]
     # The first folders of an absolute path depend on the machine, so that all its ends are tried.
     ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MOST_FOLDERS))]
-    absolute = bare.startswith("/") or bool(_DRIVE.match(said.strip()))
+    absolute = bare.startswith("/") or bool(_DRIVE.match(written.strip()))
     kept = ends if absolute else ends[:1]
-    return [path for path in dict.fromkeys([said, *kept]) if path]
+    return [path for path in dict.fromkeys([written, *kept]) if path]
 
 
 RESOURCE_ABILITIES: Final[Mapping[str, str]] = {

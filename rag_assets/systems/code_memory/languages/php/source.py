@@ -457,7 +457,7 @@ class PhpSource:
         return self.find_scope(near).class_name(written)
 
     def value(self, node: Node | None) -> Value:
-        """Return the static value of an expression; COMPUTED if it has none."""
+        """Return the static value of an expression; COMPUTED if only running the code gives it."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._build_constants(node))
