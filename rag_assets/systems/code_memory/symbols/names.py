@@ -105,8 +105,8 @@ def parse_request(written: str) -> tuple[str, str] | None:
     """Return the method ("" for any) and the path in a user's text; None if it is not a path.
 
     Args:
-        written: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; of several methods, the
-            first counts.
+        written: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; the first of several
+            methods counts.
     """
     written = written.strip()[:_LONGEST_NAME].removeprefix("route:").lstrip()
     method = _METHOD.match(written)
@@ -122,8 +122,8 @@ def list_keys(written: str) -> tuple[str, ...]:
     """Return the search keys of the routes, tables and settings that a user may mean by a name.
 
     Args:
-        written: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or the
-            name of a table; a path may have a host, or lack its first slash.
+        written: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or
+            the name of a table; a path may have a host, or lack its first slash.
     """
     written = written.strip()[:_LONGEST_NAME]
     request = parse_request(written)
