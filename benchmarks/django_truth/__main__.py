@@ -24,7 +24,7 @@ from ruamel.yaml import YAML
 from benchmarks.code_truth.compare import compare, explained
 from benchmarks.measure import PROJECT, save
 from rag_assets.systems.code_memory.django.urlconf import read_routes
-from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import TableReader
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -129,7 +129,7 @@ def _told_columns(told: Any, package: str) -> Iterator[str]:
 
 
 def _columns(files: list[FileFacts]) -> Iterator[str]:
-    for table in TableReader(framework("django"), [File(file) for file in files]).tables():
+    for table in TableReader(get_framework("django"), [File(file) for file in files]).tables():
         yield from (f"{table.name}.{column}" for column in table.columns)
 
 

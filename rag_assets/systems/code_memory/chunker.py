@@ -50,14 +50,14 @@ def cut_document(request: ChunkRequest) -> CutText:
       continuation of a section repeats the end of the previous passage. In a list of known bugs,
       recognized by its path or first heading, each bug is a chunk.
     """
-    from rag_assets.systems.code_memory.languages.texts import is_bug_list, known_bugs
+    from rag_assets.systems.code_memory.languages.texts import is_bug_list, list_known_bugs
     from rag_assets.systems.code_memory.reading import read_code
 
     reading = read_code(request.parsed.text, request.kind, request.frameworks)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
     listed = request.place == _BUGS or is_bug_list(request.parsed.text)
     if request.kind == _MARKDOWN and listed:
-        bugs = replace(reading, units=known_bugs(request.parsed.text))
+        bugs = replace(reading, units=list_known_bugs(request.parsed.text))
         return CutText(_split_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_split_along_sections(request), facts)

@@ -12,7 +12,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.sources.model import build_uri, path_from_uri
 from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
-from rag_assets.systems.code_memory.languages.tags import tag_languages
+from rag_assets.systems.code_memory.languages.tags import load_tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
 from rag_assets.systems.code_memory.outlines import to_one_line
 from rag_assets.systems.code_memory.reading import READ_FOR_USE, get_language_of_type
@@ -166,7 +166,7 @@ class NameResolver:
             _get_program_language(file.uri) != ""
             for file in self.view.list_unscanned_documents(_FILE_TYPES)
         )
-        by_name = tag_languages().keys() - READ_FOR_USE
+        by_name = load_tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
             f"{depth}: {', '.join(sorted(languages, key=lambda one: (-counts[one], one)))}"

@@ -17,8 +17,8 @@ from rag_assets.systems.code_memory.languages.sql import with_queries
 from rag_assets.systems.code_memory.languages.tagged_units import with_definitions
 from rag_assets.systems.code_memory.languages.tags import (
     Tags,
+    load_tag_languages,
     read_tags,
-    tag_languages,
 )
 from rag_assets.systems.code_memory.languages.tree import add_rest_units, syntax_tree
 from rag_assets.systems.code_memory.symbols.model import USES, CodeText
@@ -154,7 +154,7 @@ def _replace_nul_in_value(value: Any) -> Any:
 
 def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
     """Add the index of names to a reading, and facts from tags, queries and frameworks."""
-    language = tag_languages().get(name)
+    language = load_tag_languages().get(name)
     if language is None:
         tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
     else:

@@ -39,9 +39,13 @@ from rag_assets.systems.code_memory.django.urlconf import (
 from rag_assets.systems.code_memory.django.views import Route as DjangoRoute
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
 from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File
-from rag_assets.systems.code_memory.frameworks.routes import Route, RouteReader, page_route
+from rag_assets.systems.code_memory.frameworks.routes import (
+    FrameworkRoute,
+    RouteReader,
+    find_page_route,
+)
 from rag_assets.systems.code_memory.frameworks.statements import FOUND, GRAMMARS, STATEMENTS
-from rag_assets.systems.code_memory.frameworks.tables import Column, TableReader
+from rag_assets.systems.code_memory.frameworks.tables import MappedColumn, TableReader
 from rag_assets.systems.code_memory.languages.python.program import Evidence
 from rag_assets.systems.code_memory.laravel import classes as laravel_classes
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
@@ -89,7 +93,7 @@ def list_signs(file: FileFacts, own: str = "") -> set[str]:
     if any(fact.kind == OPERATION for fact in file.facts):
         found.add(_OPERATIONS)
     for framework in _list_unmarked_frameworks(file.language, own):
-        paths = (page_route(page, file.path) for page in framework.pages)
+        paths = (find_page_route(page, file.path) for page in framework.pages)
         if _reads_facts(framework) or any(path is not None for path in paths):
             found.add(framework.name)
     return found
@@ -235,12 +239,12 @@ class _Handlers:
         self._known: dict[str, list[tuple[File, Fact]]] = {}
         for file in files:
             for one in file.declared:
-                if one.symbol in file.imported:
+                if one.symbol in file.modules_by_name:
                     continue
                 last = LAST_PARTS.split(one.symbol)[-1]
                 self._known.setdefault(last, []).append((file, one))
 
-    def of(self, route: Route) -> str:
+    def of(self, route: FrameworkRoute) -> str:
         """Return the node of a route's handler; "" if no definition or several match."""
         parts = [part for part in LAST_PARTS.split(route.handler) if part]
         if not parts:
@@ -285,7 +289,9 @@ class _Handlers:
         return in_path or ([] if parts[-2][:1].isupper() else [*known])
 
 
-def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDocument]:
+def _merge_routes(
+    routes: Sequence[FrameworkRoute], handlers: _Handlers
+) -> Iterator[DerivedDocument]:
     known: set[str] = set()
     for route in routes:
         path = _template(route.path)
@@ -341,7 +347,7 @@ def _tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocu
         yield DerivedDocument("table", TABLE + table.name, called, lines, tuple(stated))
 
 
-def _column(column: Column) -> str:
+def _column(column: MappedColumn) -> str:
     shown = f"{column.name} {column.kind}".rstrip() + (", nullable" if column.is_nullable else "")
     return f"{shown}, refers to {column.refers_to}" if column.refers_to else shown
 

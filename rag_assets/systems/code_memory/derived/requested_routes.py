@@ -24,15 +24,15 @@ from rag_assets.systems.code_memory.derived.model import (
     Statement,
     Unresolved,
 )
-from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, RequestRules
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
-    Repository,
+    RepositoryFiles,
     last_part,
 )
-from rag_assets.systems.code_memory.frameworks.routers import singular
-from rag_assets.systems.code_memory.frameworks.statements import argument
+from rag_assets.systems.code_memory.frameworks.routers import singularize
+from rag_assets.systems.code_memory.frameworks.statements import find_argument
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
@@ -80,13 +80,13 @@ def add_tests_to_routes(
     rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
     stated: dict[str, list[Statement]] = {}
-    repositories: dict[str, Repository] = {}
+    repositories: dict[str, RepositoryFiles] = {}
     for one in files if routes.is_any else ():
         if is_test(one.path):
             file = File(one)
             if one.language not in repositories:
                 same = [File(other) for other in files if other.language == one.language]
-                repositories[one.language] = Repository(same)
+                repositories[one.language] = RepositoryFiles(same)
             own = [rule for languages, rule in rules if one.language in languages]
             for request in _iter_requests(file, repositories[one.language], own):
                 for name in routes.matching(request):
@@ -193,18 +193,18 @@ def _list_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
     yield "helper:" + "_".join([*before, last] if last else ["root"])
     if before:
         yield "helper:" + "_".join([last, *before])
-        yield "helper:" + "_".join([last, *before[:-1], singular(before[-1])])
+        yield "helper:" + "_".join([last, *before[:-1], singularize(before[-1])])
 
 
 def _list_words(path: str) -> list[str]:
     """Return the literal parts of a path; a part before a parameter is put in the singular."""
     parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
     words = zip(parts, [*parts, ""][1:], strict=True)
-    return [singular(one) if after == _HOLE else one for one, after in words if one != _HOLE]
+    return [singularize(one) if after == _HOLE else one for one, after in words if one != _HOLE]
 
 
 def _iter_requests(
-    file: File, repository: Repository, rules: Sequence[Requests]
+    file: File, repository: RepositoryFiles, rules: Sequence[RequestRules]
 ) -> Iterator[_Request]:
     """Yield the requests that a test file sends."""
     receivers = ((call.values.get("on", ["?"]), call) for call in file.calls)
@@ -214,7 +214,7 @@ def _iter_requests(
         for rule in rules:
             if call.values["name"] not in rule.calls or count >= _MOST_REQUESTS:
                 continue
-            values = (argument(call, rule.path), argument(call, "0"))
+            values = (find_argument(call, rule.path), find_argument(call, "0"))
             paths = (_find_path(file, value, call, repository) for value in values)
             path = next(filter(None, paths), None)
             method = rule.calls[call.values["name"]] or _method(file, call, rule, outer)
@@ -225,21 +225,21 @@ def _iter_requests(
                 break
 
 
-def _route_name(file: File, call: Fact, rule: Requests) -> str:
+def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
     """Return the name of the route that a call requests: `reverse("orders")`, `edit_order_path`.
 
     "" if its path does not come from a route's name.
     """
-    value = argument(call, rule.path) or argument(call, "0")
+    value = find_argument(call, rule.path) or find_argument(call, "0")
     if value is not None and value[0] == "n":
         name = str(value[1])
         assignment = file.find_assignment(last_part(name), call.start)
         is_helper = name.endswith(rule.helpers) and assignment is None
         value = value if is_helper or assignment is None else list(assignment.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:
-        around = file.around(file.calls, call.start)
+        around = file.find_enclosing(file.calls, call.start)
         described = [one for one in around if one.values["name"] in rule.described_by]
-        owners = [argument(one, "0") for one in reversed(described)]
+        owners = [find_argument(one, "0") for one in reversed(described)]
         owner = next((str(one[1]) for one in owners if one is not None and one[0] == "n"), "")
         return f"action:{owner}::{value[1]}" if owner else ""
     if value is None or value[0] not in {"n", "c"}:
@@ -251,16 +251,18 @@ def _route_name(file: File, call: Fact, rule: Requests) -> str:
     inner = file.find_call(value)
     if inner is None or inner.values["name"] not in rule.named_by:
         return ""
-    stated = argument(inner, "name|0")
+    stated = find_argument(inner, "name|0")
     return f"name:{stated[1]}" if stated is not None and stated[0] == "s" else ""
 
 
-def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, int], Fact]) -> str:
+def _method(
+    file: File, call: Fact, rule: RequestRules, outer: Mapping[tuple[int, int], Fact]
+) -> str:
     """Return the HTTP method of a request from its argument or its call chain; GET by default.
 
     "" if the method is computed.
     """
-    value = argument(call, rule.method) if rule.method else None
+    value = find_argument(call, rule.method) if rule.method else None
     if value is not None and value[0] not in {"s", "n"}:
         return ""
     if value is not None:
@@ -269,7 +271,7 @@ def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, in
         if one.values["name"] in rule.verbs:
             return rule.verbs[one.values["name"]]
         if rule.method_call and one.values["name"] == rule.method_call:
-            said = argument(one, "0")
+            said = find_argument(one, "0")
             if said is not None and said[0] in {"s", "n"}:
                 return LAST_PARTS.split(str(said[1]))[-1].upper()
     return "GET"
@@ -292,7 +294,7 @@ def _walk_call_chain(
 
 
 def _find_path(
-    file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
+    file: File, value: Sequence[Any] | None, call: Fact, repository: RepositoryFiles
 ) -> str | None:
     """Return the path in a value, with `{}` for computed parts; None if the value is not a path."""
     if value is None or value[0] not in {"s", "n", "+"}:
@@ -313,7 +315,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 def _statement(file: File, request: _Request, route: str) -> Statement:
     """Return the statement that the enclosing definition, else the file, requests a route."""
-    around = file.around(file.declared, request.fact.start)
+    around = file.find_enclosing(file.declared, request.fact.start)
     source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
     return Statement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
 

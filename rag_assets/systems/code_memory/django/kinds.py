@@ -11,11 +11,11 @@ from typing import Any
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.django.urlconf import read_routes
-from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.languages.python.program import (
     Module,
-    Program,
-    argument,
+    PythonProgram,
+    find_argument,
     is_a,
     list_items,
     written_name,
@@ -30,7 +30,7 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
     Returns:
         types by path and qualified name within the file; methods have the type of their class.
     """
-    program = Program(files)
+    program = PythonProgram(files)
     reader = _TypeReader(program)
     found = {
         (module.path, symbol): kind for module in program for symbol, kind in reader.types(module)
@@ -49,9 +49,9 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
 class _TypeReader:
     """Determines the source types of definitions in one repository."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         self._program = program
-        self._data = framework("django").types
+        self._data = get_framework("django").types
         self._known: dict[str, SourceType | None] = {}
 
     def types(self, module: Module) -> Iterator[tuple[str, SourceType]]:
@@ -81,7 +81,7 @@ class _TypeReader:
             for fact in module.invoked:
                 call = fact.values["call"]
                 type_ = self._data.calls.get(written_name(call).rpartition(".")[2])
-                value = argument(call, 0, "receiver") if type_ is not None else None
+                value = find_argument(call, 0, "receiver") if type_ is not None else None
                 if type_ is not None and is_a(value, "name"):
                     name = self._program.absolute(value["name"], module)
                     yield self._program.resolve_name(name), type_

@@ -16,14 +16,14 @@ from rag_assets.systems.code_memory.django.views import (
     View,
     ViewReader,
 )
-from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.languages.python.program import (
     Evidence,
     Module,
-    Place,
-    Program,
+    PythonName,
+    PythonProgram,
     Unresolved,
-    argument,
+    find_argument,
     is_a,
     written_name,
 )
@@ -78,14 +78,14 @@ def read_routes(files: Iterable[FileFacts], root: str = "") -> Routes:
         root: module of the outermost URL configuration; by default the modules that settings name,
             or else the modules that no other module includes.
     """
-    program = Program(files)
+    program = PythonProgram(files)
     reader = _UrlReader(program)
     for name in [root] if root else _find_root_modules(program):
         reader.read_module(program.modules[name], _Prefix())
     return Routes(tuple(reader.routes), tuple(dict.fromkeys(reader.unresolved)))
 
 
-def _find_root_modules(program: Program) -> list[str]:
+def _find_root_modules(program: PythonProgram) -> list[str]:
     named = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
     if named:
         return [*dict.fromkeys(named)]
@@ -128,10 +128,10 @@ class _UrlReader:
         entered: names of the modules whose lists were read.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         self._program = program
         self._views = ViewReader(program)
-        self._data = framework("django").views
+        self._data = get_framework("django").views
         self.routes: list[Route] = []
         self.unresolved: list[Unresolved] = []
         self.entered: set[str] = set()
@@ -222,22 +222,24 @@ class _UrlReader:
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
         """Read a call of `path`, or of a similar function that creates one pattern."""
-        pattern = self._find_string_value(argument(call, 0, "route"), module)
-        evidence, target = module.evidence(call), argument(call, 1, "view")
+        pattern = self._find_string_value(find_argument(call, 0, "route"), module)
+        evidence, target = module.evidence(call), find_argument(call, 1, "view")
         if pattern is None:
             self._report_unresolved("a computed path", evidence)
             return
         inner = prefix.add(pattern, evidence)
         if self._program.called_name(target, module) in self._data.includes:
-            namespace = self._find_string_value(argument(target, 1, "namespace"), module)
-            self._read_included(argument(target, 0, "arg"), module, inner, namespace)
+            namespace = self._find_string_value(find_argument(target, 1, "namespace"), module)
+            self._read_included(find_argument(target, 0, "arg"), module, inner, namespace)
         elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
             self._read_included(target, module, inner)
         else:
             view = self._views.view(target, module)
             if not view.name:
                 self._report_unresolved("a computed view", evidence)
-            self._add_route(inner, self._find_string_value(argument(call, 3, "name"), module), view)
+            self._add_route(
+                inner, self._find_string_value(find_argument(call, 3, "name"), module), view
+            )
 
     def _read_included(
         self, target: Any, module: Module, prefix: _Prefix, namespace: str | None = None
@@ -268,7 +270,7 @@ class _UrlReader:
             return place.module if place is not None and not place.symbol else None
         return None
 
-    def _read_router(self, router: Place, prefix: _Prefix) -> None:
+    def _read_router(self, router: PythonName, prefix: _Prefix) -> None:
         for route in self._routers.routes(router):
             if isinstance(route, Unresolved):
                 self.unresolved.append(route)

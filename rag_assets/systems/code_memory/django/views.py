@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.languages.python.program import (
     Evidence,
     Module,
-    Place,
-    Program,
+    PythonName,
+    PythonProgram,
     Unresolved,
-    argument,
+    find_argument,
     is_a,
     list_items,
     written_name,
@@ -59,7 +59,7 @@ class View:
     handlers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def from_actions(cls, program: Program, name: str, actions: Actions) -> View:
+    def from_actions(cls, program: PythonProgram, name: str, actions: Actions) -> View:
         """Return the view of a class whose actions are known."""
         handlers: dict[str, str] = {}
         for place in program.lineage(name):
@@ -91,9 +91,9 @@ class Route:
 class ViewReader:
     """Reads views and the HTTP methods that they answer."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         self._program = program
-        self._data = framework("django").views
+        self._data = get_framework("django").views
 
     def view(self, value: Any, module: Module) -> View:
         """Return the view in a route's expression.
@@ -136,7 +136,7 @@ class ViewReader:
 
     def _view_of_class(self, name: str, call: Any) -> View:
         """Return the view of a class; `as_view({"get": "list"})` states its actions."""
-        first = argument(call, 0, "actions")
+        first = find_argument(call, 0, "actions")
         pairs = first["items"] if is_a(first, "dict") else ()
         stated = [(key, value) for key, value in pairs if isinstance(key, str)]
         actions = tuple((key.upper(), value) for key, value in stated if isinstance(value, str))
@@ -176,11 +176,11 @@ class _ExtraAction:
     @classmethod
     def from_decorator(cls, name: str, decorator: Any) -> _ExtraAction:
         """Return the action that a decorator creates from a method."""
-        methods = argument(decorator, 0, "methods")
+        methods = find_argument(decorator, 0, "methods")
         verbs = ["get"] if methods is None else list_items(methods)
         path, url_name = (decorator["named"].get(key) for key in ("url_path", "url_name"))
         return cls(
-            argument(decorator, 1, "detail") is True,
+            find_argument(decorator, 1, "detail") is True,
             path if isinstance(path, str) else name,
             url_name if isinstance(url_name, str) else name.replace("_", "-"),
             tuple((verb.upper(), name) for verb in verbs if isinstance(verb, str)),
@@ -190,7 +190,7 @@ class _ExtraAction:
 class Viewset:
     """A viewset."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: PythonProgram, name: str) -> None:
         self._program = program
         self.name = program.resolve_name(name)
 
@@ -244,7 +244,7 @@ class Viewset:
 
     def _list_action_names(self) -> set[str]:
         """Return the names of its methods, including those that other packages define."""
-        data = framework("django").views.actions
+        data = get_framework("django").views.actions
         ancestors = (one.rpartition(".")[2] for one in self._program.ancestry(self.name))
         known = {action for ancestor in ancestors for action in data.get(ancestor, "").split()}
         return known.union(*(place.members for place in self._program.lineage(self.name)))
@@ -286,16 +286,16 @@ class _Registration:
     @property
     def prefix(self) -> Any:
         """Return the expression for the start of the paths."""
-        return argument(self.call, 0, "prefix")
+        return find_argument(self.call, 0, "prefix")
 
-    def viewset(self, program: Program) -> Viewset | None:
+    def viewset(self, program: PythonProgram) -> Viewset | None:
         """Return the registered viewset; None if it is computed."""
-        value = argument(self.call, 1, "viewset")
+        value = find_argument(self.call, 1, "viewset")
         if not is_a(value, "name"):
             return None
         return Viewset(program, program.absolute(value["name"], self.module))
 
-    def nested_prefix(self, program: Program) -> str | None:
+    def nested_prefix(self, program: PythonProgram) -> str | None:
         """Return the path prefix with the parents' keys, in the form of drf-extensions.
 
         Returns:
@@ -304,7 +304,7 @@ class _Registration:
         if not isinstance(self.prefix, str):
             return None
         found = self.prefix
-        lookups = list_items(argument(self.call, 3, "parents_query_lookups"))
+        lookups = list_items(find_argument(self.call, 3, "parents_query_lookups"))
         if len(lookups) < len(self.parents):
             return None
         for parent, lookup in zip(self.parents, reversed(lookups), strict=False):
@@ -318,9 +318,9 @@ class _Registration:
 class RouterReader:
     """Reads the routes of a repository's routers."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: PythonProgram) -> None:
         self._program = program
-        self._classes = framework("django").views.routers
+        self._classes = get_framework("django").views.routers
         self._registrations: dict[str, list[_Registration]] = {}
         for module in program:
             for call, under in _register_calls(module):
@@ -328,12 +328,12 @@ class RouterReader:
                 registration = _Registration(module, call, under, parents)
                 self._registrations.setdefault(router, []).append(registration)
 
-    def is_router(self, place: Place) -> bool:
+    def is_router(self, place: PythonName) -> bool:
         """Return whether a variable holds a router."""
         called = self._program.called_name(place.value, place.module)
         return any(one in self._classes for one in self._program.ancestry(called))
 
-    def routes(self, router: Place) -> Iterator[Route | Unresolved]:
+    def routes(self, router: PythonName) -> Iterator[Route | Unresolved]:
         """Yield the routes of a router: for each viewset list, extra actions, then detail.
 
         Args:
@@ -369,7 +369,7 @@ class RouterReader:
         if prefix is None or viewset is None:
             yield Unresolved("a computed registration", evidence)
             return
-        base = argument(registration.call, 2, "basename") or viewset.basename()
+        base = find_argument(registration.call, 2, "basename") or viewset.basename()
         if not isinstance(base, str) or not base:
             yield Unresolved("a registration without a name", evidence)
             return

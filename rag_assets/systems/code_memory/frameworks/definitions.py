@@ -1,4 +1,4 @@
-"""Framework definitions: the built-in files in data/, and the frameworks that tenants add."""
+"""Framework definitions: the models of rules, and the built-in and tenants' frameworks."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ PagePath = Annotated[str, AfterValidator(_require_route_group)]
 Language = Annotated[str, AfterValidator(_require_known_language)]
 
 
-class _Part(BaseModel):
+class _Rules(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Routers(_Part):
-    """The routers of a framework: objects that routes are added to.
+class RouterRules(_Rules):
+    """The rules that find a framework's routers: objects that routes are added to.
 
     Attributes:
         made_by: calls that create a router.
-        roots: those calls of made_by that create an application, which is never mounted.
-        called: usual names of variables that hold a router.
+        roots: calls in made_by that create an application, which is never mounted.
+        called: usual names of variables with a router.
         types: types of parameters that receive a router.
         prefix: name or position of the argument with the prefix.
-        nested: calls that state a prefix, either for the routes in their block or for the router
-            they return.
+        nested: calls that state a prefix for the routes in their block or for the router that they
+            return.
         mounts: calls that mount a router, with the arguments for that router and its prefix.
-        holders: calls whose argument is a router, or an annotated function, that they add.
+        holders: calls that add their argument, a router or an annotated function.
         is_implicit: whether a call without a receiver may define a route.
 
     Any other call on a router returns that router.
@@ -76,14 +76,14 @@ class Routers(_Part):
     is_implicit: bool = False
 
 
-class Routes(_Part):
-    """Calls or annotations that define a route.
+class RouteRules(_Rules):
+    """The rules that find routes: calls or annotations that define a route.
 
     Attributes:
-        calls: HTTP method by name of call; "" if the argument named by `method` has it.
+        calls: HTTP method by name of call; "" if the argument in `method` states it.
         annotations: HTTP method by name of an annotation of a function.
         class_prefix: annotations of a class that state the prefix of its routes.
-        path_annotation: further annotations of the function that may contain the path.
+        path_annotation: other annotations of the function that may contain the path.
         path, handler, method, name: the argument, by name or position; `a|b` takes the first that
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
             "controller#action"`; a name that no call has, such as `none`, means that the call does
@@ -112,8 +112,8 @@ class Routes(_Part):
     is_plain: bool = False
 
 
-class Resources(_Part):
-    """Calls that define the usual routes of a resource: `resources :articles`.
+class ResourceRules(_Rules):
+    """The rules for calls that define the usual routes of a resource: `resources :articles`.
 
     Attributes:
         calls: `many` or `one` by name of call.
@@ -138,14 +138,14 @@ class Resources(_Part):
         return self
 
 
-class Pages(_Part):
-    """Files whose own path states their route.
+class PageRules(_Rules):
+    """The rules for files with a path that states their route.
 
     Attributes:
         path: regular expression with the group `route`.
-        prefix: path in front of the route.
-        methods: HTTP methods; a file answers those for which it exports a function of that name.
-            Without them, a file has one route: for any method if there is a prefix, else for GET.
+        prefix: path before the route.
+        methods: HTTP methods; a file answers each for which it exports a function of that name. If
+            empty, a file has one route: for any method if there is a prefix, else for GET.
         drop: regular expression of the parts of a path that do not belong to the route.
     """
 
@@ -155,7 +155,7 @@ class Pages(_Part):
     drop: Expression = ""
 
 
-class Columns(_Part):
+class ColumnRules(_Rules):
     """The rules that turn an assignment in the class of a table into a column.
 
     Attributes:
@@ -164,10 +164,10 @@ class Columns(_Part):
         stated: argument with the column's name.
         nullable: named argument that is true if the column may be null.
         key: column to add to a table if none of its columns has the argument `primary_key`.
-        parent_key: the same for a class whose parent has a table; `{parent}` is that parent class.
+        parent_key: the same if the parent of the class has a table; `{parent}` is that parent.
         references: argument with a class or a table, by name of call or of a call within it.
         settings: settings with the class that such an argument names, by name of call or setting.
-        defaults: default classes, by name of a setting that the repository does not define.
+        defaults: classes of settings that the repository does not define, by name of the setting.
         joins: calls that create a join table, unless they have the argument `through`.
         of_bases: columns, separated by blanks, by name of a base class from another package;
             `groups>group` is the join table between this table and the table of the class Group.
@@ -186,22 +186,22 @@ class Columns(_Part):
     of_bases: Mapping[str, str] = Field(default_factory=dict)
 
 
-class Tables(_Part):
-    """The rules that decide whether a class has a table.
+class TableRules(_Rules):
+    """The rules that decide whether a class has a table, and that name the table.
 
     Attributes:
-        bases, annotations: base classes and annotations; one match is enough. Subclasses of a class
-            with such a base match, too.
+        bases, annotations: base classes and annotations of classes with a table; one match is
+            enough. Subclasses of a class with such a base match, too.
         annotation, argument: the annotation that states the table's name, and its argument with
             that name.
-        field: the name to which the class assigns the table's name; `Meta.name` is in a nested
+        field: the variable to which the class assigns the table's name; `Meta.name` is in a nested
             class.
-        abstract: the name to which a class without a table assigns true.
-        shared: the name to which a class assigns true if it uses its parent's table; `*` if every
+        abstract: the variable that a class without a table sets to true.
+        shared: the variable that a class sets to true if it uses its parent's table; `*` if every
             subclass uses it.
-        label: the name to which a class assigns the label of its application.
-        apps: base classes of the class that configures an application; that class lies in the
-            application's folder.
+        label: the variable to which a class assigns the label of its application.
+        apps: base classes of the class that configures an application, in the application's
+            folder.
         calls: calls with the table's name as their first argument.
         naming: how to derive a table name from a class name if the source states no table name:
             `plural`, `snake`, `same`, or `app` after the label of the application; "" for no table.
@@ -218,17 +218,17 @@ class Tables(_Part):
     apps: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     naming: Literal["", "plural", "snake", "same", "app"] = ""
-    columns: Columns | None = None
+    columns: ColumnRules | None = None
 
 
-class Changes(_Part):
-    """Calls in migrations that create or alter a table.
+class ChangeRules(_Rules):
+    """The rules for calls in migrations that create or alter a table.
 
     Attributes:
         files: regular expression of the paths of migrations.
         calls: argument with the name of the table or class, by name of call.
         creates, deletes: the calls that create or delete the table of a class. A class is a model
-            if its table is created and never deleted, whatever package its base is from.
+            if its table is created and never deleted, even if its base is from another package.
         renames: arguments with the old and the new name, by name of call.
         naming: `table` if the argument is the table's name, `model` if it is the name of a class in
             the same application.
@@ -242,12 +242,12 @@ class Changes(_Part):
     naming: Literal["table", "model"] = "table"
 
 
-class Requests(_Part):
-    """Calls by which a test sends an HTTP request.
+class RequestRules(_Rules):
+    """The rules for calls by which a test sends an HTTP request.
 
     Attributes:
         calls: HTTP method by name of call; "" if an argument or another call in the chain has it.
-        path, method: the argument, as in Routes.
+        path, method: the argument, as in RouteRules.
         verbs: HTTP methods, by names of other calls in the chain: `put().uri("/items/1")`.
         method_call: name of a call in the chain that has the method as its argument.
         named_by: calls that return the path of a route, with the route's name as first argument.
@@ -266,16 +266,16 @@ class Requests(_Part):
     helpers: tuple[str, ...] = ()
 
 
-class Events(_Part):
-    """Calls that emit an event, or listen to one.
+class EventRules(_Rules):
+    """The rules for calls that emit an event or listen to an event.
 
     Attributes:
         emits, listens: names of the calls; the first argument is the event, the second the
             listener.
-        annotations: annotations of listeners, which state the event.
+        annotations: annotations of listeners; the first argument is the event.
         is_object: whether an event is an object and the receiver of the call; the listener is then
             the first argument.
-        requires: an argument without which a call emits no event.
+        requires: an argument that a call must have to emit an event.
     """
 
     emits: tuple[str, ...] = ()
@@ -285,19 +285,19 @@ class Events(_Part):
     requires: str = ""
 
 
-class Views(_Part):
-    """Functions and classes that Django's interpreter looks for when it reads routes.
+class ViewRules(_Rules):
+    """The functions and classes that Django's interpreter looks for when it reads routes.
 
-    Only those of the built-in framework `django` are read.
+    Only the rules of the built-in framework `django` are read.
 
     Attributes:
         paths: functions that make a pattern of a route.
         includes: functions that include other patterns.
-        lists: functions that return the patterns they receive, each with the prefix it adds.
+        lists: functions that return the patterns that they receive, each with the prefix it adds.
         routers: classes of routers of viewsets.
         decorators: HTTP methods that a decorator without arguments allows, by its name.
         methods: HTTP methods that a base class from another package answers, by its name.
-        actions: actions that a base class of viewsets from another package has, by its name.
+        actions: actions of a base class of viewsets from another package, by its name.
     """
 
     paths: tuple[str, ...] = ()
@@ -309,18 +309,18 @@ class Views(_Part):
     actions: Mapping[str, str] = Field(default_factory=dict)
 
 
-class Types(_Part):
-    """Source types of definitions, which Django's interpreter assigns.
+class TypeRules(_Rules):
+    """The source types that Django's interpreter assigns to definitions.
 
-    Only those of the built-in framework `django` are read.
+    Only the rules of the built-in framework `django` are read.
 
     Attributes:
-        bases, decorators: source type by pattern of the whole name of an ancestor in another
-            package, or of a decorator; `*` stands for any text, and the first match decides.
+        bases, decorators: source type by a pattern of the full name of an ancestor in another
+            package, or of a decorator; `*` matches any text, and the first match decides.
         settings: source type of the definitions that a setting lists.
         calls: source type of the first argument, by name of the called method.
-        folders: source type of public classes in a folder or module; of functions, too, if it is
-            `service`.
+        folders: source type of public classes in a folder or module; if it is `service`, of its
+            public functions, too.
     """
 
     bases: Mapping[str, SourceType] = Field(default_factory=dict)
@@ -330,36 +330,35 @@ class Types(_Part):
     folders: Mapping[str, SourceType] = Field(default_factory=dict)
 
 
-class Framework(_Part):
-    """A framework.
+class Framework(_Rules):
+    """A framework with its rules.
 
     Attributes:
-        name: the name as manifests call it.
-        languages: the languages of its files, such as python; an unknown language raises an error
-            with the list of all languages.
-        markers: texts; a repository uses the framework if one of its files contains one of them.
-        handlers: how a handler is written: `name`; `rails` for `orders#show`, `alias` for a module
-            before an action, or `none` if handlers have no names.
+        name: the name in manifests.
+        languages: the languages of its files, keys of GRAMMARS.
+        markers: texts; a repository uses the framework if any of its files contains any of them.
+        handlers: how handlers are written: `name`; `rails` for `orders#show`; `alias` for a module
+            and an action; `none` if handlers have no names.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
     languages: tuple[Language, ...]
     markers: tuple[str, ...] = ()
-    routers: Routers = Routers()
-    routes: tuple[Routes, ...] = ()
-    resources: Resources | None = None
-    pages: tuple[Pages, ...] = ()
-    tables: tuple[Tables, ...] = ()
-    changes: tuple[Changes, ...] = ()
-    requests: tuple[Requests, ...] = ()
-    events: tuple[Events, ...] = ()
-    views: Views = Views()
-    types: Types = Types()
+    routers: RouterRules = RouterRules()
+    routes: tuple[RouteRules, ...] = ()
+    resources: ResourceRules | None = None
+    pages: tuple[PageRules, ...] = ()
+    tables: tuple[TableRules, ...] = ()
+    changes: tuple[ChangeRules, ...] = ()
+    requests: tuple[RequestRules, ...] = ()
+    events: tuple[EventRules, ...] = ()
+    views: ViewRules = ViewRules()
+    types: TypeRules = TypeRules()
     handlers: Literal["name", "rails", "alias", "none"] = "name"
 
     def names(self) -> Iterator[str]:
         """Yield every name that the rules of this framework look for."""
-        made = (one.rpartition(".")[2].rpartition("::")[2] for one in self.routers.made_by)
+        made = (maker.rpartition(".")[2].rpartition("::")[2] for maker in self.routers.made_by)
         yield from (*made, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
         for routes in self.routes:
             yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
@@ -373,7 +372,7 @@ class Framework(_Part):
         for tables in self.tables:
             yield from (*tables.annotations, tables.annotation, tables.field, *tables.calls)
             stated = (tables.field, tables.abstract, tables.shared, tables.label)
-            yield from (one if one[:5] == "self." else one.rpartition(".")[2] for one in stated)
+            yield from (v if v[:5] == "self." else v.rpartition(".")[2] for v in stated)
             if tables.apps:
                 yield "label"
             if tables.columns is not None:
@@ -389,40 +388,39 @@ def find_pattern(name: str, patterns: Iterable[str]) -> str:
 
     A pattern is a whole name, or `*` followed by the end of a name.
     """
-    found = [
+    matching = [
         pattern
         for pattern in patterns
         if pattern == name or (pattern[:1] == "*" and name.endswith(pattern[1:]))
     ]
-    return max(found, key=lambda one: (one[:1] != "*", len(one)), default="")
+    return max(matching, key=lambda pattern: (pattern[:1] != "*", len(pattern)), default="")
 
 
 @cache
 def load_built_in_frameworks() -> tuple[Framework, ...]:
     """Return the built-in frameworks, sorted by file name."""
     folder = files(__package__).joinpath("data")
-    read = sorted(folder.iterdir(), key=lambda one: one.name)
     return tuple(
-        Framework.model_validate(tomllib.loads(one.read_text("utf-8")))
-        for one in read
-        if one.name.endswith(".toml")
+        Framework.model_validate(tomllib.loads(file.read_text("utf-8")))
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".toml")
     )
 
 
-def framework(name: str) -> Framework:
+def get_framework(name: str) -> Framework:
     """Return the built-in framework with this name."""
-    return next(one for one in load_built_in_frameworks() if one.name == name)
+    return next(each for each in load_built_in_frameworks() if each.name == name)
 
 
 @lru_cache(maxsize=64)
 def all_frameworks(own: str = "") -> tuple[Framework, ...]:
-    """Return the built-in frameworks and a tenant's own.
+    """Return the built-in frameworks and a tenant's own frameworks.
 
-    A tenant's framework replaces a built-in framework with the same name.
+    A tenant's framework replaces the built-in framework of the same name.
 
     Args:
         own: the JSON text of Tenant.own_frameworks; "" for the built-in frameworks only.
     """
-    added = tuple(Framework.model_validate(load) for load in json.loads(own or "[]"))
-    names = {one.name for one in added}
-    return (*(one for one in load_built_in_frameworks() if one.name not in names), *added)
+    added = tuple(Framework.model_validate(values) for values in json.loads(own or "[]"))
+    names = {framework.name for framework in added}
+    return (*(each for each in load_built_in_frameworks() if each.name not in names), *added)

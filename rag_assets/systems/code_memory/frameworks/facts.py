@@ -1,8 +1,8 @@
-"""The statements and events of one text that framework data may use, in the form of facts.
+"""Facts about one text that framework data may use: its statements and its events.
 
-Emitters and listeners of an event share the node of its name, so a walk leads from one to the
-other. A computed name yields no event. A single word such as `click` or `error` yields none either,
-because its meaning depends on the emitter.
+Emitters and listeners of an event share the node of its name, so that a walk leads from one to the
+other. Computed names yield no events, and neither do single words such as `click` or `error`, whose
+meaning depends on the emitter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from functools import lru_cache
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.frameworks.definitions import Events, Framework, all_frameworks
+from rag_assets.systems.code_memory.frameworks.definitions import (
+    EventRules,
+    Framework,
+    all_frameworks,
+)
+from rag_assets.systems.code_memory.frameworks.repository import last_part
 from rag_assets.systems.code_memory.frameworks.statements import (
     ANNOTATION,
     ASSIGNED,
@@ -24,7 +29,7 @@ from rag_assets.systems.code_memory.frameworks.statements import (
     FOUND,
     FUNCTION,
     GRAMMARS,
-    argument,
+    find_argument,
     list_statements,
 )
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
@@ -33,8 +38,8 @@ _LONGEST_CHAIN: Final = 30
 """Maximum number of calls followed in one chain; further calls are ignored."""
 _MOST_KEPT: Final = 2_000
 """Maximum number of statements kept for one text; a note reports that further ones are dropped."""
-EMITS: Final = "emits_event"
-LISTENS: Final = "listens_to_event"
+_EMITS: Final = "emits_event"
+_LISTENS: Final = "listens_to_event"
 _MOST_EVENTS: Final = 500
 """Maximum number of events in one text; further events are dropped."""
 _LONGEST_EVENT: Final = 120
@@ -61,30 +66,33 @@ class _NamesOfInterest:
 
 @lru_cache(maxsize=128)
 def _collect_names(language: str, own: str) -> _NamesOfInterest:
-    known = [framework for framework in all_frameworks(own) if language in framework.languages]
-    made = (name for one in known for name in one.routers.made_by)
+    frameworks = [each for each in all_frameworks(own) if language in each.languages]
+    names = {name for framework in frameworks for name in framework.names() if name}
+    routers = [framework.routers for framework in frameworks]
     return _NamesOfInterest(
-        frozenset(name for one in known for name in one.names() if name),
-        tuple({name[1:] for one in known for name in one.names() if name[:1] == "*"}),
-        frozenset(one.rpartition(".")[2].rpartition("::")[2] for one in made),
-        frozenset(n for one in known for n in (*one.routers.called, *one.routers.types)),
+        frozenset(names),
+        tuple(name[1:] for name in names if name[:1] == "*"),
+        frozenset(last_part(maker) for each in routers for maker in each.made_by),
+        frozenset(name for each in routers for name in (*each.called, *each.types)),
     )
 
 
 def framework_facts(
     text: str, language: str, known_facts: Sequence[Fact] = (), own: str = ""
 ) -> tuple[list[Fact], str]:
-    """Return the statements of a text that frameworks may use, and a note if some are left out.
+    """Return the statements and events of a text, and a note if some statements are left out.
 
-    They include the events that the text emits and listens to.
+    Args:
+        known_facts: its other facts; only definitions and imports are used.
+        own: the tenant's own frameworks; see all_frameworks.
     """
     if language not in GRAMMARS:
         return [], ""
     known = [framework for framework in all_frameworks(own) if language in framework.languages]
-    marked = [one for one in known if any(marker in text for marker in one.markers)]
-    events = [one for one in marked if one.events]
-    names = [one.name for one in marked if not one.events]
-    is_of_tests = all(one.requests or one.events for one in known)
+    marked = [each for each in known if any(marker in text for marker in each.markers)]
+    with_events = [framework for framework in marked if framework.events]
+    names = [framework.name for framework in marked if not framework.events]
+    is_of_tests = all(framework.requests or framework.events for framework in known)
     if is_of_tests and not marked:
         return [], ""  # In this language only tests and events are read, and the text has neither.
     module, function = GRAMMARS[language]
@@ -94,14 +102,15 @@ def framework_facts(
     found, note = list_statements(tree, language)
     kept = _keep_relevant(found, _collect_names(language, own)) if names or not is_of_tests else []
     if len(kept) > _MOST_KEPT:
-        kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
+        note = f"frameworks: only {_MOST_KEPT} of {len(kept)} statements are kept"
+        kept = kept[:_MOST_KEPT]
     if names and kept:
         kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
-    return kept + event_facts(found, known_facts, events), note
+    return kept + _list_event_facts(found, known_facts, with_events), note
 
 
 def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
-    """Return the statements that a framework may use, and the earlier calls in their chains."""
+    """Return the statements that a framework may use, and the calls that they consist of."""
     by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
     assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
     chains = {id(one): [*_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned}
@@ -116,29 +125,29 @@ def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]
         for one in declared
         if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
     }
-    held: set[int] = set()
+    kept: set[int] = set()
     for fact in found:
         if _is_relevant(fact, words, router_variables):
-            held.add(id(fact))
+            kept.add(id(fact))
             if id(fact) in chains and _is_called_name(fact.values["value"][3], words):
-                held |= {id(call) for call in chains[id(fact)][:1]}
+                kept |= {id(call) for call in chains[id(fact)][:1]}
         elif (
             fact.kind == ASSIGNED and fact.values["name"] in router_variables and id(fact) in chains
         ):
-            held |= {id(fact), *map(id, chains[id(fact)])}
-    todo = [fact for fact in found if fact.kind == CALL and id(fact) in held]
+            kept |= {id(fact), *map(id, chains[id(fact)])}
+    todo = [fact for fact in found if fact.kind == CALL and id(fact) in kept]
     made = sorted(one.start for one in todo if one.values["name"] in words.makers)
     while todo:
         values = todo.pop().values
         for value in (values.get("on", ["?"]), *values["arguments"]):
             call = by_place.get((value[1], value[2])) if value[0] == "c" else None
-            if call is not None and id(call) not in held:
-                held.add(id(call))
+            if call is not None and id(call) not in kept:
+                kept.add(id(call))
                 todo.append(call)
     for fact in found:
         if fact.kind == FUNCTION and bisect_left(made, fact.start) < bisect_left(made, fact.end):
-            held.add(id(fact))
-    return [fact for fact in found if id(fact) in held]
+            kept.add(id(fact))
+    return [fact for fact in found if id(fact) in kept]
 
 
 def _calls_in_chain(
@@ -167,9 +176,9 @@ def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]
     if fact.kind == CLASS:
         return True
     if fact.kind in {CALL, ANNOTATION}:
-        given = (*values["arguments"], *values.get("named", {}).values())
+        stated = (*values["arguments"], *values.get("named", {}).values())
         return name in words.called or any(
-            _is_relevant_value(one, words, router_variables) for one in given
+            _is_relevant_value(value, words, router_variables) for value in stated
         )
     if fact.kind == FUNCTION:
         types = (p for one in values["parameters"] for p in one)
@@ -196,7 +205,7 @@ def _is_relevant_value(
     )
 
 
-def event_facts(
+def _list_event_facts(
     statements: Sequence[Fact], facts: Sequence[Fact], frameworks: Sequence[Framework]
 ) -> list[Fact]:
     """Return the events that a text emits and listens to.
@@ -231,16 +240,16 @@ class _EventNames:
                 dots = "." * int(fact.values["level"])
                 self.imported[str(fact.values["alias"])] = dots + str(fact.values["name"])
 
-    def around(self, at: int) -> str:
+    def find_enclosing(self, at: int) -> str:
         """Return the innermost definition around an offset; "" if there is none."""
-        held = (one for one in self._declared if one.start <= at < one.end)
-        innermost = max(held, key=lambda one: one.start, default=None)
+        around = (fact for fact in self._declared if fact.start <= at < fact.end)
+        innermost = max(around, key=lambda fact: fact.start, default=None)
         return innermost.symbol if innermost is not None else ""
 
-    def within(self, start: int, end: int) -> str:
+    def find_first_within(self, start: int, end: int) -> str:
         """Return the first definition between two offsets; "" if there is none."""
-        held = (one for one in self._declared if one.start < end and start < one.end <= end)
-        first = min(held, key=lambda one: one.start, default=None)
+        within = (fact for fact in self._declared if fact.start < end and start < fact.end <= end)
+        first = min(within, key=lambda fact: fact.start, default=None)
         return first.symbol if first is not None else ""
 
     def definition_of_handler(self, value: Sequence[Any] | None) -> str:
@@ -259,32 +268,32 @@ def _last_name(name: str) -> str:
     return re.split(r"[.:#\\]+", name)[-1]
 
 
-def _read_events(fact: Fact, rule: Events, names: _EventNames) -> Iterator[Fact]:
+def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[Fact]:
     """Yield the events of one statement according to one rule."""
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:
-        for event in _iter_event_names(argument(fact, "0"), is_object=rule.is_object):
-            symbol = names.within(*fact.values["target"])
-            yield Fact(LISTENS, *place, symbol, {"event": event, "listener": symbol})
+        for event in _iter_event_names(find_argument(fact, "0"), is_object=rule.is_object):
+            symbol = names.find_first_within(*fact.values["target"])
+            yield Fact(_LISTENS, *place, symbol, {"event": event, "listener": symbol})
     if fact.kind != CALL or name not in {*rule.emits, *rule.listens}:
         return
     is_emitted = name in rule.emits
-    if is_emitted and rule.requires and argument(fact, rule.requires) is None:
+    if is_emitted and rule.requires and find_argument(fact, rule.requires) is None:
         return
-    value = fact.values.get("on") if rule.is_object else argument(fact, "0")
+    value = fact.values.get("on") if rule.is_object else find_argument(fact, "0")
     for event in _iter_event_names(value, is_object=rule.is_object):
-        symbol = names.around(fact.start)
+        symbol = names.find_enclosing(fact.start)
         if is_emitted:
-            yield Fact(EMITS, *place, symbol, {"event": event})
+            yield Fact(_EMITS, *place, symbol, {"event": event})
             continue
-        handler = argument(fact, "receiver|0" if rule.is_object else "1")
+        handler = find_argument(fact, "receiver|0" if rule.is_object else "1")
         is_name = handler is not None and handler[0] == "n"
         listener = names.definition_of_handler(handler)
         values: dict[str, Any] = {"event": event, "listener": listener or symbol}
         if not listener and handler is not None and is_name and handler[1] in names.imported:
             values |= {"listener": names.imported[handler[1]], "is_imported": True}
         if not rule.is_object or is_name:
-            yield Fact(LISTENS, *place, symbol, values)
+            yield Fact(_LISTENS, *place, symbol, values)
 
 
 def _iter_event_names(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:

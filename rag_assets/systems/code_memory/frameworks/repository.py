@@ -1,4 +1,4 @@
-"""The statements in a repository's files, and the values of names across these files."""
+"""The statements in a repository's files, and the values of names across files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OPEN_IN_FOLDER: Final = frozenset({"go", "swift"})
 
 
 class File:
-    """The statements of one file, by kind and position."""
+    """One file with its statements, by kind and position."""
 
     def __init__(self, file: FileFacts) -> None:
         self.path = file.path
@@ -54,11 +54,11 @@ class File:
         self.by_place = {(call.start, call.end): call for call in self.calls}
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
-    def around(self, facts: Sequence[Fact], at: int) -> list[Fact]:
+    def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
         """Return the facts that enclose an offset, outer facts first.
 
         Args:
-            facts: all facts of one kind in this file: calls, classes, functions or annotations.
+            facts: all calls, classes, functions or annotations of this file.
         """
         starts, outer, ordered = self._nest_facts(facts)
         found: list[Fact] = []
@@ -87,23 +87,23 @@ class File:
 
     def is_in_annotation(self, fact: Fact) -> bool:
         """Return whether a call is written within an annotation."""
-        return bool(self.around(self.annotations, fact.start))
+        return bool(self.find_enclosing(self.annotations, fact.start))
 
     def find_call(self, value: Sequence[Any] | None) -> Fact | None:
-        """Return the call that returns this value; None if it is not the result of a call."""
+        """Return the call that a value is the result of; None for any other value."""
         if value is None or value[0] != "c":
             return None
         return self.by_place.get((value[1], value[2]))
 
     def find_assignment(self, name: str, before: int | None = None) -> Fact | None:
-        """Return the last assignment of a name before an offset, else the first one."""
+        """Return the last assignment of a name before an offset, else its first assignment."""
         known = self._assignments_by_name.get(name, [])
         if not known or before is None:
             return known[0] if known else None
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
 
-    def name_of(self, call: Fact) -> str:
-        """Return the variable that receives the result of a chain of calls; "" if there is none."""
+    def find_receiving_variable(self, call: Fact) -> str:
+        """Return the variable that receives the result of a chain of calls; "" if none does."""
         return self._names_of_calls.get(call.start, "")
 
     @cached_property
@@ -122,11 +122,8 @@ class File:
         }
 
     @cached_property
-    def imported(self) -> Mapping[str, str]:
-        """Return the module of each imported name.
-
-        In Python and Rust, the path of the module ends with the name itself.
-        """
+    def modules_by_name(self) -> Mapping[str, str]:
+        """Return the module of each imported name; in Python and Rust, followed by that name."""
         found: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
@@ -143,11 +140,11 @@ class File:
             for one in fact.values.get("names", ()):
                 if len(one) > 1 and str(one[1]) == name:
                     return last_part(str(one[0]))
-        return last_part(self.imported.get(name, name))
+        return last_part(self.modules_by_name.get(name, name))
 
 
-class Repository:
-    """The files of one repository to which the data of one framework apply."""
+class RepositoryFiles:
+    """The files of one repository to which the rules of one framework apply."""
 
     def __init__(self, files: Sequence[File]) -> None:
         self.files = files
@@ -163,7 +160,7 @@ class Repository:
 
     @cached_property
     def functions(self) -> Mapping[str, list[tuple[File, Fact]]]:
-        """Return all kept functions by name."""
+        """Return all functions that the facts include, by name."""
         found: dict[str, list[tuple[File, Fact]]] = {}
         for file in self.files:
             for function in file.functions:
@@ -197,18 +194,19 @@ class Repository:
     def _find_value_of_name(
         self, file: File, name: str, at: int
     ) -> tuple[File, Sequence[Any], int] | None:
-        """Return the value of a name with its file and offset.
+        """Return the value of a name, assigned in this file or a constant of another file.
 
-        The value is assigned in this file, or is a constant in another file.
+        The value comes with its file and offset.
         """
         last = last_part(name)
         assignment = file.find_assignment(last, at)
         if assignment is not None:
             return file, assignment.values["value"], assignment.start
         texts = self._constants.get(last, ())
-        # If other files assign different texts to a name, only imports or settings determine its
-        # value.
-        is_known = len(texts) == 1 and (last != name or last in file.imported or last.isupper())
+        # A bare name that is neither imported nor upper-case belongs to its own file only.
+        is_known = len(texts) == 1 and (
+            last != name or last in file.modules_by_name or last.isupper()
+        )
         return (file, ["s", texts[0]], at) if is_known else None
 
     @cached_property
@@ -223,7 +221,7 @@ class Repository:
         return {name: tuple(texts) for name, texts in found.items()}
 
     def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
-        """Return the files and variables that a name refers to, through imports.
+        """Return the files and variables that a name refers to, following imports.
 
         The variable "*" stands for any variable.
 
@@ -234,15 +232,15 @@ class Repository:
         todo = [(file, name, 0)]
         seen: set[tuple[str, str]] = set()
         while todo and len(found) < _MOST_STEPS:
-            here, said, depth = todo.pop()
-            if (here.path, said) in seen:
+            here, written, depth = todo.pop()
+            if (here.path, written) in seen:
                 continue
-            seen.add((here.path, said))
-            first, _, rest = said.partition(".")
+            seen.add((here.path, written))
+            first, _, rest = written.partition(".")
             assignment = here.find_assignment(first)
             is_own = assignment is not None and assignment.values["value"][0] == "c" and not rest
-            if first not in here.imported or is_own:
-                last = last_part(said)
+            if first not in here.modules_by_name or is_own:
+                last = last_part(written)
                 holder = (
                     here
                     if here.find_assignment(last) is not None
@@ -255,11 +253,11 @@ class Repository:
         return [*found.values()]
 
     def _find_in_package(self, file: File, name: str) -> File:
-        """Return the single file of the package that assigns a name, or else this file."""
+        """Return the only file of the package that assigns a name, or else this file."""
         if file.language not in _OPEN_IN_FOLDER:
             return file
-        beside = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
-        known = [one for one in beside if one.find_assignment(name) is not None]
+        package = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
+        known = [other for other in package if other.find_assignment(name) is not None]
         return known[0] if len(known) == 1 else file
 
     @cached_property
@@ -270,8 +268,8 @@ class Repository:
         return found
 
     def _find_exports(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
-        """Return files, each with the name in it that an imported name and attribute refer to."""
-        module = file.imported[first]
+        """Return the files, and the names in them, to which an attribute of an import refers."""
+        module = file.modules_by_name[first]
         if file.language != "python":
             name = last or file.original_name(first)
             known = self.modules(file, module)
@@ -342,22 +340,18 @@ def named_words(fact: Fact, name: str) -> list[str] | None:
     value = fact.values.get("named", {}).get(name)
     if value is None:
         return None
-    return [str(one[-1]) for one in value[1]] if value[0] == "l" else [str(value[-1])]
+    return [str(word[-1]) for word in value[1]] if value[0] == "l" else [str(value[-1])]
 
 
 def join_paths(before: str, after: str) -> str:
-    """Return a path with a prefix in front of it."""
-    parts = [one for one in (before.strip("/"), after.strip("/")) if one]
-    return "/" + "/".join(parts)
+    """Return a path with a prefix before it."""
+    return "/" + "/".join(filter(None, (before.strip("/"), after.strip("/"))))
 
 
 def join_all(
     before: Sequence[str | None], after: Sequence[str | None], limit: int
 ) -> list[str | None]:
-    """Return every combination of a prefix and a path.
-
-    None stands for a computed path. Paths beyond the limit are dropped.
-    """
+    """Return every combination of a prefix and a path, at most `limit`; None is a computed path."""
     found: dict[str | None, None] = {}
     for one in before:
         for other in after:

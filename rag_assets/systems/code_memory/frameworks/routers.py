@@ -8,23 +8,23 @@ from functools import cached_property
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.frameworks.definitions import Framework, Resources
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, ResourceRules
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
-    Repository,
+    RepositoryFiles,
     join_all,
     join_paths,
     last_part,
     list_strings,
     named_text,
 )
-from rag_assets.systems.code_memory.frameworks.statements import argument
+from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
 MOST_PREFIXES: Final = 20
 """Maximum number of paths of one router; a router that is mounted several times has several."""
 _DEEPEST: Final = 8
-"""Maximum depth of routers that are mounted in, passed to or created by each other."""
+"""Maximum depth of routers that are mounted in, passed to, or created by each other."""
 _LONGEST_CHAIN: Final = 200
 """Maximum number of calls in one chain; a longer chain is not treated as a router."""
 _NO_CALL: Final = ["?"]
@@ -33,14 +33,13 @@ _COMPUTED: Final = ("?", "?")
 
 
 class RouterPaths:
-    """Finds the paths of routers with the data of one framework.
+    """A finder of the paths of routers, according to the rules of one framework.
 
-    The methods return a list of paths. It is empty if the value is not a router. It has several
-    paths if the router is mounted several times. None in it stands for a path that is computed at
-    run time.
+    The methods return a list of paths: empty if the value is not a router, with several paths if
+    the router is mounted several times. None in it is a path that is computed at run time.
     """
 
-    def __init__(self, framework: Framework, repository: Repository) -> None:
+    def __init__(self, framework: Framework, repository: RepositoryFiles) -> None:
         self._framework = framework
         self._routers = framework.routers
         self._repository = repository
@@ -49,7 +48,7 @@ class RouterPaths:
         computed."""
 
     def paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the router on which a call, which may define a route, is made."""
+        """Return the paths of the router that is the receiver of a call."""
         on = fact.values.get("on")
         if on is None:
             return [self.paths_of_blocks(file, fact)] if self._routers.is_implicit else []
@@ -62,7 +61,7 @@ class RouterPaths:
     def paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
-        """Return the paths of the router in this value."""
+        """Return the paths of the router that a value stands for."""
         if depth > _DEEPEST:
             return []
         if (call := file.find_call(value)) is not None:
@@ -72,7 +71,7 @@ class RouterPaths:
     def paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the paths of the router to which an enclosing call adds this fact."""
         holders = self._routers.holders
-        around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
+        around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
@@ -81,7 +80,7 @@ class RouterPaths:
         return [""]
 
     def paths_of_added_function(self, function: str) -> list[str | None]:
-        """Return the paths of the routers that an annotated function is added to."""
+        """Return the paths of the routers to which calls add an annotated function."""
         found: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
@@ -92,10 +91,10 @@ class RouterPaths:
         return found[:MOST_PREFIXES]
 
     def paths_of_blocks(self, file: File, fact: Fact) -> str | None:
-        """Return the joined path of the blocks around a call; None if it is computed."""
+        """Return the joined prefixes of the blocks around a call; None if any is computed."""
         path: str | None = ""
         resources = self._framework.resources
-        around = [one for one in file.around(file.calls, fact.start) if one is not fact]
+        around = [one for one in file.find_enclosing(file.calls, fact.start) if one is not fact]
         for one in around:
             name = one.values["name"]
             if path is None or ["f"] not in one.values["arguments"]:
@@ -110,7 +109,7 @@ class RouterPaths:
 
     def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
         """Yield the controller modules that the blocks around a call name, outer blocks first."""
-        for one in file.around(file.calls, fact.start):
+        for one in file.find_enclosing(file.calls, fact.start):
             if one is not fact and one.values["name"] in self._routers.nested:
                 if self._framework.handlers == "alias":
                     names = [a[1] for a in one.values["arguments"][1:2] if a[0] == "n"]
@@ -122,40 +121,40 @@ class RouterPaths:
                 yield from map(str, names)
 
     def _find_resource_path(
-        self, file: File, resources: Resources, resource: Fact, fact: Fact
+        self, file: File, resources: ResourceRules, resource: Fact, fact: Fact
     ) -> str | None:
         """Return the path prefix that a resource adds to the routes in its block.
 
         For example `articles/{article_id}`.
         """
-        value = argument(resource, "0")
+        value = find_argument(resource, "0")
         text = self._repository.text(file, value, resource.start) if value else None
         if text is None:
             return None
-        around = (one for one in file.around(file.calls, fact.start) if one is not fact)
+        around = (one for one in file.find_enclosing(file.calls, fact.start) if one is not fact)
         kinds = {resources.blocks.get(one.values["name"]) for one in around}
         on = named_text(fact, "on")
         if "" in kinds or on == "collection" or resources.calls[resource.values["name"]] == "one":
             return text
         key = named_text(resource, "param") or "id"
         is_member = "id" in kinds or on == "member"
-        return f"{text}/{{{key if is_member else f'{singular(last_word(text))}_{key}'}}}"
+        return f"{text}/{{{key if is_member else f'{singularize(last_word(text))}_{key}'}}}"
 
     def _find_nested_path(self, file: File, call: Fact) -> str | None:
         """Return the path prefix that a call adds to the routes in its block."""
         if any(route.is_joined for route in self._framework.routes):
             return "/".join(list_strings(call.values["arguments"]))
-        value = argument(call, "path|0")
+        value = find_argument(call, "path|0")
         if value is None or value[0] in {"f", "d"}:
             return ""
         if value[0] == "n" and self._framework.handlers == "alias":
-            named = argument(call, "path")
+            named = find_argument(call, "path")
             return "" if named is None else self._repository.text(file, named, call.start)
         return self._repository.text(file, value, call.start)
 
     def _list_paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the block around a route; its parameter may have any name."""
-        for one in reversed(file.around(file.calls, fact.start)):
+        for one in reversed(file.find_enclosing(file.calls, fact.start)):
             is_block = one is not fact and ["f"] in one.values["arguments"]
             if is_block and one.values["name"] in self._routers.nested:
                 return self._list_paths_of_chain(file, one, 0)
@@ -198,11 +197,12 @@ class RouterPaths:
         self, file: File, call: Fact, depth: int, name: str
     ) -> list[str | None]:
         """Return the paths of a router that a call creates: its own prefix and its mounts."""
-        value = argument(call, self._routers.prefix) if self._routers.prefix else None
+        value = find_argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
             own = self._repository.text(file, value, call.start)
-        mounted = self._list_paths_of_mounts(file, name or file.name_of(call), depth, at=call.start)
+        variable = name or file.find_receiving_variable(call)
+        mounted = self._list_paths_of_mounts(file, variable, depth, at=call.start)
         is_root = call.values["name"] in self._routers.roots or not self._routers.roots
         outside: list[str | None] = [None if self._has_computed_mounts and not is_root else ""]
         return join_all(mounted or outside, [own], MOST_PREFIXES)
@@ -227,17 +227,17 @@ class RouterPaths:
         passed = self._find_paths_of_parameter(file, last, at, depth)
         if passed is not None:
             return passed
-        held = file.find_assignment(last, at)
-        if held is not None and held.start <= at:
-            value = held.values["value"]
+        assignment = file.find_assignment(last, at)
+        if assignment is not None and assignment.start <= at:
+            value = assignment.values["value"]
             if file.find_call(value) is not None:
-                return self._list_paths_of_assignment(file, held, depth)
+                return self._list_paths_of_assignment(file, assignment, depth)
             if value[0] == "n" and last_part(str(value[1])) != last:
-                return self.paths_of_value(file, value, held.start, depth + 1)
+                return self.paths_of_value(file, value, assignment.start, depth + 1)
         for other, variable in self._repository.definitions(file, name):
-            held = other.find_assignment(variable) if other is not file else None
-            if held is not None and other.find_call(held.values["value"]) is not None:
-                return self._list_paths_of_assignment(other, held, depth + 1)
+            assignment = other.find_assignment(variable) if other is not file else None
+            if assignment is not None and other.find_call(assignment.values["value"]) is not None:
+                return self._list_paths_of_assignment(other, assignment, depth + 1)
         if last not in self._routers.called:
             return []
         key = file.path, last, -1
@@ -249,7 +249,7 @@ class RouterPaths:
     def _list_paths_of_assignment(
         self, file: File, assignment: Fact, depth: int
     ) -> list[str | None]:
-        """Return the paths of an assigned router; mounting it in itself adds no path."""
+        """Return the paths of an assigned router; a mount in itself adds no path."""
         key = file.path, "", assignment.start
         if key not in self._known:
             self._known[key] = []
@@ -263,7 +263,7 @@ class RouterPaths:
         self, file: File, name: str, at: int, depth: int
     ) -> list[str | None] | None:
         """Return the paths of a router that is a parameter; None if the name is not a parameter."""
-        for function in reversed(file.around(file.functions, at)):
+        for function in reversed(file.find_enclosing(file.functions, at)):
             parameters = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
             for index, (parameter, type_) in enumerate(parameters):
                 if parameter == name and type_.lstrip("&*") in self._routers.types:
@@ -283,12 +283,12 @@ class RouterPaths:
         found: list[str | None] = []
         is_unknown = False
         for file, call in self._repository.calls.get(function, ()):
-            given = call.values["arguments"]
-            if index >= len(given) or len(found) >= MOST_PREFIXES:
+            arguments = call.values["arguments"]
+            if index >= len(arguments) or len(found) >= MOST_PREFIXES:
                 continue
-            own = self.paths_of_value(file, given[index], call.start, depth + 1)
+            own = self.paths_of_value(file, arguments[index], call.start, depth + 1)
             found += join_all(own, [self.paths_of_blocks(file, call)], MOST_PREFIXES)
-            is_unknown = is_unknown or (not own and given[index][0] in {"n", "c"})
+            is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
     def _list_paths_of_mounts(
@@ -306,7 +306,7 @@ class RouterPaths:
             stem = posixpath.splitext(file.path)[0].removesuffix("/mod")
             places = (posixpath.basename(stem), posixpath.basename(posixpath.dirname(file.path)))
             owners = ("", *(f"{place}::" for place in places))
-            functions = [one.values["name"] for one in file.around(file.functions, at)]
+            functions = [one.values["name"] for one in file.find_enclosing(file.functions, at)]
             keys += [("()", owner + function) for function in functions for owner in owners]
         found: list[str | None] = []
         for key in keys:
@@ -331,13 +331,13 @@ class RouterPaths:
         found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
         for called, (router, prefix) in self._routers.mounts.items():
             for file, call in self._repository.calls.get(called, ()):
-                value = argument(call, router)
+                value = find_argument(call, router)
                 if value is None or value[0] not in {"n", "c"}:
                     continue
-                given = argument(call, prefix) if prefix else None
+                stated = find_argument(call, prefix) if prefix else None
                 path: str | None = ""
-                if given is not None and given != value and given[0] in "sn+?":
-                    path = self._repository.text(file, given, call.start)
+                if stated is not None and stated != value and stated[0] in "sn+?":
+                    path = self._repository.text(file, stated, call.start)
                 keys = self._mount_keys(file, value)
                 if (
                     path is None
@@ -351,7 +351,7 @@ class RouterPaths:
 
     @property
     def _has_computed_mounts(self) -> bool:
-        """Return whether any mounted router has a path and name computed at run time."""
+        """Return whether any mount has both a path and a router computed at run time."""
         return _COMPUTED in self._mounts_by_router
 
     def _mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
@@ -375,7 +375,7 @@ def last_word(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def singular(name: str) -> str:
+def singularize(name: str) -> str:
     """Return the singular of a regular English plural."""
     if name.endswith("ies"):
         return name[:-3] + "y"

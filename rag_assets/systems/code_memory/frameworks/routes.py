@@ -1,6 +1,6 @@
-"""Routes derived from the statements of a repository's files with the data of one framework.
+"""Routes derived from the statements in a repository's files with the rules of one framework.
 
-A route with a path that is computed at run time is reported as unresolved and left out.
+A route is left out and reported as unresolved if its path is computed at run time.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any, Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import (
     Framework,
-    Pages,
-    Resources,
-    Routes,
+    PageRules,
+    ResourceRules,
+    RouteRules,
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
-    Repository,
+    RepositoryFiles,
     join_paths,
     list_strings,
     named_text,
     named_words,
 )
 from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths, last_word
-from rag_assets.systems.code_memory.frameworks.statements import argument
+from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
 _MOST_VERBS: Final = 8
 """Maximum number of methods for one path, as in `get(show).post(store)`."""
@@ -37,7 +37,7 @@ _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPT
 
 
 @dataclass(slots=True)
-class Route:
+class FrameworkRoute:
     """A route, with the fact that states it.
 
     Attributes:
@@ -58,7 +58,7 @@ class Route:
 
 @dataclass
 class RouteReader:
-    """Reads the routes of one framework in the files of one repository.
+    """A reader of one framework's routes in the files of one repository.
 
     Attributes:
         unresolved: file, line and reason of each route with a computed path.
@@ -69,22 +69,22 @@ class RouteReader:
     unresolved: list[tuple[str, int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._repository = Repository(self.files)
+        self._repository = RepositoryFiles(self.files)
         self._paths = RouterPaths(self.framework, self._repository)
-        held = self.framework.resources
-        self._resources = None if held is None else _ResourceRoutes(held, self._paths)
+        resources = self.framework.resources
+        self._resources = None if resources is None else _ResourceRoutes(resources, self._paths)
 
-    def routes(self) -> Iterator[Route]:
+    def routes(self) -> Iterator[FrameworkRoute]:
         """Yield the routes of all files."""
         for file in self.files:
             known = len(self.unresolved)
             found = [*self._iter_routes_of_file(file)]
             yield from found
             if not found and self.framework.routers.is_implicit:
-                # Other functions have the names of routes' methods: `get(order, key)`.
+                # Its calls only look like routes, such as `get(order, key)`.
                 del self.unresolved[known:]
 
-    def _iter_routes_of_file(self, file: File) -> Iterator[Route]:
+    def _iter_routes_of_file(self, file: File) -> Iterator[FrameworkRoute]:
         for routes in self.framework.routes:
             if routes.calls:
                 yield from self._iter_routes_of_calls(file, routes)
@@ -95,7 +95,7 @@ class RouteReader:
         for pages in self.framework.pages:
             yield from self._iter_routes_of_pages(file, pages)
 
-    def _iter_routes_of_calls(self, file: File, routes: Routes) -> Iterator[Route]:
+    def _iter_routes_of_calls(self, file: File, routes: RouteRules) -> Iterator[FrameworkRoute]:
         for fact in file.calls:
             if fact.values["name"] not in routes.calls or file.is_in_annotation(fact):
                 continue
@@ -105,8 +105,8 @@ class RouteReader:
                 yield from self._iter_routes_of_call(file, fact, routes, prefixes)
 
     def _iter_routes_of_call(
-        self, file: File, fact: Fact, routes: Routes, prefixes: Sequence[str | None]
-    ) -> Iterator[Route]:
+        self, file: File, fact: Fact, routes: RouteRules, prefixes: Sequence[str | None]
+    ) -> Iterator[FrameworkRoute]:
         """Yield the routes of one call, once per prefix."""
         path = self._route_path(file, fact, routes)
         if not path and self._has_path_in_chain(file, fact):
@@ -131,13 +131,19 @@ class RouteReader:
 
     def _build_route(
         self, methods: tuple[str, ...], path: str, handler: str, place: tuple[File, Fact, int]
-    ) -> Route:
-        """Return a route; its place is a file, the fact that states it and its handler's offset."""
+    ) -> FrameworkRoute:
+        """Return a route.
+
+        Args:
+            place: its file, the fact that states it, and the offset of its handler.
+        """
         file, fact, at = place
-        return Route(methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at)
+        return FrameworkRoute(
+            methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at
+        )
 
     def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
-        around = file.around(file.calls, fact.start)
+        around = file.find_enclosing(file.calls, fact.start)
         return any(one.values["name"] in names for one in around if one is not fact)
 
     def _report_computed_path(self, file: File, fact: Fact) -> None:
@@ -156,10 +162,10 @@ class RouteReader:
             call = file.find_call(on)
         return False
 
-    def _route_methods(self, method: str, routes: Routes, fact: Fact) -> tuple[str, ...]:
+    def _route_methods(self, method: str, routes: RouteRules, fact: Fact) -> tuple[str, ...]:
         if method:
             return tuple(method.split("|"))
-        value = argument(fact, routes.method) if routes.method else None
+        value = find_argument(fact, routes.method) if routes.method else None
         texts = [value] if value is not None and value[0] in {"s", "n"} else []
         if value is not None and value[0] == "l":
             texts = value[1]
@@ -169,22 +175,22 @@ class RouteReader:
         found = tuple(word.removeprefix("METHOD") for word in words)
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
-    def _route_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
+    def _route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
         """Return the path of a route; "" if there is none, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
             return None if is_computed else "/".join(list_strings(fact.values["arguments"]))
-        value = argument(fact, routes.path)
+        value = find_argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
             return ""
         return self._repository.text(file, value, fact.start)
 
-    def _handler_name(self, file: File, fact: Fact, routes: Routes) -> str:
+    def _handler_name(self, file: File, fact: Fact, routes: RouteRules) -> str:
         """Return the name of a route's handler; "" if its call has none."""
-        value = argument(fact, routes.handler)
+        value = find_argument(fact, routes.handler)
         handlers = self.framework.handlers
         if value is None and handlers == "rails":
-            path, resources = argument(fact, routes.path), self._resources
+            path, resources = find_argument(fact, routes.path), self._resources
             stated = str(path[-1]) if path else ""
             return "" if resources is None else resources.action_in_block(file, fact, stated)
         if value is not None and value[0] == "l" and value[1]:
@@ -202,7 +208,7 @@ class RouteReader:
         return name if value[0] != "s" else ""
 
     def _iter_chained_methods(
-        self, file: File, fact: Fact, routes: Routes
+        self, file: File, fact: Fact, routes: RouteRules
     ) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield methods and handlers of the calls in an argument: `get(show).post(store)`."""
         value: Sequence[Any] | None = next(
@@ -211,23 +217,25 @@ class RouteReader:
         found: list[tuple[tuple[str, ...], str]] = []
         handler = ""
         while (call := file.find_call(value)) is not None and len(found) < _MOST_VERBS:
-            given = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
-            name = given[-1][1] if given and given[-1][0] == "n" else handler
+            handlers = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
+            name = handlers[-1][1] if handlers and handlers[-1][0] == "n" else handler
             if (method := routes.verbs.get(call.values["name"])) is not None:
                 found.append((tuple(method.split("|")), name))
-            elif given:
+            elif handlers:
                 handler = name
             value = call.values.get("on")
         yield from reversed(found)
 
-    def _iter_routes_of_annotations(self, file: File, routes: Routes) -> Iterator[Route]:
+    def _iter_routes_of_annotations(
+        self, file: File, routes: RouteRules
+    ) -> Iterator[FrameworkRoute]:
         classes = {class_.start for class_ in file.classes}
         for fact in file.annotations:
             values = fact.values
             start = values["target"][0]
             if values["name"] not in routes.annotations or start in classes:
                 continue
-            around = file.around(file.classes, start)
+            around = file.find_enclosing(file.classes, start)
             enclosing_classes = [one for one in around if one.start < start]
             path = self._find_path_in_annotations(file, fact, routes)
             if path == "" and routes.needs_path:
@@ -246,10 +254,11 @@ class RouteReader:
                 route.name = named_text(fact, routes.name) or ""
                 yield route
 
-    def _find_path_in_annotations(self, file: File, fact: Fact, routes: Routes) -> str | None:
-        """Return the path in an annotation, or in another annotation of the same function.
+    def _find_path_in_annotations(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
+        """Return the path in an annotation, else in another annotation of the same function.
 
-        "" if there is no path, None if the path is computed.
+        Returns:
+            "" if there is no path, None if it is computed.
         """
         path = self._route_path(file, fact, routes)
         target = fact.values["target"]
@@ -259,12 +268,9 @@ class RouteReader:
         return path
 
     def _list_prefixes_of_annotation(
-        self, file: File, fact: Fact, routes: Routes, enclosing_classes: Sequence[Fact]
+        self, file: File, fact: Fact, routes: RouteRules, enclosing_classes: Sequence[Fact]
     ) -> list[str | None]:
-        """Return the prefixes of an annotated route.
-
-        They come from its class, its router, or the call that adds its function.
-        """
+        """Return the prefixes that class, router or adding call give to an annotated route."""
         if enclosing_classes and routes.class_prefix:
             return self._list_class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
@@ -273,30 +279,32 @@ class RouteReader:
             return self._paths.paths_of_added_function(fact.values["of"]) or [""]
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
-    def _list_class_prefixes(self, file: File, owner: Fact, routes: Routes) -> list[str | None]:
+    def _list_class_prefixes(self, file: File, owner: Fact, routes: RouteRules) -> list[str | None]:
         found: list[str | None] = []
         for annotation in file.annotations:
             if annotation.values["target"][0] != owner.start:
                 continue
             if annotation.values["name"] in routes.class_prefix:
-                value = argument(annotation, "path|value|0")
+                value = find_argument(annotation, "path|value|0")
                 if value is not None and value[0] == "d":
                     value = value[1].get("path")
-                given = value[1] if value is not None and value[0] == "l" else [value]
+                paths = value[1] if value is not None and value[0] == "l" else [value]
                 texts = (
                     "" if each is None else self._repository.text(file, each, owner.start)
-                    for each in given
+                    for each in paths
                 )
                 found += texts
         return found[:MOST_PREFIXES] or [""]
 
     def _insert_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
-        """Insert the names of controller and action into a path: `api/[controller]`."""
+        """Return a path with the names of controller and action inserted: `api/[controller]`."""
         name = enclosing_classes[-1].values["name"] if enclosing_classes else ""
         name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
 
-    def _iter_routes_of_resources(self, file: File, resources: Resources) -> Iterator[Route]:
+    def _iter_routes_of_resources(
+        self, file: File, resources: ResourceRules
+    ) -> Iterator[FrameworkRoute]:
         within = [route.within for route in self.framework.routes if route.within]
         for fact in file.calls:
             if fact.values["name"] not in resources.calls or self._resources is None:
@@ -309,9 +317,9 @@ class RouteReader:
                 else:
                     yield self._build_route(methods, path, handler, (file, fact, -1))
 
-    def _iter_routes_of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
+    def _iter_routes_of_pages(self, file: File, pages: PageRules) -> Iterator[FrameworkRoute]:
         """Yield the routes of a file whose own path states the route."""
-        route = page_route(pages, file.path)
+        route = find_page_route(pages, file.path)
         if route is None:
             return
         route = re.sub(pages.drop, "", route) if pages.drop else route
@@ -328,16 +336,16 @@ class RouteReader:
                 yield self._build_route((one.symbol,), path, one.symbol, (file, one, one.start))
 
 
-def page_route(pages: Pages, path: str) -> str | None:
-    """Return the route that a file's path states; None if it states none."""
-    found = re.search(pages.path, path[-_LONGEST_PATH:])
-    return None if found is None else f"/{found['route'] or ''}"
+def find_page_route(pages: PageRules, path: str) -> str | None:
+    """Return the route that a file's path states; None if the path does not match."""
+    match = re.search(pages.path, path[-_LONGEST_PATH:])
+    return None if match is None else f"/{match['route'] or ''}"
 
 
 class _ResourceRoutes:
-    """Finds the conventional routes of resources: `resources :articles, only: [:index]`."""
+    """A reader of calls that define the usual routes of resources: `resources :articles`."""
 
-    def __init__(self, resources: Resources, paths: RouterPaths) -> None:
+    def __init__(self, resources: ResourceRules, paths: RouterPaths) -> None:
         self._resources = resources
         self._paths = paths
 
@@ -365,16 +373,16 @@ class _ResourceRoutes:
                 yield tuple(method.split("|")), path, f"{owner}::{action}"
 
     def action_in_block(self, file: File, fact: Fact, path: str) -> str:
-        """Return the action of a route in a resource's block, judging by the route's path."""
-        for one in reversed(file.around(file.calls, fact.start)):
+        """Return the handler of a route in a resource's block, which its path names."""
+        for one in reversed(file.find_enclosing(file.calls, fact.start)):
             kind = self._resources.calls.get(one.values["name"])
-            value = argument(one, "0")
+            value = find_argument(one, "0")
             if kind is not None and value is not None and value[0] == "s":
                 return f"{self._controller_name(file, one, str(value[1]), kind)}::{path}"
         return ""
 
     def _selected_actions(
-        self, fact: Fact, resources: Resources, known: Mapping[str, str]
+        self, fact: Fact, resources: ResourceRules, known: Mapping[str, str]
     ) -> Mapping[str, str]:
         chosen = named_words(fact, resources.only)
         dropped = named_words(fact, resources.but) or []
@@ -394,7 +402,7 @@ class _ResourceRoutes:
 
 
 def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:
-    """Return the controller that a short name stands for: `admin/orders` in a namespace."""
+    """Return the controller class that a short name such as `admin/orders` stands for."""
     spaces = [*paths.modules_around(file, fact), *name.split("/")]
     words = ([part[:1].upper() + part[1:] for part in space.split("_")] for space in spaces)
     return "::".join(filter(None, map("".join, words))) + "Controller"

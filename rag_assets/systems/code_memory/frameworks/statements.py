@@ -1,10 +1,10 @@
 """Statements of a text in the form of framework data: calls, annotations, classes, functions.
 
-The form is the same for every language. Framework data can therefore say `call = ["get"]`, whatever
+The form is the same for every language, so that framework data can say `call = ["get"]` whatever
 the grammar calls its call nodes. Values are JSON lists that start with their kind: `["s", text]` a
 string, `["n", name]` a name, `["c", start, end, name]` a call, `["l", values]` a list, `["d", {…}]`
-a map, `["f"]` a function, `["t", name]` a declared type without a value, `["?"]` a value computed
-at run time.
+a map, `["+", values]` a sum or a string with inserted values, `["f"]` a function, `["t", name]` a
+declared type without a value, `["?"]` a value computed at run time.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ _NODES: Final = SimpleNamespace(
         ).items()
     }
 )
-"""Types of nodes in all grammars, by what the nodes are."""
+"""Types of nodes in all grammars, by the construct that the nodes are."""
 _BEFORE_DEFINITIONS: Final = _NODES.before_definitions | _NODES.around_annotations
-_HOLDING: Final = (
+_ANNOTATED: Final = (
     _NODES.around_annotations | _NODES.classes | _NODES.defined | {"decorated_definition"}
 )
-_STATING: Final = (
+_STATEMENT_NODES: Final = (
     _NODES.calls | _NODES.classes | _NODES.defined | _NODES.annotations | _NODES.assigning
 )
 _MARKS: Final = re.compile(r"^(?:[@$rRbBuU]{0,2}(?:'''|\"\"\"|[`'\"])|[:/])|(?:'''|\"\"\"|[`'\"])$")
@@ -99,18 +99,18 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
     todo: list[_Visit] = [(tree.root, 0, None, "")]
-    reader = _Reader(tree, language)
+    reader = _StatementReader(tree, language)
     while todo:
         node, depth, annotated, parent = todo.pop()
         kind = node.type
-        if kind in _STATING:
+        if kind in _STATEMENT_NODES:
             found += reader.read(node, annotated, parent)
             if len(found) > _MOST:
-                return found[:_MOST], f"frameworks: more than {_MOST} statements"
+                return found[:_MOST], f"frameworks: only the first {_MOST} statements were read"
         if depth >= _DEEPEST_NODE:
             continue
         children = node.named_children
-        if kind in _HOLDING or any(child.type in _BEFORE_DEFINITIONS for child in children):
+        if kind in _ANNOTATED or any(child.type in _BEFORE_DEFINITIONS for child in children):
             todo.extend(_visit_children(node, children, depth, annotated))
         else:
             todo.extend((child, depth + 1, None, kind) for child in reversed(children))
@@ -141,15 +141,15 @@ def _visit_children(
         yield child, depth + 1, own or (following if is_before else None), kind
 
 
-class _Reader:
-    """Reads the statements of single nodes of a tree."""
+class _StatementReader:
+    """A reader of the statements of single nodes in one tree."""
 
     def __init__(self, tree: SyntaxTree, language: str) -> None:
         self.tree = tree
         self.language = language
 
     def read(self, node: Node, annotated: Node | None, parent: str) -> Iterator[Fact]:
-        """Yield the statements of a node itself, without those of its children.
+        """Yield the statements of a node itself, without its children's statements.
 
         Args:
             annotated: the definition that the node annotates, if it is an annotation.
@@ -179,16 +179,16 @@ class _Reader:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
 
     def _word(self, node: Node | None) -> str:
-        """Return the text of a node without white space; "" for no node or a long text."""
+        """Return the text of a node without white space; "" for None or a long text."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
-        text = self.tree.of(node)
+        text = self.tree.node_text(node)
         return "".join(text.split()) if len(text) <= _LONGEST_VALUE else ""
 
     def _find_callee(self, node: Node) -> Node | None:
         for name in ("function", "target", "constructor", "type", "macro"):
-            if (found := node.child_by_field_name(name)) is not None:
-                return found
+            if (callee := node.child_by_field_name(name)) is not None:
+                return callee
         return None
 
     def _read_call(self, node: Node) -> dict[str, Any] | None:
@@ -227,18 +227,18 @@ class _Reader:
 
     def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the arguments of a call or an annotation, in order and by name."""
-        given = node.child_by_field_name("arguments")
+        listed = node.child_by_field_name("arguments")
         kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
-        if given is None:
-            given = next((c for c in node.named_children if c.type.startswith(kinds)), None)
-        if given is None:
-            given = next((c for c in node.named_children if "argument_list" in c.type), None)
-        if given is not None and given.type == "call_suffix":
-            inner = next((c for c in given.named_children if c.type == "value_arguments"), None)
-            lambdas = [c for c in given.named_children if c.type == "lambda_literal"]
+        if listed is None:
+            listed = next((c for c in node.named_children if c.type.startswith(kinds)), None)
+        if listed is None:
+            listed = next((c for c in node.named_children if "argument_list" in c.type), None)
+        if listed is not None and listed.type == "call_suffix":
+            inner = next((c for c in listed.named_children if c.type == "value_arguments"), None)
+            lambdas = [c for c in listed.named_children if c.type == "lambda_literal"]
             parts = [*(inner.named_children if inner is not None else ()), *lambdas]
         else:
-            parts = given.named_children if given is not None else []
+            parts = listed.named_children if listed is not None else []
         ordered: list[Value] = []
         named: dict[str, Value] = {}
         for part in parts[:_MOST_VALUES]:
@@ -262,8 +262,8 @@ class _Reader:
 
     def _add_pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
-            for named_child in node.named_children[:_MOST_VALUES]:
-                self._add_pairs(named_child, add_to, depth)
+            for child in node.named_children[:_MOST_VALUES]:
+                self._add_pairs(child, add_to, depth)
             return
         parts = node.named_children
         key = node.child_by_field_name("key") or node.child_by_field_name("left")
@@ -273,8 +273,8 @@ class _Reader:
         if key is None or value is None:
             key = node.child_by_field_name("name") or parts[0]
             value = value or parts[-1]
-        told = self.value(key, depth + 1)
-        name = told[1] if told[0] in {"s", "n"} else ""
+        key_value = self.value(key, depth + 1)
+        name = key_value[1] if key_value[0] in {"s", "n"} else ""
         add_to[str(name).strip(": ")] = self.value(value, depth + 1)
 
     def value(self, node: Node, depth: int = 0) -> Value:
@@ -301,7 +301,7 @@ class _Reader:
         return ["f"] if kind in _NODES.functions else _UNKNOWN
 
     def _read_member(self, node: Node, _: int) -> Value:
-        has_call = any(named_child.type in _NODES.calls for named_child in node.named_children)
+        has_call = any(child.type in _NODES.calls for child in node.named_children)
         text = "" if has_call else self._word(node)
         return ["n", text] if text else _UNKNOWN
 
@@ -312,23 +312,21 @@ class _Reader:
         return ["c", self.tree.start(node), self.tree.end(node), name]
 
     def _read_list(self, node: Node, depth: int) -> Value:
-        parts = [
-            named_child for named_child in node.named_children if "comment" not in named_child.type
-        ][:_MOST_VALUES]
+        parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
         if node.type in {"string_array", "symbol_array"}:
             return ["l", [["s", self._word(part)] for part in parts]]
         return ["l", [self.value(part, depth + 1) for part in parts]]
 
     def _read_map(self, node: Node, depth: int) -> Value:
-        held: dict[str, Value] = {}
-        for named_child in node.named_children[:_MOST_VALUES]:
-            if named_child.type == "shorthand_property_identifier":
-                held[self._word(named_child)] = ["n", self._word(named_child)]
-            elif named_child.type in _NODES.pairs:
-                self._add_pairs(named_child, held, depth + 1)
-            elif named_child.type == "method_definition":
-                held[self._word(named_child.child_by_field_name("name"))] = ["f"]
-        return ["d", held]
+        entries: dict[str, Value] = {}
+        for child in node.named_children[:_MOST_VALUES]:
+            if child.type == "shorthand_property_identifier":
+                entries[self._word(child)] = ["n", self._word(child)]
+            elif child.type in _NODES.pairs:
+                self._add_pairs(child, entries, depth + 1)
+            elif child.type == "method_definition":
+                entries[self._word(child.child_by_field_name("name"))] = ["f"]
+        return ["d", entries]
 
     def _read_string(self, node: Node, depth: int = 0) -> Value:
         if node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
@@ -336,37 +334,32 @@ class _Reader:
         spliced = [child for child in node.named_children if child.type in _NODES.spliced]
         if spliced:
             return self._read_interpolated_string(node, spliced, depth)
-        text = self.tree.of(node).strip()
+        text = self.tree.node_text(node).strip()
         if node.type in {"simple_symbol", "atom", "hash_key_symbol", "keyword"}:
             return ["s", text.strip(": ")[:_LONGEST_VALUE]]
         text = _MARKS.sub("", text) if text[:1] != "/" else text
         return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
 
     def _read_interpolated_string(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
-        """Return the parts of a string that has names inserted into it: `${PREFIX}/orders`."""
+        """Return the parts of a string with inserted values: `${PREFIX}/orders`."""
         parts: list[Value] = []
         at, end = self.tree.start(node), self.tree.end(node)
-        for one in spliced[:_MOST_VALUES]:
-            start = self.tree.start(one)
-            text = self.tree.text[at:start]
+        for inserted in spliced[:_MOST_VALUES]:
+            text = self.tree.text[at : self.tree.start(inserted)]
             parts.append(["s", text if parts else _OPENING.sub("", text)])
-            parts.append(self._read_interpolated_value(one, depth))
-            at = self.tree.end(one)
+            parts.append(self._read_interpolated_value(inserted, depth))
+            at = self.tree.end(inserted)
         parts.append(["s", _CLOSING.sub("", self.tree.text[at:end])])
         return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
-        inner = [
-            named_child
-            for named_child in node.named_children
-            if named_child.type not in _NODES.spliced_formats
-        ]
+        inner = [c for c in node.named_children if c.type not in _NODES.spliced_formats]
         return self.value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
 
     def _read_sum(self, node: Node, depth: int) -> Value:
         sign = node.child_by_field_name("operator")
-        parts = [self.value(named_child, depth + 1) for named_child in node.named_children[:2]]
-        is_sum = sign is not None and self.tree.of(sign) in {"+", "<>"}
+        parts = [self.value(child, depth + 1) for child in node.named_children[:2]]
+        is_sum = sign is not None and self.tree.node_text(sign) in {"+", "<>"}
         if is_sum and all(part[0] == "s" for part in parts):
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
@@ -383,14 +376,12 @@ class _Reader:
             name = self._word(inner.named_children[0]) if inner.named_children else ""
         elif node.type == "decorator":
             inner = node.named_children[0] if node.named_children else node
-            held = self._read_call(inner) if inner.type in _NODES.calls else None
-            name = held["name"] if held is not None else self._word(inner)
-            values |= held or {}
+            call = self._read_call(inner) if inner.type in _NODES.calls else None
+            name = call["name"] if call is not None else self._word(inner)
+            values |= call or {}
         elif node.type == "model_multi_attribute":
             name = self._word(next(iter(node.named_children), None)).strip("@")
-            values["arguments"] = [
-                self.value(named_child) for named_child in node.named_children[1:_MOST_VALUES]
-            ]
+            values["arguments"] = [self.value(c) for c in node.named_children[1:_MOST_VALUES]]
         else:
             name = self._word(node.child_by_field_name("name"))
             values["arguments"], values["named"] = self._read_arguments(node)
@@ -404,13 +395,9 @@ class _Reader:
         yield self._build_fact(ANNOTATION, node, values)
 
     def _read_attribute_tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
-        """Return the strings and `name = value` pairs in the tokens of a Rust attribute."""
-        tokens = [
-            c
-            for named_child in node.named_children
-            if named_child.type == "token_tree"
-            for c in named_child.children
-        ]
+        """Return the strings and the `name = value` pairs in the tokens of a Rust attribute."""
+        trees = (child for child in node.named_children if child.type == "token_tree")
+        tokens = [token for tree in trees for token in tree.children]
         ordered: list[Value] = []
         named: dict[str, Value] = {}
         name = ""
@@ -428,46 +415,50 @@ class _Reader:
 
     def _list_base_names(self, node: Node) -> list[str]:
         """Return the names of base classes, interfaces and embedded types; `model` in Prisma."""
-        held = [c for c in node.named_children if c.type in _NODES.bases]
-        told = "".join(self.tree.of(one)[:_LONGEST_VALUE] + "," for one in held)
+        clauses = [c for c in node.named_children if c.type in _NODES.bases]
+        written = "".join(self.tree.node_text(clause)[:_LONGEST_VALUE] + "," for clause in clauses)
         if node.type == "type_spec":
-            told = self._embedded_name(node)
+            written = self._list_embedded_types(node)
         elif node.type == "model_block":
-            told = "model"
-        words = re.split(r"[,\s()]+|(?<!:):(?!:)", told)
+            written = "model"
+        words = re.split(r"[,\s()]+|(?<!:):(?!:)", written)
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
 
-    def _embedded_name(self, node: Node) -> str:
+    def _list_embedded_types(self, node: Node) -> str:
+        """Return the types embedded in a Go struct, joined by commas; `gorm-tag` marks a model."""
         body = node.child_by_field_name("type")
         if body is None or body.type != "struct_type" or not body.named_children:
             return ""
         parts = body.named_children[0].named_children[:60]
         names = [self._word(part) for part in parts if part.child_by_field_name("name") is None]
-        tags = "gorm-tag" if any("gorm:" in self.tree.of(part)[:400] for part in parts) else ""
+        tags = (
+            "gorm-tag" if any("gorm:" in self.tree.node_text(part)[:400] for part in parts) else ""
+        )
         return ",".join([*names, tags])
 
     def _read_parameters(self, node: Node) -> list[list[str]]:
-        held = node.child_by_field_name("parameters")
-        nodes = held.named_children if held is not None else node.named_children
-        found = []
-        for one in nodes[:_MOST_VALUES]:
-            if one.type in {"parameter_declaration", "parameter", "required_parameter"}:
-                name = one.child_by_field_name("name") or one.child_by_field_name("pattern")
-                kind = self._word(one.child_by_field_name("type"))
-                if not kind and one.named_children:
-                    kind = self._word(one.named_children[-1])
-                found.append([self._word(name), kind])
-            elif one.type in {"identifier", "typed_parameter"}:
-                name_text, _, kind = self._word(one).partition(":")
-                found.append([name_text, kind])
-        return found
+        """Return the name and the declared type of each parameter."""
+        listed = node.child_by_field_name("parameters")
+        nodes = listed.named_children if listed is not None else node.named_children
+        parameters = []
+        for child in nodes[:_MOST_VALUES]:
+            if child.type in {"parameter_declaration", "parameter", "required_parameter"}:
+                name = child.child_by_field_name("name") or child.child_by_field_name("pattern")
+                type_ = self._word(child.child_by_field_name("type"))
+                if not type_ and child.named_children:
+                    type_ = self._word(child.named_children[-1])
+                parameters.append([self._word(name), type_])
+            elif child.type in {"identifier", "typed_parameter"}:
+                name_text, _, type_ = self._word(child).partition(":")
+                parameters.append([name_text, type_])
+        return parameters
 
     def _read_assignment(self, node: Node) -> Iterator[Fact]:
-        """Yield an assignment `name = value` if the value is a call, a string or a list."""
+        """Yield an assignment `name = value` if the value is a call, string, name or list."""
         sign = node.child_by_field_name("operator")
-        if node.type == "binary_operator" and self.tree.of(sign) != "=":
-            return  # Only Elixir uses an operator node to assign; elsewhere it calculates.
+        if node.type == "binary_operator" and self.tree.node_text(sign) != "=":
+            return  # Only Elixir assigns with an operator node; elsewhere, such a node calculates.
         names = ("name", "left", "pattern")
         left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right")
@@ -486,20 +477,20 @@ class _Reader:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
 
 
-def argument(fact: Fact, place: str) -> Value | None:
+def find_argument(fact: Fact, choices: str) -> Value | None:
     """Return the first argument that exists among those that a rule names: `path|value|0`."""
-    given, named = fact.values["arguments"], fact.values.get("named", {})
-    for one in place.split("|"):
-        if one.lstrip("-").isdigit():
-            at = int(one)
-            if -len(given) <= at < len(given):
-                return list(given[at])
-        elif one in {"key", "value_of_key"}:
+    ordered, named = fact.values["arguments"], fact.values.get("named", {})
+    for choice in choices.split("|"):
+        if choice.lstrip("-").isdigit():
+            at = int(choice)
+            if -len(ordered) <= at < len(ordered):
+                return list(ordered[at])
+        elif choice in {"key", "value_of_key"}:
             pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
             if pair is not None and pair[0] != "to":
-                return ["s", pair[0]] if one == "key" else list(pair[1])
-        elif one in named:
-            return list(named[one])
-        elif held := next((v[1][one] for v in given if v[0] == "d" and one in v[1]), None):
-            return list(held)
+                return ["s", pair[0]] if choice == "key" else list(pair[1])
+        elif choice in named:
+            return list(named[choice])
+        elif entry := next((v[1][choice] for v in ordered if v[0] == "d" and choice in v[1]), None):
+            return list(entry)
     return None

@@ -1,7 +1,7 @@
-"""Tables derived from a repository's classes and migrations with the data of one framework.
+"""Tables derived from a repository's classes and migrations with the rules of one framework.
 
-A table lists the models that map to it, its columns with the tables they refer to, and the
-migrations that name it. A table or column with a name that is computed at run time is left out.
+A table has the classes that map to it, its columns with the tables that they refer to, and the
+migrations that name it. Tables and columns with names computed at run time are left out.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import (
-    Changes,
-    Columns,
+    ChangeRules,
+    ColumnRules,
     Framework,
-    Tables,
+    TableRules,
     find_pattern,
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
-    Repository,
+    RepositoryFiles,
     last_part,
 )
-from rag_assets.systems.code_memory.frameworks.statements import Value, argument
+from rag_assets.systems.code_memory.frameworks.statements import Value, find_argument
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _MOST_ANCESTORS: Final = 40
@@ -38,8 +38,8 @@ _MOST_COLUMNS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Class:
-    """A class of the repository."""
+class ClassStatement:
+    """A class of the repository, with the file and the fact that states it."""
 
     file: File
     fact: Fact
@@ -51,12 +51,12 @@ class Class:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column.
+class MappedColumn:
+    """A column of a table, with its evidence.
 
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
-        refers_to: the table that it refers to; "" if it refers to none.
+        refers_to: the table that it refers to; "" if absent.
         is_key: whether the source states that it is the primary key.
     """
 
@@ -85,8 +85,8 @@ class MappedClass:
 
 
 @dataclass(slots=True)
-class Table:
-    """A table.
+class MappedTable:
+    """A table with its classes, columns and migrations.
 
     Attributes:
         changes: the calls in migrations that name it, with their files.
@@ -94,107 +94,117 @@ class Table:
 
     name: str
     models: list[MappedClass] = field(default_factory=list)
-    columns: dict[str, Column] = field(default_factory=dict)
+    columns: dict[str, MappedColumn] = field(default_factory=dict)
     changes: list[tuple[File, Fact]] = field(default_factory=list)
 
 
 class TableReader:
-    """Reads the tables of one framework in the files of one repository."""
+    """A reader of one framework's tables in the files of one repository."""
 
     def __init__(self, framework: Framework, files: Sequence[File]) -> None:
         self._framework = framework
         self._files = files
-        self._repository = Repository(files)
-        self._tables: dict[str, Table] = {}
+        self._repository = RepositoryFiles(files)
+        self._tables: dict[str, MappedTable] = {}
         self._table_of: dict[tuple[str, int], str] = {}
-        self._mapped_classes: list[tuple[Tables, Class, str]] = []
+        self._mapped_classes: list[tuple[TableRules, ClassStatement, str]] = []
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[MappedTable]:
         """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
-                for mapping in _iter_tables_of_calls(tables, file):
-                    self._add_mapping(mapping[0], mapping[1])
+                for name, mapped in _iter_tables_of_calls(tables, file):
+                    self._add_mapping(name, mapped)
                 for fact in file.classes:
-                    one = Class(file, fact)
+                    class_ = ClassStatement(file, fact)
                     is_new = (file.path, fact.start) not in self._table_of
-                    if is_new and (found := self._map_class(tables, one)) is not None:
-                        self._add_mapping(*found)
-                        self._table_of[file.path, fact.start] = found[0]
-                        self._mapped_classes.append((tables, one, found[0]))
-        for tables, one, name in self._mapped_classes:
-            if tables.columns is not None and not _is_true(_find_assignment(one, tables.shared)):
-                self._add_columns(tables.columns, one, self._tables[name])
+                    if is_new and (mapping := self._map_class(tables, class_)) is not None:
+                        self._add_mapping(*mapping)
+                        self._table_of[file.path, fact.start] = mapping[0]
+                        self._mapped_classes.append((tables, class_, mapping[0]))
+        for tables, class_, name in self._mapped_classes:
+            if tables.columns is not None and not _is_true(_find_assignment(class_, tables.shared)):
+                self._add_columns(tables.columns, class_, self._tables[name])
         self._add_changes()
         return [self._tables[name] for name in sorted(self._tables)]
 
     def _add_mapping(self, name: str, mapping: MappedClass) -> None:
-        self._tables.setdefault(name, Table(name)).models.append(mapping)
+        self._tables.setdefault(name, MappedTable(name)).models.append(mapping)
 
-    def _map_class(self, tables: Tables, one: Class) -> tuple[str, MappedClass] | None:
+    def _map_class(
+        self, tables: TableRules, class_: ClassStatement
+    ) -> tuple[str, MappedClass] | None:
         """Return the table that a class maps to, and the mapping; None if it has no table."""
-        marks = [a for a in one.file.annotations if a.values["target"][0] == one.fact.start]
-        if one.name in tables.bases:
+        marks = [a for a in class_.file.annotations if a.values["target"][0] == class_.fact.start]
+        if class_.name in tables.bases:
             return None
-        lineage = self._lineage(one)
+        lineage = self._lineage(class_)
         is_model = bool(
             any(self._has_outside_base(tables, each) for each in lineage)
             or {a.values["name"] for a in marks} & {*tables.annotations}
-            or self._is_created(one)
+            or self._is_created(class_)
         )
-        told = _find_assignment(one, tables.field) if tables.field else None
-        is_text = told is not None and told.values["value"][0] == "s"
-        if told is not None and is_text and (is_model or not tables.bases):
-            return told.values["value"][1].strip('"'), MappedClass(one.file, told, one.name, True)
-        if not is_model or _is_true(_find_assignment(one, tables.abstract)):
+        stated = _find_assignment(class_, tables.field) if tables.field else None
+        is_text = stated is not None and stated.values["value"][0] == "s"
+        if stated is not None and is_text and (is_model or not tables.bases):
+            name = stated.values["value"][1].strip('"')
+            return name, MappedClass(class_.file, stated, class_.name, True)
+        if not is_model or _is_true(_find_assignment(class_, tables.abstract)):
             return None
-        if told is not None and not is_text:
+        if stated is not None and not is_text:
             return None
-        if tables.shared == "*" or _is_true(_find_assignment(one, tables.shared)):
+        if tables.shared == "*" or _is_true(_find_assignment(class_, tables.shared)):
             for parent in lineage[1:]:
                 if (inherited := self._map_class(tables, parent)) is not None:
-                    return inherited[0], MappedClass(one.file, one.fact, one.name, False)
-        return self._find_table_by_name(tables, one, marks, lineage)
+                    return inherited[0], MappedClass(class_.file, class_.fact, class_.name, False)
+        return self._find_table_by_name(tables, class_, marks, lineage)
 
-    def _is_created(self, one: Class) -> bool:
-        key = self._application_of_path(one.file.path), one.name.lower()
-        return bool(one.fact.values["bases"]) and key in self._created_classes
+    def _is_created(self, class_: ClassStatement) -> bool:
+        key = self._application_of_path(class_.file.path), class_.name.lower()
+        return bool(class_.fact.values["bases"]) and key in self._created_classes
 
     def _find_table_by_name(
-        self, tables: Tables, one: Class, marks: Sequence[Fact], lineage: Sequence[Class]
+        self,
+        tables: TableRules,
+        class_: ClassStatement,
+        marks: Sequence[Fact],
+        lineage: Sequence[ClassStatement],
     ) -> tuple[str, MappedClass] | None:
         """Return the table that an annotation names, else the table with the conventional name."""
         values = (
-            argument(a, tables.argument) for a in marks if a.values["name"] == tables.annotation
+            find_argument(a, tables.argument)
+            for a in marks
+            if a.values["name"] == tables.annotation
         )
         value = next((v for v in values if v is not None and v[0] in {"s", "n", "d"}), None)
         if value is not None and value[0] == "d":
             value = value[1].get("name")
         if value is not None:
-            return str(value[1]), MappedClass(one.file, one.fact, one.name, True)
+            return str(value[1]), MappedClass(class_.file, class_.fact, class_.name, True)
         if not tables.naming:
             return None
-        usual = MappedClass(one.file, one.fact, one.name, False)
+        usual = MappedClass(class_.file, class_.fact, class_.name, False)
         if tables.naming == "app":
-            return f"{self._application_label(tables, one, lineage)}_{one.name.lower()}", usual
-        return _table_name(one.name, tables.naming), usual
+            label = self._application_label(tables, class_, lineage)
+            return f"{label}_{class_.name.lower()}", usual
+        return _table_name(class_.name, tables.naming), usual
 
-    def _has_outside_base(self, tables: Tables, one: Class) -> bool:
-        """Return whether a class extends a model class of the framework or of a package."""
+    def _has_outside_base(self, tables: TableRules, class_: ClassStatement) -> bool:
+        """Return whether a class extends a model class from outside the repository."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
-        for base in one.fact.values["bases"]:
+        for base in class_.fact.values["bases"]:
             is_known = base in tables.bases or last_part(base) in of_bases
             # Only in Python files is the origin of a name such as `Model` known.
             if is_known and (
-                one.file.language != "python" or self._resolve_class(one.file, base) is None
+                class_.file.language != "python" or self._resolve_class(class_.file, base) is None
             ):
                 return True
         return False
 
-    def _lineage(self, one: Class) -> list[Class]:
+    def _lineage(self, class_: ClassStatement) -> list[ClassStatement]:
         """Return a class and its ancestors in the repository, nearest first."""
-        found = {(one.file.path, one.fact.start): one}
-        todo = [one]
+        found = {(class_.file.path, class_.fact.start): class_}
+        todo = [class_]
         while todo and len(found) < _MOST_ANCESTORS:
             here = todo.pop(0)
             for base in here.fact.values["bases"]:
@@ -205,42 +215,50 @@ class TableReader:
         return [*found.values()]
 
     @cached_property
-    def _classes(self) -> Mapping[str, list[Class]]:
+    def _classes(self) -> Mapping[str, list[ClassStatement]]:
         """Return the top-level classes by name."""
-        found: dict[str, list[Class]] = {}
+        found: dict[str, list[ClassStatement]] = {}
         for file in self._files:
             for fact in file.classes:
-                if not [one for one in file.around(file.classes, fact.start) if one is not fact]:
-                    found.setdefault(last_part(fact.values["name"]), []).append(Class(file, fact))
+                if not [
+                    class_
+                    for class_ in file.find_enclosing(file.classes, fact.start)
+                    if class_ is not fact
+                ]:
+                    found.setdefault(last_part(fact.values["name"]), []).append(
+                        ClassStatement(file, fact)
+                    )
         return found
 
-    def _resolve_class(self, file: File, name: str) -> Class | None:
+    def _resolve_class(self, file: File, name: str) -> ClassStatement | None:
         """Return the class that a name in a file refers to; None if no file here defines it."""
         first, _, rest = name.partition(".")
         original = last_part(rest) if rest else file.original_name(first)
         known = self._classes.get(original, ())
-        own = [one for one in known if one.file is file]
+        own = [class_ for class_ in known if class_.file is file]
         if own and not rest:
             return own[0]
-        module = file.imported.get(first)
+        module = file.modules_by_name.get(first)
         if module is None:
             return known[0] if len(known) == 1 and file.language != "python" else None
         owner = module if rest else module.rpartition(".")[0]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
-        places = [one.path for one in self._repository.modules(file, owner)]
-        stated = [one for one in known if one.file.path in places]
+        places = [other.path for other in self._repository.modules(file, owner)]
+        stated = [class_ for class_ in known if class_.file.path in places]
         if stated or not places:
             return stated[0] if stated else None
         # A package may re-export the definitions of its modules.
         folders = tuple(f"{posixpath.dirname(path)}/" for path in places if "__init__" in path)
-        passed = [one for one in known if one.file.path.startswith(folders)]
+        passed = [class_ for class_ in known if class_.file.path.startswith(folders)]
         return passed[0] if len(passed) == 1 else (known[0] if len(known) == 1 else None)
 
-    def _application_label(self, tables: Tables, one: Class, lineage: Sequence[Class]) -> str:
+    def _application_label(
+        self, tables: TableRules, class_: ClassStatement, lineage: Sequence[ClassStatement]
+    ) -> str:
         """Return the label of the application to which a class belongs."""
         for each in lineage:
-            if each is not one and not _is_true(_find_assignment(each, tables.abstract)):
+            if each is not class_ and not _is_true(_find_assignment(each, tables.abstract)):
                 continue
             assignment = _find_assignment(each, tables.label)
             if assignment is not None and assignment.values["value"][0] == "s":
@@ -248,7 +266,7 @@ class TableReader:
             inner = _find_inner_class(each, tables.label.rpartition(".")[0])
             if inner is not None and not [*filter(None, inner.values["bases"])]:
                 break
-        return self._application_of_path(one.file.path)
+        return self._application_of_path(class_.file.path)
 
     def _application_of_path(self, path: str) -> str:
         folder = posixpath.dirname(path)
@@ -271,100 +289,110 @@ class TableReader:
             for fact in file.classes:
                 if bases & {last_part(base) for base in fact.values["bases"]}:
                     folder = posixpath.dirname(file.path)
-                    assignment = _find_assignment(Class(file, fact), "label")
+                    assignment = _find_assignment(ClassStatement(file, fact), "label")
                     is_text = assignment is not None and assignment.values["value"][0] == "s"
                     label = str(assignment.values["value"][1]) if assignment and is_text else ""
                     found[folder] = label or posixpath.basename(folder)
         return found
 
-    def _add_columns(self, columns: Columns, one: Class, table: Table) -> None:
-        """Add the columns of a class, including those of ancestors without their own table."""
-        lineage = self._lineage(one)
+    def _add_columns(
+        self, columns: ColumnRules, class_: ClassStatement, table: MappedTable
+    ) -> None:
+        """Add the columns of a class and of its ancestors without their own table."""
+        lineage = self._lineage(class_)
         parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
-        found: dict[str, Column] = {}
+        found: dict[str, MappedColumn] = {}
         hidden: set[str] = set()
         for each in lineage:
             if id(each.fact) not in above:
-                for name, column in self._iter_stated_columns(columns, each, one, table):
+                for name, column in self._iter_stated_columns(columns, each, class_, table):
                     if name not in hidden:
                         found.setdefault(column.name, column)
                 hidden |= {last_part(v.values["name"]) for v in _own_assignments(each)}
-                for column in self._iter_columns_of_bases(columns, each, one, table):
+                for column in self._iter_columns_of_bases(columns, each, class_, table):
                     found.setdefault(column.name, column)
-        first: list[Column] = []
+        first: list[MappedColumn] = []
         if columns.key and not any(column.is_key for column in found.values()):
             key = columns.key
             if parent is not None and columns.parent_key:
                 key = columns.parent_key.replace("{parent}", parent.name.lower())
-            first = [Column(key, "", False, "", one.file, one.fact)]
+            first = [MappedColumn(key, "", False, "", class_.file, class_.fact)]
         for column in [*first, *found.values()][:_MOST_COLUMNS]:
             table.columns.setdefault(column.name, column)
 
     def _iter_columns_of_bases(
-        self, columns: Columns, one: Class, heir: Class, table: Table
-    ) -> Iterator[Column]:
+        self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
+    ) -> Iterator[MappedColumn]:
         """Yield the columns that a class inherits from base classes in other packages."""
-        for base in one.fact.values["bases"]:
+        for base in class_.fact.values["bases"]:
             known = columns.of_bases.get(last_part(base), "").split()
-            for name in known if self._resolve_class(one.file, base) is None else ():
-                column = Column(name, "", False, "", heir.file, heir.fact)
+            for name in known if self._resolve_class(class_.file, base) is None else ():
+                column = MappedColumn(name, "", False, "", heir.file, heir.fact)
                 joined, _, target = name.partition(">")
                 if target:
                     self._add_join_table(columns, heir, table, (joined, target, column))
                 else:
                     yield column
 
-    def _has_table(self, one: Class, but: str) -> bool:
-        return self._table_of.get((one.file.path, one.fact.start), but) != but
+    def _has_table(self, class_: ClassStatement, but: str) -> bool:
+        return self._table_of.get((class_.file.path, class_.fact.start), but) != but
 
     def _iter_stated_columns(
-        self, columns: Columns, one: Class, heir: Class, table: Table
-    ) -> Iterator[tuple[str, Column]]:
+        self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
+    ) -> Iterator[tuple[str, MappedColumn]]:
         """Yield each assigned name with its column.
 
         Args:
             heir: the class of the table: this class or a subclass of it.
         """
-        for value in _own_assignments(one):
-            call = one.file.find_call(value.values["value"])
+        for value in _own_assignments(class_):
+            call = class_.file.find_call(value.values["value"])
             name = last_part(value.values["name"])
             if call is None:
                 continue
             kind = call.values["name"]
             if find_pattern(kind, columns.joins):
                 if columns.through not in call.values.get("named", {}):
-                    target = self._target_class(columns, one, call)
-                    refers_to = self._referenced_table(columns, one, call)
-                    place = Column("", kind, False, refers_to, one.file, value)
+                    target = self._target_class(columns, class_, call)
+                    refers_to = self._referenced_table(columns, class_, call)
+                    place = MappedColumn("", kind, False, refers_to, class_.file, value)
                     self._add_join_table(columns, heir, table, (name, target, place))
                 continue
             pattern = find_pattern(kind, columns.calls)
             if not pattern or not (shown := columns.calls[pattern]):
                 continue
-            stated = argument(call, columns.stated) if columns.stated else None
+            stated = find_argument(call, columns.stated) if columns.stated else None
             named = str(stated[1]) if stated is not None and stated[0] == "s" else ""
             options = call.values.get("named", {})
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
-            refers_to = self._referenced_table(columns, one, call)
+            refers_to = self._referenced_table(columns, class_, call)
             for each in shown.replace("{name}", name).split():
-                column = Column(named or each, kind, flags[0], refers_to, one.file, value, flags[1])
+                column = MappedColumn(
+                    named or each, kind, flags[0], refers_to, class_.file, value, flags[1]
+                )
                 yield name, column
 
     def _add_join_table(
-        self, columns: Columns, heir: Class, table: Table, join: tuple[str, str, Column]
+        self,
+        columns: ColumnRules,
+        heir: ClassStatement,
+        table: MappedTable,
+        join: tuple[str, str, MappedColumn],
     ) -> None:
         """Add the join table between the table of a class and another table.
 
         Args:
-            join: the end of the join table's name; the other class in lower case ("" if it is
-                computed); and a column that refers to the other table, with the evidence.
+            join: the end of the join table's name; the other class in lower case, "" if it is
+                computed; and a column that refers to the other table.
         """
         name, target, made_by = join
         first, second = heir.name.lower(), target
         if first == second:
             first, second = f"from_{first}", f"to_{second}"
-        between = self._tables.setdefault(f"{table.name}_{name}", Table(f"{table.name}_{name}"))
+        between = self._tables.setdefault(
+            f"{table.name}_{name}", MappedTable(f"{table.name}_{name}")
+        )
         keys = ((first, table.name), (second, made_by.refers_to))
         names = [(columns.key, ""), *((f"{last}_id", other) for last, other in keys if last)]
         for column, refers_to in names:
@@ -372,49 +400,53 @@ class TableReader:
                 added = replace(made_by, name=column, kind="", refers_to=refers_to)
                 between.columns.setdefault(column, added)
 
-    def _target_class(self, columns: Columns, one: Class, call: Fact) -> str:
+    def _target_class(self, columns: ColumnRules, class_: ClassStatement, call: Fact) -> str:
         """Return the class that a call refers to, in lower case; "" if it is computed."""
-        for value in self._iter_reference_targets(columns, one, call):
-            text = self._target_text(columns, one, value, call.start) or str(value[1])
-            return one.name.lower() if text == "self" else last_part(text).lower()
+        for value in self._iter_reference_targets(columns, class_, call):
+            text = self._target_text(columns, class_, value, call.start) or str(value[1])
+            return class_.name.lower() if text == "self" else last_part(text).lower()
         return ""
 
-    def _referenced_table(self, columns: Columns, one: Class, call: Fact) -> str:
-        """Return the table that a column refers to; "" if there is none or it is computed.
+    def _referenced_table(self, columns: ColumnRules, class_: ClassStatement, call: Fact) -> str:
+        """Return the table that a column refers to; "" if it refers to none or is computed.
 
-        The call itself, or one of its arguments, names a class, or a table with its column.
+        The call, or a call in its arguments, names a class, or a table with its column.
         """
-        for value in self._iter_reference_targets(columns, one, call):
+        for value in self._iter_reference_targets(columns, class_, call):
             # The name may stand for a class or for one of its attributes: `Customer`,
             # `Customer.id`.
             names = (str(value[1]), str(value[1]).rpartition(".")[0]) if value[0] == "n" else ()
             for name in filter(None, names):
-                if (known := self._resolve_class(one.file, name)) is not None:
+                if (known := self._resolve_class(class_.file, name)) is not None:
                     return self._table_of.get((known.file.path, known.fact.start), "")
-            text = self._target_text(columns, one, value, call.start)
+            text = self._target_text(columns, class_, value, call.start)
             if text == "self":
-                return self._table_of.get((one.file.path, one.fact.start), "")
-            return self._table_in_text(one, text)
+                return self._table_of.get((class_.file.path, class_.fact.start), "")
+            return self._table_in_text(class_, text)
         return ""
 
-    def _iter_reference_targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
+    def _iter_reference_targets(
+        self, columns: ColumnRules, class_: ClassStatement, call: Fact
+    ) -> Iterator[Value]:
         """Yield the targets that a call refers to, directly or through a call in its arguments."""
-        held = (one.file.find_call(value) for value in call.values["arguments"])
-        for each in (call, *(inner for inner in held if inner is not None)):
+        inner_calls = (class_.file.find_call(value) for value in call.values["arguments"])
+        for each in (call, *(inner for inner in inner_calls if inner is not None)):
             pattern = find_pattern(each.values["name"], columns.references)
-            value = argument(each, columns.references[pattern]) if pattern else None
+            value = find_argument(each, columns.references[pattern]) if pattern else None
             if value is not None and value[0] in {"n", "s", "c"}:
                 yield value
 
-    def _target_text(self, columns: Columns, one: Class, value: Value, at: int) -> str:
+    def _target_text(
+        self, columns: ColumnRules, class_: ClassStatement, value: Value, at: int
+    ) -> str:
         """Return the text that names a class: a string, or the value of a setting."""
         name = last_part(str(value[3 if value[0] == "c" else 1]))
         setting = columns.settings.get(name)
         wanted = value if setting is None else ["n", f"settings.{setting}"]
-        text = self._repository.text(one.file, wanted, at)
+        text = self._repository.text(class_.file, wanted, at)
         return text or columns.defaults.get(setting or "", "")
 
-    def _table_in_text(self, one: Class, text: str) -> str:
+    def _table_in_text(self, class_: ClassStatement, text: str) -> str:
         """Return the table that a text refers to: `users.id`, `billing.Invoice` or `Invoice`."""
         first, _, last = text.rpartition(".")
         if first in self._tables:
@@ -423,12 +455,12 @@ class TableReader:
             if name in self._tables:
                 return name
         known = self._classes.get(last, ())
-        own = [each for each in known if each.file is one.file] or known
-        held = own[0] if len(own) == 1 else None
-        return self._table_of.get((held.file.path, held.fact.start), "") if held else ""
+        own = [each for each in known if each.file is class_.file] or known
+        target = own[0] if len(own) == 1 else None
+        return self._table_of.get((target.file.path, target.fact.start), "") if target else ""
 
     def _add_changes(self) -> None:
-        """Add the calls in migrations that name a table, or the class of a table."""
+        """Add the calls in migrations to the tables that they name, directly or by class."""
         for changes in self._framework.changes:
             calls = self._list_migration_calls(changes)
             newer = dict(self._read_renames(changes, calls))
@@ -443,14 +475,14 @@ class TableReader:
                     if changes.naming == "model" and joined in self._tables:
                         self._tables[joined].changes.append((file, call))
 
-    def _list_migration_calls(self, changes: Changes) -> list[tuple[File, Fact]]:
+    def _list_migration_calls(self, changes: ChangeRules) -> list[tuple[File, Fact]]:
         place = re.compile(changes.files)
         files = (file for file in self._files if place.search(file.path))
         return [(file, call) for file in files for call in file.calls]
 
     @cached_property
     def _created_classes(self) -> set[tuple[str, str]]:
-        """Return application and lower-case name of classes that have a table at the end."""
+        """Return the classes with a table after all migrations: application, lower-case name."""
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
@@ -466,7 +498,7 @@ class TableReader:
         return found - deleted
 
     def _read_renames(
-        self, changes: Changes, calls: Sequence[tuple[File, Fact]]
+        self, changes: ChangeRules, calls: Sequence[tuple[File, Fact]]
     ) -> Iterator[tuple[tuple[str, str], str]]:
         """Yield each rename as (application, old name) and the new name."""
         for file, call in calls:
@@ -476,13 +508,13 @@ class TableReader:
                 yield key, self._text_argument(call, new).lower()
 
     def _text_argument(self, call: Fact, place: str) -> str:
-        """Return an argument that is a string; "" if it is missing or another kind of value."""
-        value = argument(call, place) if place else None
+        """Return an argument that is a string; "" if it is missing or of another kind."""
+        value = find_argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
 
     def _find_changed_table(
-        self, changes: Changes, path: str, name: str, newer: Mapping[tuple[str, str], str]
-    ) -> Table | None:
+        self, changes: ChangeRules, path: str, name: str, newer: Mapping[tuple[str, str], str]
+    ) -> MappedTable | None:
         """Return the table that a migration names; renames are followed to the final name."""
         app = self._application_of_path(path)
         last = name if changes.naming == "table" else name.lower()
@@ -498,47 +530,54 @@ class TableReader:
     def _tables_by_label(self) -> Mapping[tuple[str, str], str]:
         """Return the tables of classes, by application and lower-case class name."""
         return {
-            (self._application_label(tables, one, self._lineage(one)), one.name.lower()): name
-            for tables, one, name in self._mapped_classes
+            (
+                self._application_label(tables, class_, self._lineage(class_)),
+                class_.name.lower(),
+            ): name
+            for tables, class_, name in self._mapped_classes
         }
 
 
-def _own_assignments(one: Class) -> list[Fact]:
-    """Return the assignments directly in a class, without those in nested classes and methods."""
-    inner = [c for c in one.file.classes if one.fact.start < c.start and c.end <= one.fact.end]
+def _own_assignments(class_: ClassStatement) -> list[Fact]:
+    """Return the assignments directly in a class, not in its nested classes."""
+    inner = [
+        c for c in class_.file.classes if class_.fact.start < c.start and c.end <= class_.fact.end
+    ]
     return [
         v
-        for v in one.file.values
-        if one.fact.start <= v.start < one.fact.end
+        for v in class_.file.values
+        if class_.fact.start <= v.start < class_.fact.end
         and not any(c.start <= v.start < c.end for c in inner)
     ]
 
 
-def _find_assignment(one: Class, name: str) -> Fact | None:
-    """Return the assignment of a name in a class: `db_table`, or `Meta.db_table` in its class Meta.
+def _find_assignment(class_: ClassStatement, name: str) -> Fact | None:
+    """Return the assignment of a name in a class; None for an empty name or a missing assignment.
 
-    None if the class does not assign the name, or if the name is empty.
+    Args:
+        name: `db_table`, or `Meta.db_table` for an assignment in the nested class Meta.
     """
     inner, _, last = name.rpartition(".")
     if not name:
         return None
-    holder = one.fact
+    holder = class_.fact
     if inner and inner != "self":
-        inner_class = _find_inner_class(one, inner)
+        inner_class = _find_inner_class(class_, inner)
         if inner_class is None:
             return None
         holder = inner_class
     start, end = holder.start, holder.end
     wanted = name if inner == "self" else last
     return next(
-        (v for v in one.file.values if start <= v.start < end and v.values["name"] == wanted), None
+        (v for v in class_.file.values if start <= v.start < end and v.values["name"] == wanted),
+        None,
     )
 
 
-def _find_inner_class(one: Class, name: str) -> Fact | None:
-    start, end = one.fact.start, one.fact.end
-    held = (c for c in one.file.classes if start < c.start < end and c.values["name"] == name)
-    return next(held, None)
+def _find_inner_class(class_: ClassStatement, name: str) -> Fact | None:
+    start, end = class_.fact.start, class_.fact.end
+    inner = (c for c in class_.file.classes if start < c.start < end and c.values["name"] == name)
+    return next(inner, None)
 
 
 def _is_true(fact: Fact | None) -> bool:
@@ -549,19 +588,19 @@ def _is_true_value(value: Sequence[Any] | None) -> bool:
     return value is not None and value[0] == "n" and str(value[1]).lower() == "true"
 
 
-def _iter_tables_of_calls(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
-    """Yield the tables that are named by calls such as `schema "orders"`."""
+def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str, MappedClass]]:
+    """Yield the tables that calls such as `schema "orders"` name, each with its class."""
     for call in file.calls:
         if call.values["name"] in tables.calls:
-            value = argument(call, tables.argument)
-            owner = file.around(
+            value = find_argument(call, tables.argument)
+            owner = file.find_enclosing(
                 [c for c in file.calls if c.values["name"] == "defmodule"], call.start
             )
-            held = file.around(file.classes, call.start)
-            name = held[-1].values["name"] if held else ""
+            classes = file.find_enclosing(file.classes, call.start)
+            name = classes[-1].values["name"] if classes else ""
             if owner and owner[-1].values["arguments"]:
                 name = str(owner[-1].values["arguments"][0][-1])
-            name = name or file.name_of(call)
+            name = name or file.find_receiving_variable(call)
             if value is not None and value[0] in {"s", "n"}:
                 yield str(value[1]), MappedClass(file, call, name, True)
 

@@ -1,4 +1,4 @@
-"""Single-file components: Vue and Svelte, with scripts in JavaScript or TypeScript."""
+"""Single-file components of Vue and Svelte, with scripts in JavaScript or TypeScript."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _LONG = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A script block.
+class ScriptBlock:
+    """A script block of a component file.
 
     Attributes:
         start, end: offsets of the block with its tags.
@@ -41,7 +41,7 @@ class Block:
     attributes: dict[str, str]
 
 
-def find_scripts(text: str) -> Iterator[Block]:
+def _find_scripts(text: str) -> Iterator[ScriptBlock]:
     """Yield the script blocks at the top level of a file; an unclosed block is ignored."""
     at = depth = 0
     while (tag := _TAG.search(text, at)) is not None:
@@ -55,7 +55,7 @@ def find_scripts(text: str) -> Iterator[Block]:
             return
         name, at = tag[2].lower(), first
         if name not in _ENDS:
-            depth = max(0, depth + _offset_after_block(text, tag[1], first))
+            depth = max(0, depth + _depth_change(text, tag[1], first))
             continue
         if tag[1] or text[first - 2] == "/":
             continue
@@ -64,12 +64,13 @@ def find_scripts(text: str) -> Iterator[Block]:
             return
         at = end.end()
         if name == "script" and depth == 0:
-            yield Block(
+            yield ScriptBlock(
                 tag.start(), at, first, end.start(), _parse_attributes(text, tag.end(), first)
             )
 
 
-def _offset_after_block(text: str, closing: str, after: int) -> int:
+def _depth_change(text: str, closing: str, after: int) -> int:
+    """Return by how many levels a tag changes the nesting: 0 if it closes itself."""
     if closing:
         return -1
     return 0 if text[after - 2] == "/" else 1
@@ -88,7 +89,7 @@ def _find_tag_end(text: str, at: int) -> int:
 
 def _parse_attributes(text: str, start: int, end: int) -> dict[str, str]:
     found = _ATTRIBUTE.finditer(text, start, min(end - 1, start + _LONG))
-    return {one[1].lower(): (one[2] or "").strip("\"'") for one in found}
+    return {match[1].lower(): (match[2] or "").strip("\"'") for match in found}
 
 
 _GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
@@ -101,13 +102,13 @@ def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]
     """Return the units and facts of a component file.
 
     Args:
-        is_component: whether a script with these attributes is the component's own body.
+        is_component: returns whether a script with these attributes is the component's body.
     """
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: list[int] = []
     notes: list[str] = []
-    for block in find_scripts(text):
+    for block in _find_scripts(text):
         grammar = _GRAMMARS.get(block.attributes.get("lang", "").lower(), Jsx)
         reading = _shift_reading(
             read_definitions(text[block.first : block.last], grammar), block.first
@@ -139,7 +140,7 @@ def _shift_reading(reading: Reading, by: int) -> Reading:
     )
 
 
-def _convert_to_component(text: str, block: Block, reading: Reading) -> Reading:
+def _convert_to_component(text: str, block: ScriptBlock, reading: Reading) -> Reading:
     """Return the reading of a component's body; its definitions become the component's members."""
     named = _NAMED.search(text, block.first, block.last)
     name = "default" if named is None else named[1]
@@ -159,7 +160,7 @@ def _convert_to_component(text: str, block: Block, reading: Reading) -> Reading:
 
 def _convert_to_member_facts(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[Fact]:
     for fact in facts:
-        if fact.kind == "exports":  # a property of the component, not a name in the module
+        if fact.kind == "exports":  # It is a property of the component, not a name in the module.
             continue
         values = dict(fact.values)
         if "module" not in values and values.get("name") in own:
@@ -171,7 +172,7 @@ def _convert_to_member_facts(facts: Iterable[Fact], name: str, own: set[str]) ->
 
 
 def _iter_component_units(
-    text: str, block: Block, inner: tuple[Unit, ...], head: Unit
+    text: str, block: ScriptBlock, inner: tuple[Unit, ...], head: Unit
 ) -> Iterator[Unit]:
     if block.end - block.start <= LARGE or not inner:
         yield replace(head, start=block.start, end=block.end)

@@ -1,4 +1,4 @@
-"""Read a file with its grammar: units, facts, and notes on parts that could not be read."""
+"""The units, facts and notes of a file, read with the grammar of its language."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Name,
+    BindingScope,
+    CodeDefinition,
+    LanguageGrammar,
     PlacedDefinition,
-    Scope,
+    ResolvedName,
     find_definitions,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, cover_text, syntax_tree
@@ -24,76 +24,65 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 LARGE: Final = 6_000
-"""Number of characters above which a type is split into its head and its members."""
+"""Maximum characters of a type that is one unit; a larger type is split into head and members."""
 
 _SIGNATURE: Final = 300
+_EVIDENCE: Final = 200
+"""Maximum characters of a signature, and of the declaration or call that supports a fact."""
 _SPACE = re.compile(r"\s+")
 
 
-def units(tree: SyntaxTree, found: Sequence[PlacedDefinition]) -> list[Unit]:
+def _list_units(tree: SyntaxTree, definitions: Sequence[PlacedDefinition]) -> list[Unit]:
     """Return a unit for each definition, in order and without overlaps.
 
     Text outside definitions gets no unit.
 
     Args:
-        found: definitions of the file, outer definitions first.
+        definitions: definitions of the file, outer definitions first.
     """
-    split = _split_large_types(found)
-    made: list[Unit] = []
+    head_ends = _find_head_ends(definitions)
+    units: list[Unit] = []
     at = 0
-    for index, placed in enumerate(found):
-        inner = placed.parent >= 0 and placed.parent not in split
-        if not placed.first or inner or placed.start < at or placed.end <= placed.start:
-            split.discard(index)
+    for index, placed in enumerate(definitions):
+        is_inner = placed.parent >= 0 and placed.parent not in head_ends
+        if not placed.first or is_inner or placed.start < at or placed.end <= placed.start:
+            head_ends.pop(index, None)  # A type without a unit has no units of members either.
             continue
-        end = split.get(index, placed.end)
-        made.append(_build_unit(tree, placed, found, index, end))
+        end = head_ends.get(index, placed.end)
+        units.append(_build_unit(tree, definitions, index, end))
         at = end
-    return made
+    return units
 
 
-class _TypeSplits(dict[int, int]):
-    """Offsets where the heads of large types end, by the index of each type's definition."""
-
-    def discard(self, index: int) -> None:
-        """Remove a type that has no unit, so that its members get no units either."""
-        self.pop(index, None)
-
-
-def _split_large_types(found: Sequence[PlacedDefinition]) -> _TypeSplits:
-    split = _TypeSplits()
-    for placed in found:
+def _find_head_ends(definitions: Sequence[PlacedDefinition]) -> dict[int, int]:
+    """Return the offsets at which the heads of large types end, by the index of the type."""
+    ends: dict[int, int] = {}
+    for placed in definitions:
         outer = placed.parent
-        if outer >= 0 and outer not in split and found[outer].end - found[outer].start > LARGE:
-            split[outer] = placed.start
-    return split
+        if outer < 0 or outer in ends:
+            continue
+        if definitions[outer].end - definitions[outer].start > LARGE:
+            ends[outer] = placed.start
+    return ends
 
 
 def _build_unit(
-    tree: SyntaxTree,
-    placed: PlacedDefinition,
-    found: Sequence[PlacedDefinition],
-    index: int,
-    end: int,
+    tree: SyntaxTree, definitions: Sequence[PlacedDefinition], index: int, end: int
 ) -> Unit:
-    text, definition = tree.text, placed.definition
+    placed = definitions[index]
+    definition = placed.definition
     symbol = definition.symbol
     if not symbol:  # A group is named after its first definition.
-        inner = found[index + 1] if index + 1 < len(found) else None
+        inner = definitions[index + 1] if index + 1 < len(definitions) else None
         symbol = inner.definition.symbol if inner is not None and inner.parent == index else ""
-    while end > placed.start and text[end - 1].isspace():
-        end -= 1
-    return Unit(
-        placed.start, end, definition.role, symbol, signature(tree, placed), definition.alone
-    )
+    end = placed.start + len(tree.text[placed.start : end].rstrip())
+    signature = _read_signature(tree, definition)
+    return Unit(placed.start, end, definition.role, symbol, signature, definition.alone)
 
 
-def signature(tree: SyntaxTree, placed: PlacedDefinition) -> str:
+def _read_signature(tree: SyntaxTree, definition: CodeDefinition) -> str:
     """Return the declaration without its body, in one line."""
-    node, body = placed.definition.node, placed.definition.body
-    start, last = tree.start(node), tree.end(node)
-    if body is not None and tree.start(body) > start:
-        last = tree.start(body)
+    start, last = _declaration_span(tree, definition)
     line = _SPACE.sub(" ", tree.text[start : min(last, start + 4 * _SIGNATURE)]).strip()
     line = line[:_SIGNATURE].rstrip()
     for mark in (";", "{", "(", "=>", "="):
@@ -101,52 +90,51 @@ def signature(tree: SyntaxTree, placed: PlacedDefinition) -> str:
     return line
 
 
+def _declaration_span(tree: SyntaxTree, definition: CodeDefinition) -> tuple[int, int]:
+    """Return the start of a definition, and the start of its body or else its end."""
+    start, body = tree.start(definition.node), definition.body
+    if body is not None and tree.start(body) > start:
+        return start, tree.start(body)
+    return start, tree.end(definition.node)
+
+
 _AFTER = re.compile(r"[ \t]{0,80}[,;]")
 
 
-class FileWalk:
-    """Visits each node of a file once and collects facts and statement ends.
+class _FileWalk:
+    """A walk that visits each node of a file once and collects facts and statement ends.
 
     Attributes:
         facts: the facts found so far.
         cuts: offsets after which a statement ends; ascending and unique at the end.
         errors: number of places that could not be parsed, and their size in bytes.
-
-    Args:
-        grammar: the grammar of the file's language.
-        found: the definitions of the file.
     """
 
-    def __init__(self, grammar: Grammar, found: Sequence[PlacedDefinition]) -> None:
+    def __init__(self, grammar: LanguageGrammar, definitions: Sequence[PlacedDefinition]) -> None:
         self.facts: list[Fact] = []
         self.cuts: list[int] = []
         self.errors = (0, 0)
         self._grammar = grammar
         self._tree = grammar.tree
-        self._at = {placed.definition.node.id: placed.definition for placed in found[::-1]}
-        self._symbols = {placed.definition.symbol for placed in found}
-        self._above = {
-            placed.definition.type: placed.definition.extends
-            for placed in found
-            if placed.definition.type and placed.definition.extends
-        }
-        self._declaration_facts: dict[str, list[tuple[str, str]]] = {}
-        for placed in found:  # A type may be declared in several places, as with extensions.
-            self._declaration_facts.setdefault(placed.definition.type, []).extend(
-                placed.definition.fields
-            )
-        self._scopes = [Scope(names=_top_level_bindings(grammar, found))]
+        every = [placed.definition for placed in definitions]
+        self._by_node = {definition.node.id: definition for definition in reversed(every)}
+        self._symbols = {definition.symbol for definition in every}
+        self._parents = {one.type: one.extends for one in every if one.type and one.extends}
+        self._fields: dict[str, list[tuple[str, str]]] = {}
+        for definition in every:  # A type may be declared in several places, as with extensions.
+            self._fields.setdefault(definition.type, []).extend(definition.fields)
+        self._scopes = [BindingScope(names=_top_level_bindings(grammar, definitions))]
         for node in self._tree.root.named_children:  # A name may be used before its import.
             for _, bound in grammar.imports(node):
                 self._scopes[0].names.update(bound)
 
-    def run(self) -> FileWalk:
-        """Walk the whole tree."""
-        todo: list[Node | Scope] = [self._tree.root]
+    def run(self) -> _FileWalk:
+        """Walk the whole tree, and return this walk."""
+        todo: list[Node | BindingScope] = [self._tree.root]
         broken = 0  # The byte after the last part that could not be parsed.
         while todo:
             node = todo.pop()
-            if isinstance(node, Scope):
+            if isinstance(node, BindingScope):
                 self._scopes.pop()
                 continue
             if node.type == "ERROR" and node.start_byte >= broken:
@@ -169,16 +157,16 @@ class FileWalk:
             after = _AFTER.match(self._tree.text, end)
             yield end if after is None else after.end()
 
-    def _enter_scope(self, node: Node) -> Scope | None:
-        definition = self._at.get(node.id)
+    def _enter_scope(self, node: Node) -> BindingScope | None:
+        definition = self._by_node.get(node.id)
         if definition is None and node.type not in self._grammar.scopes:
             return None
         outer = self._scopes[-1]
-        scope = Scope(outer.symbol, outer.type, fields=outer.fields)
+        scope = BindingScope(outer.symbol, outer.type, fields=outer.fields)
         self._scopes.append(scope)
         if definition is not None:
             scope.symbol = definition.symbol or outer.symbol
-            if not is_callable(definition):
+            if not _is_callable(definition):
                 scope.names = outer.names
             if definition.type and definition.type != outer.type:
                 scope.type, scope.fields = definition.type, self._field_bindings(definition.type)
@@ -187,10 +175,7 @@ class FileWalk:
         return scope
 
     def _field_bindings(self, symbol: str) -> dict[str, Binding | None]:
-        return {
-            name: self._bind_to_type(type_)
-            for name, type_ in self._declaration_facts.get(symbol, ())
-        }
+        return {name: self._bind_to_type(type_) for name, type_ in self._fields.get(symbol, ())}
 
     def _read_node(self, node: Node) -> None:
         scope = self._scopes[-1]
@@ -209,45 +194,48 @@ class FileWalk:
         target = self._resolve_target(chain)
         if target is None or not target.name:
             return
-        start = self._tree.start(node)
-        end = min(self._tree.end(node), start + 200)
-        for one in (target, *self._iter_inherited_methods(chain, target)):
-            self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, one.values()))
+        symbol = self._scopes[-1].symbol
+        for name in (target, *self._iter_inherited_methods(chain, target)):
+            self.facts.append(self._tree.fact("calls", node, symbol, name.values(), _EVIDENCE))
 
-    def _iter_inherited_methods(self, chain: list[str], target: Name) -> Iterator[Name]:
-        """Yield inherited methods that a call may refer to if the type itself lacks the method."""
+    def _iter_inherited_methods(
+        self, chain: list[str], target: ResolvedName
+    ) -> Iterator[ResolvedName]:
+        """Yield the inherited methods that a call may refer to; none if the type defines it."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
-        for written in self._above.get(self._scopes[-1].type, ()):
+        for written in self._parents.get(self._scopes[-1].type, ()):
             above = self.resolve(written)
             if above.name:
-                yield Name(f"{above.name}{grammar.separator}{chain[1]}", above.module)
+                yield ResolvedName(f"{above.name}{grammar.separator}{chain[1]}", above.module)
 
-    def _resolve_target(self, chain: list[str]) -> Name | None:
+    def _resolve_target(self, chain: list[str]) -> ResolvedName | None:
         grammar, scope = self._grammar, self._scopes[-1]
         if len(chain) > 1 and chain[0] in grammar.own | grammar.own_types:
             if not scope.type:
                 return None
             if len(chain) == 2:  # noqa: PLR2004 - the receiver and its method
-                return Name(scope.type + grammar.separator + chain[1])
+                return ResolvedName(scope.type + grammar.separator + chain[1])
             return self._resolve_members(scope.fields.get(chain[1]), chain[2:])
         if chain[0] in grammar.own_types:
-            return Name(scope.type) if scope.type else None
+            return ResolvedName(scope.type) if scope.type else None
         binding = self.find_binding(chain[0])
         if grammar.implicit and len(chain) > 1 and not self._is_bound(chain[0]):
             binding = scope.fields.get(chain[0])
         own = scope.type + grammar.separator + chain[0]
         if binding is None and len(chain) == 1 and grammar.implicit and own in self._symbols:
-            return Name(own)
+            return ResolvedName(own)
         if grammar.package_wide and len(chain) == 1 and not self._is_bound(chain[0]):
             qualified = grammar.qualify_in_package(chain[0])
-            binding = Binding(Name(qualified)) if qualified != chain[0] else None
+            binding = Binding(ResolvedName(qualified)) if qualified != chain[0] else None
         elif binding is None and grammar.is_type(chain[0]):
-            binding = Binding(Name(chain[0]))
+            binding = Binding(ResolvedName(chain[0]))
         return self._resolve_members(binding, chain[1:])
 
-    def _resolve_members(self, binding: Binding | None, names: Sequence[str]) -> Name | None:
+    def _resolve_members(
+        self, binding: Binding | None, names: Sequence[str]
+    ) -> ResolvedName | None:
         if binding is None:
             return None
         target = binding.target
@@ -256,7 +244,7 @@ class FileWalk:
         if binding.value and len(names) != 1:
             return None
         parts = [target.name, *names] if target.name else list(names)
-        return Name(self._grammar.separator.join(parts), target.module)
+        return ResolvedName(self._grammar.separator.join(parts), target.module)
 
     def find_binding(self, name: str) -> Binding | None:
         """Return the binding of a name at this position; None if the file does not show it."""
@@ -266,7 +254,7 @@ class FileWalk:
         return None
 
     def _is_bound(self, name: str) -> bool:
-        """Return whether the file binds a name, whether or not its target is known."""
+        """Return whether the file binds a name, even to an unknown target."""
         return any(name in scope.names for scope in self._scopes)
 
     def _bind_to_type(self, written: str) -> Binding | None:
@@ -278,37 +266,37 @@ class FileWalk:
             return None
         return Binding(self.resolve(name), value=True)
 
-    def resolve(self, name: str) -> Name:
-        """Return a name as written, qualified as far as the file allows."""
+    def resolve(self, name: str) -> ResolvedName:
+        """Return a written name, qualified as far as the file allows."""
         head, *others = name.split(self._grammar.separator)
         binding = self.find_binding(head)
         if binding is None or binding.value:
-            return Name(name if others else self._grammar.qualify_in_package(name))
-        return self._resolve_members(binding, others) or Name(name)
+            return ResolvedName(name if others else self._grammar.qualify_in_package(name))
+        return self._resolve_members(binding, others) or ResolvedName(name)
 
 
 def _top_level_bindings(
-    grammar: Grammar, found: Sequence[PlacedDefinition]
+    grammar: LanguageGrammar, definitions: Sequence[PlacedDefinition]
 ) -> dict[str, Binding | None]:
     """Return the names that the file defines at its top level."""
-    own: dict[str, Binding | None] = {}
-    for placed in found:
+    bindings: dict[str, Binding | None] = {}
+    for placed in definitions:
         outer = placed.parent
         definition = placed.definition
-        grouped = outer >= 0 and not found[outer].definition.symbol
-        if definition.symbol and is_callable(definition) and (outer < 0 or grouped):
+        is_top_level = outer < 0 or not definitions[outer].definition.symbol
+        if definition.symbol and _is_callable(definition) and is_top_level:
             simple = definition.symbol.rsplit(grammar.separator, 1)[-1]
             if definition.what != "method":
-                own[simple] = Binding(Name(definition.symbol))
-    return own
+                bindings[simple] = Binding(ResolvedName(definition.symbol))
+    return bindings
 
 
-def is_callable(definition: Definition) -> bool:
+def _is_callable(definition: CodeDefinition) -> bool:
     """Return whether a call of this definition, or of a member, can be resolved to its target."""
     return definition.role in {"class", "type", "function"}
 
 
-BROKEN_SHARE: Final = 0.5
+_BROKEN_SHARE: Final = 0.5
 """Share of unparsable text above which the text is cut at blank lines instead."""
 
 LONGEST: Final = 4_000_000
@@ -317,7 +305,7 @@ LONGEST: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading a text with a grammar, before text outside definitions is cut.
+    """The result of reading a text with a grammar, without units for text outside definitions.
 
     Attributes:
         units: the units of definitions.
@@ -326,69 +314,59 @@ class Reading:
         notes: descriptions of parts that could not be read.
     """
 
-    units: tuple[Unit, ...]
-    facts: tuple[Fact, ...]
-    cuts: tuple[int, ...]
-    notes: tuple[str, ...]
+    units: tuple[Unit, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    cuts: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def read_code(text: str, grammar: type[Grammar]) -> CodeText:
+def read_code(text: str, grammar: type[LanguageGrammar]) -> CodeText:
     """Return the units and facts of a file."""
     reading = read_definitions(text, grammar)
-    whole = cover_text(text, reading.units, reading.cuts)
-    return CodeText(whole, reading.facts, reading.notes)
+    units = cover_text(text, reading.units, reading.cuts)
+    return CodeText(units, reading.facts, reading.notes)
 
 
-def read_definitions(text: str, grammar: type[Grammar]) -> Reading:
-    """Return the result of reading a text, before text outside definitions is cut.
+def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
+    """Return the definitions, facts and statement ends of a text.
 
     Args:
         text: the text of a file, or of a part of a file.
     """
     if len(text) > LONGEST:
         note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
-        return Reading((), (), (), (f"{note}: cut at blank lines",))
+        return Reading(notes=(f"{note}: cut at blank lines",))
     tree = syntax_tree(text, grammar.module, grammar.function)
     if tree.gave_up:
         note = f"the {grammar.language} parser stopped at its time limit ({len(text)} characters)"
-        return Reading((), (), (), (f"{note}: cut at blank lines",))
-    read = grammar(tree)
-    definitions = find_definitions(read)
-    walk = FileWalk(read, definitions).run()
+        return Reading(notes=(f"{note}: cut at blank lines",))
+    file_grammar = grammar(tree)
+    definitions = find_definitions(file_grammar)
+    walk = _FileWalk(file_grammar, definitions).run()
     places, size = walk.errors
     notes: tuple[str, ...] = ()
     if places:
         note = f"{places} places ({size} bytes in total) could not be parsed as {grammar.language}"
-        if size > BROKEN_SHARE * max(1, len(text.strip())):
-            return Reading((), (), (), (f"{note}: cut at blank lines",))
+        if size > _BROKEN_SHARE * max(1, len(text.strip())):
+            return Reading(notes=(f"{note}: cut at blank lines",))
         notes = (note,)
     facts = [*walk.facts, *_declaration_facts(tree, walk, definitions)]
     facts.sort(key=lambda fact: (fact.start, fact.end))
-    return Reading(tuple(units(tree, definitions)), tuple(facts), tuple(walk.cuts), notes)
+    return Reading(tuple(_list_units(tree, definitions)), tuple(facts), tuple(walk.cuts), notes)
 
 
 def _declaration_facts(
-    tree: SyntaxTree, walk: FileWalk, found: Sequence[PlacedDefinition]
+    tree: SyntaxTree, walk: _FileWalk, definitions: Sequence[PlacedDefinition]
 ) -> Iterator[Fact]:
-    for placed in found:
+    for placed in definitions:
         definition = placed.definition
         if not definition.symbol:
             continue
-        start, last = tree.start(definition.node), tree.end(definition.node)
         values = {"role": definition.role, "exported": definition.exported}
-        yield Fact("declares", start, last, definition.symbol, values)
-        end = start + _declaration_length(tree, definition)
+        yield tree.fact("declares", definition.node, definition.symbol, values)
+        start, last = _declaration_span(tree, definition)
+        end = start + len(tree.text[start : min(last, start + _EVIDENCE)].rstrip())
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
                 target = walk.resolve(name)
                 yield Fact(kind, start, end, definition.symbol, target.values())
-
-
-def _declaration_length(tree: SyntaxTree, definition: Definition) -> int:
-    """Return the number of characters of a declaration without its body."""
-    start = tree.start(definition.node)
-    body = definition.body
-    last = tree.end(definition.node)
-    if body is not None and tree.start(body) > start:
-        last = tree.start(body)
-    return len(tree.text[start : min(last, start + 200)].rstrip())

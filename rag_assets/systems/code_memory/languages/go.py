@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -13,11 +14,11 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Name,
+    CodeDefinition,
+    LanguageGrammar,
+    ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -34,8 +35,8 @@ _PREDECLARED: Final = re.compile(
 )
 
 
-class Go(Grammar):
-    """Finds definitions, imports and calls with Go's grammar."""
+class Go(LanguageGrammar):
+    """The grammar of Go."""
 
     language = "go"
     module = "tree_sitter_go"
@@ -60,29 +61,27 @@ class Go(Grammar):
         self._package_name = ""
         for node in tree.root.named_children:
             if node.type == "package_clause":
-                self._package_name = tree.of(node).split()[-1]
+                self._package_name = tree.node_text(node).split()[-1]
 
     def _qualify(self, *names: str) -> str:
         return ".".join(name for name in (self._package_name, *names) if name)
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
         if node.type in {"function_declaration", "method_declaration"}:
             return [self._define_function(node)]
         if node.type == "type_declaration":
-            specs = [
-                named_child for named_child in node.named_children if named_child.type in _SPECS
-            ]
+            specs = [child for child in node.named_children if child.type in _SPECS]
             if len(specs) == 1:
                 return [self._define_type(node, specs[0])]
-            return [Definition(node, "", "group", "types", node, True)] if specs else ()
+            return [CodeDefinition(node, "", "group", "types", node, True)] if specs else ()
         if node.type in {"type_spec", "type_alias"}:
             return [self._define_type(node, node)]
         return list(self._define_values(node)) if node.type in _VALUES else ()
 
-    def _define_function(self, node: Node) -> Definition:
+    def _define_function(self, node: Node) -> CodeDefinition:
         name = self.tree.field(node, "name")
-        bound = tuple(self._read_parameters(node.child_by_field_name("receiver")))
+        bound = tuple(self._read_parameters(node, "receiver"))
         receiver = self.type_name(bound[0][1]) if bound else ""
         function = self.define_function(
             node,
@@ -90,30 +89,24 @@ class Go(Grammar):
             self._qualify(receiver) if receiver else None,
             what="func",
             exported=name[:1].isupper(),
-            parameters=self._read_parameters(node.child_by_field_name("parameters")),
+            parameters=self._read_parameters(node, "parameters"),
         )
         return replace(function, locals=tuple(pair for pair in bound if pair[0]))
 
-    def _read_parameters(self, listed: Node | None) -> Iterator[tuple[str, str]]:
-        if listed is None:
-            return
-        for node in listed.named_children:
+    def _read_parameters(self, function: Node, field: str) -> Iterator[tuple[str, str]]:
+        for node in field_children(function, field):
             if not node.type.endswith("parameter_declaration"):
                 continue
             type_ = self.tree.line(node.child_by_field_name("type"))
             if node.type.startswith("variadic"):
                 type_ = f"...{type_}"
-            names = [
-                named_child
-                for named_child in node.named_children
-                if named_child.type == "identifier"
-            ]
+            names = [child for child in node.named_children if child.type == "identifier"]
             for name in names:
-                yield self.tree.of(name), type_
+                yield self.tree.node_text(name), type_
             if not names:
                 yield "", type_
 
-    def _define_type(self, node: Node, spec: Node) -> Definition:
+    def _define_type(self, node: Node, spec: Node) -> CodeDefinition:
         name = self.tree.field(spec, "name")
         type_ = spec.child_by_field_name("type")
         kind = "" if type_ is None else type_.type.removesuffix("_type")
@@ -124,7 +117,7 @@ class Go(Grammar):
             else:
                 embedded.append(self.type_name(field_type))
         symbol = self._qualify(name)
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             "type",
@@ -132,7 +125,7 @@ class Go(Grammar):
             type_,
             False,
             name[:1].isupper(),
-            extends=tuple(one for one in embedded if one),
+            extends=tuple(filter(None, embedded)),
             type=symbol,
             fields=tuple(fields),
         )
@@ -142,18 +135,20 @@ class Go(Grammar):
             return
         for node in type_.named_children:
             if node.type == "type_elem":
-                written = self.tree.of(node)
+                written = self.tree.node_text(node)
                 if "|" not in written and "~" not in written:
                     yield "", written
-            for named_child in node.named_children if node.type == "field_declaration_list" else ():
-                named = [c for c in named_child.named_children if c.type == "field_identifier"]
-                written = self.tree.field(named_child, "type")[:_LONG]
-                for name in named:
-                    yield self.tree.of(name), written
-                if not named and named_child.type == "field_declaration":
+            for field in node.named_children if node.type == "field_declaration_list" else ():
+                names = [
+                    child for child in field.named_children if child.type == "field_identifier"
+                ]
+                written = self.tree.field(field, "type")[:_LONG]
+                for name in names:
+                    yield self.tree.node_text(name), written
+                if not names and field.type == "field_declaration":
                     yield "", written
 
-    def _define_values(self, node: Node) -> Iterator[Definition]:
+    def _define_values(self, node: Node) -> Iterator[CodeDefinition]:
         what = node.type.removesuffix("_declaration")
         todo = list(reversed(node.named_children))
         while todo:
@@ -161,22 +156,20 @@ class Go(Grammar):
             if spec.type == "var_spec_list":
                 todo += reversed(spec.named_children)
             elif spec.type in _SPECS:
-                for named_child in spec.named_children:
-                    if named_child.type != "identifier":
-                        break
-                    name = self.tree.of(named_child)
+                for child in takewhile(lambda node: node.type == "identifier", spec.named_children):
+                    name = self.tree.node_text(child)
                     symbol, shown = self._qualify(name), name[:1].isupper()
-                    yield Definition(node, symbol, "definition", what, None, False, shown, shown)
+                    yield CodeDefinition(
+                        node, symbol, "definition", what, None, False, shown, shown
+                    )
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "import_declaration":
-            for spec in node.named_children:
-                for named_child in (
-                    spec.named_children if spec.type == "import_spec_list" else [spec]
-                ):
-                    if named_child.type == "import_spec":
-                        yield self._read_import(named_child)
+            for child in node.named_children:
+                for spec in child.named_children if child.type == "import_spec_list" else [child]:
+                    if spec.type == "import_spec":
+                        yield self._read_import(spec)
 
     def _read_import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
         path = self.tree.field(spec, "path").strip('"`')
@@ -184,28 +177,24 @@ class Go(Grammar):
         package = _package_name(path)
         values = {"name": path, "names": [[package, alias]] if alias else []}
         fact = Fact("imports", self.tree.start(spec), self.tree.end(spec), "", values)
-        bound = {} if alias in {".", "_"} else {alias or package: Binding(Name(package, path))}
+        bound = (
+            {} if alias in {".", "_"} else {alias or package: Binding(ResolvedName(package, path))}
+        )
         return fact, bound
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
         if node.type in {"var_spec", "parameter_declaration"}:
             written = self.tree.field(node, "type")[:_LONG]
-            for named_child in node.named_children:
-                if named_child.type == "identifier":
-                    yield self.tree.of(named_child), written
+            for child in node.named_children:
+                if child.type == "identifier":
+                    yield self.tree.node_text(child), written
         elif node.type in {"short_var_declaration", "range_clause"}:
-            left, right = (node.child_by_field_name(side) for side in ("left", "right"))
-            named = [] if left is None else left.named_children
-            values = right.named_children if right is not None else []
-            made = (
-                [self._read_created_type(value) for value in values]
-                if len(values) == len(named)
-                else []
-            )
-            for at, one in enumerate(named):
-                if one.type == "identifier":
-                    yield self.tree.of(one), made[at] if made else ""
+            names, values = field_children(node, "left"), field_children(node, "right")
+            types = [self._read_created_type(value) for value in values]
+            for at, name in enumerate(names):
+                if name.type == "identifier":
+                    yield self.tree.node_text(name), types[at] if len(types) == len(names) else ""
 
     def _read_created_type(self, value: Node) -> str:
         """Return the type of `T{…}` or `&T{…}`; "" for any other value."""
@@ -221,7 +210,7 @@ class Go(Grammar):
             type_ = node.child_by_field_name("type")
             if type_ is None or type_.type not in {"type_identifier", "qualified_type"}:
                 return None
-            return self.tree.of(type_).split(".")
+            return self.tree.node_text(type_).split(".")
         if node.type != "call_expression":
             return None
         return self.chain(node.child_by_field_name("function"))

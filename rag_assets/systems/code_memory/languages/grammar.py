@@ -1,12 +1,12 @@
-"""Grammars: the interface of languages whose files consist of definitions, and the search for them.
+"""Language grammars: the interface of each language's reader, and the search for definitions.
 
-The names of one grammar's nodes do not belong here; they are in its language's module.
+Does not belong here: the node types of one grammar; they are in its language's module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ResolvedName:
     """A name, resolved as far as its file allows.
 
     Attributes:
@@ -45,29 +45,28 @@ class Binding:
         value: whether the name stands for a value of that type, not for the type itself.
     """
 
-    target: Name
+    target: ResolvedName
     value: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
-    """A definition of a name, or a group of definitions.
+class CodeDefinition:
+    """A definition in a file, or a statement that groups several definitions.
 
     Attributes:
         node: the whole statement.
         symbol: the qualified name; "" for a group.
         role: the role of its unit.
-        what: the language's keyword for it: struct, view, interface.
+        what: its kind in the words of its language: struct, view, interface.
         body: the node after its signature, which contains its members.
-        holds: whether the body has members that may be separate units.
+        has_members: whether the body has members that may be separate units.
         exported: whether other files may use it.
         alone: whether its unit is never joined with others in a chunk.
         parameters: names and types as written, if types are declared.
-        extends, implements: names of types, as written.
+        extends, implements: names of supertypes, as written.
         type: the symbol of the type that it is a member of; its own symbol if it is a type.
         fields: declared types of its fields, by name.
-        locals: other names that it binds within itself, with their types, such as a method's
-            receiver.
+        locals: other names bound in its body, with their types, such as a method's receiver.
     """
 
     node: Node
@@ -75,7 +74,7 @@ class Definition:
     role: Role
     what: str
     body: Node | None = None
-    holds: bool = False
+    has_members: bool = False
     exported: bool = False
     alone: bool = True
     parameters: tuple[tuple[str, str], ...] = ()
@@ -97,7 +96,7 @@ class PlacedDefinition:
         first: whether it is the first definition in its statement; the others share its offsets.
     """
 
-    definition: Definition
+    definition: CodeDefinition
     start: int
     end: int
     parent: int
@@ -105,7 +104,7 @@ class PlacedDefinition:
 
 
 @dataclass(slots=True)
-class Scope:
+class BindingScope:
     """The name bindings at the current position of a walk within a function or a type.
 
     Attributes:
@@ -121,19 +120,19 @@ class Scope:
     fields: dict[str, Binding | None] = field(default_factory=dict)
 
 
-class Grammar:
-    """One language; each instance reads one file.
+class LanguageGrammar:
+    """The grammar of one language; each instance reads one file.
 
     Attributes:
         language: its name.
         module, function: Python module, and its function that returns the grammar.
         separator: text between the names of a type and its member.
         leading: types of nodes, besides comments, that belong to the definition after them.
-        lists: types of nodes whose children are statements or entries; text may be cut after each.
+        lists: types of nodes with statements or entries as children; text may be cut after each.
         scopes: types of nodes that bind their own names.
         own: names of the instance in its methods: this, self.
         own_types: names of the enclosing type in its methods: Self.
-        members: fields with the member's name and with its owner, by type of node.
+        members: the node fields with a member's name and with its owner, by type of node.
         roots: types of nodes at which a chain of members starts.
         implicit: whether a method may call other methods of its type without a receiver.
         package_wide: whether a name that the file does not bind belongs to the file's package.
@@ -158,7 +157,7 @@ class Grammar:
     def __init__(self, tree: SyntaxTree) -> None:
         self.tree = tree
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement; empty if there are none."""
         raise NotImplementedError
 
@@ -170,7 +169,7 @@ class Grammar:
         """Return whether a statement, such as an attribute, belongs to the definition after it."""
         return is_comment(node) or node.type in self.leading
 
-    def qualify(self, name: str, outer: Definition | None) -> str:
+    def qualify(self, name: str, outer: CodeDefinition | None) -> str:
         """Return the symbol of a name within a definition."""
         return f"{outer.symbol}{self.separator}{name}" if outer and outer.symbol else name
 
@@ -185,16 +184,15 @@ class Grammar:
         what: str = "function",
         body: Node | None = None,
         alone: bool = True,
-    ) -> Definition:
-        """Return a method, or a function.
+    ) -> CodeDefinition:
+        """Return the definition of a function or a method.
 
         Args:
-            node: the whole statement.
             owner: the symbol of the method's type, "" if it has none; None for a function.
-            what: the language's keyword for a function.
+            what: the language's word for a function.
             body: its body; by default, the field `body` of the statement.
         """
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             "function" if owner is None else "method",
@@ -216,14 +214,14 @@ class Grammar:
                 node = node.named_child(0)
         if node is None or node.type not in self.roots:
             return None
-        return [self.tree.of(node), *reversed(names)]
+        return [self.tree.node_text(node), *reversed(names)]
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of a node, each with the names that it binds in the file."""
         return ()
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names that a node binds in the enclosing scope, each with its type or ""."""
+        """Yield the names that a node binds in its scope, each with its type or ""."""
         yield from ()
 
     def call_chain(self, node: Node) -> list[str] | None:
@@ -242,7 +240,7 @@ class Grammar:
         """Return whether an unbound name looks like the name of a type."""
         return False
 
-    def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
+    def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Return facts about a node that exist only in this language."""
         return ()
 
@@ -251,27 +249,29 @@ _INDENT: Final = 400
 """Maximum characters of indentation that count as part of the definition after it."""
 
 
-def find_definitions(grammar: Grammar) -> list[PlacedDefinition]:
+def find_definitions(grammar: LanguageGrammar) -> list[PlacedDefinition]:
     """Return all definitions in the order of the text, outer definitions first."""
     found: list[PlacedDefinition] = []
     todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
     while todo:
         level, parent = todo.pop()
-        for placed in _list_definitions(grammar, level, parent, found):
-            if placed.first and placed.definition.holds and placed.definition.body is not None:
-                todo.append((placed.definition.body, len(found)))
+        outer = found[parent].definition if parent >= 0 else None
+        for placed in _iter_definitions(grammar, level, parent, outer):
+            definition = placed.definition
+            if placed.first and definition.has_members and definition.body is not None:
+                todo.append((definition.body, len(found)))
             found.append(placed)
     return _sort_by_position(found)
 
 
-def _list_definitions(
-    grammar: Grammar, level: Node, parent: int, found: list[PlacedDefinition]
+def _iter_definitions(
+    grammar: LanguageGrammar, level: Node, parent: int, outer: CodeDefinition | None
 ) -> Iterator[PlacedDefinition]:
-    outer = found[parent].definition if parent >= 0 else None
+    """Yield the definitions among the statements of one level, each with its leading comments."""
     before: Node | None = None
     lead: Node | None = None
     last: list[PlacedDefinition] = []
-    for node in _list_statements(grammar, level):
+    for node in _iter_statements(grammar, level):
         row = node.start_point.row
         apart = before is None or row > _last_row(grammar, before) + 1
         if grammar.is_leading(node):
@@ -288,7 +288,7 @@ def _list_definitions(
     yield from last
 
 
-def _list_statements(grammar: Grammar, level: Node) -> Iterator[Node]:
+def _iter_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
     todo = [iter(level.named_children)]
     while todo:
         node = next(todo[-1], None)
@@ -301,7 +301,7 @@ def _list_statements(grammar: Grammar, level: Node) -> Iterator[Node]:
 
 
 def _place_definitions(
-    grammar: Grammar, first: Node, node: Node, parent: int, outer: Definition | None
+    grammar: LanguageGrammar, first: Node, node: Node, parent: int, outer: CodeDefinition | None
 ) -> Iterator[PlacedDefinition]:
     start = _line_start(grammar.tree.text, grammar.tree.start(first))
     end = grammar.tree.end(node)
@@ -313,22 +313,23 @@ def _place_definitions(
 
 
 def _extend_by_comment(
-    grammar: Grammar, placed: PlacedDefinition, comment: Node
+    grammar: LanguageGrammar, placed: PlacedDefinition, comment: Node
 ) -> PlacedDefinition:
+    """Return a definition extended by a comment at the end of its last line."""
     text, end = grammar.tree.text, grammar.tree.end(comment)
     while text[end - 1].isspace():
         end -= 1
-    return PlacedDefinition(placed.definition, placed.start, end, placed.parent, placed.first)
+    return replace(placed, end=end)
 
 
-def _last_row(grammar: Grammar, node: Node) -> int:
+def _last_row(grammar: LanguageGrammar, node: Node) -> int:
     """Return the row of a node's last character; some grammars end comments on the next row."""
     end = node.end_point
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row
 
 
 def _line_start(text: str, at: int) -> int:
-    """Return the start of the line if only white space precedes the offset, else the offset."""
+    """Return the start of an offset's line if only white space precedes it, else the offset."""
     low = max(0, at - _INDENT)
     first = text.rfind("\n", low, at) + 1
     if first == 0 and low > 0:
@@ -340,13 +341,4 @@ def _sort_by_position(found: list[PlacedDefinition]) -> list[PlacedDefinition]:
     """Return definitions in the order of the text, with parents updated to their new indexes."""
     order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
     new = {old: index for index, old in enumerate(order)}
-    return [
-        PlacedDefinition(
-            found[old].definition,
-            found[old].start,
-            found[old].end,
-            new.get(found[old].parent, -1),
-            found[old].first,
-        )
-        for old in order
-    ]
+    return [replace(found[old], parent=new.get(found[old].parent, -1)) for old in order]

@@ -13,11 +13,11 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Name,
+    CodeDefinition,
+    LanguageGrammar,
+    ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def read_java(text: str) -> CodeText:
 
 def _iter_wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
     """Yield the packages that a file imports with a wildcard, except Java's own library."""
-    found = (str(fact.values["name"]) for fact in facts if fact.kind == "imports")
-    packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
-    own = (name for name in packages if not name.startswith(("java.", "javax.")))
-    yield from islice(own, _MOST_PACKAGES)
+    names = (str(fact.values["name"]) for fact in facts if fact.kind == "imports")
+    packages = (name.removesuffix(".*") for name in names if name.endswith(".*"))
+    others = (name for name in packages if not name.startswith(("java.", "javax.")))
+    yield from islice(others, _MOST_PACKAGES)
 
 
-class Java(Grammar):
-    """Finds definitions, imports and calls with Java's grammar."""
+class Java(LanguageGrammar):
+    """The grammar of Java."""
 
     language = "java"
     module = "tree_sitter_java"
@@ -101,14 +101,14 @@ class Java(Grammar):
         self._package = ""
         for node in tree.root.named_children:
             if node.type == "package_declaration" and node.named_child_count:
-                name = tree.of(node.named_child(node.named_child_count - 1))
+                name = tree.node_text(node.named_child(node.named_child_count - 1))
                 self._package = "".join(name.split())
 
     def nested_level(self, node: Node) -> Node | None:
         """Return a nested node whose children count as being on the level of this statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
         if node.type in _TYPES:
             return [self._define_type(node, outer)]
@@ -116,7 +116,7 @@ class Java(Grammar):
             return [self._define_method(node, outer)]
         return ()
 
-    def _define_type(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_type(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         role, what = _TYPES[node.type]
         name = self.tree.field(node, "name")
         before = self._package if outer is None else outer.symbol
@@ -125,7 +125,7 @@ class Java(Grammar):
         parameters = tuple(self._read_parameters(node))
         extends, implements = self._read_ancestors(node)
         fields = () if body is None else tuple(self._read_fields(body))
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             role,
@@ -141,7 +141,7 @@ class Java(Grammar):
             fields=(*parameters, *fields),
         )
 
-    def _define_method(self, node: Node, outer: Definition) -> Definition:
+    def _define_method(self, node: Node, outer: CodeDefinition) -> CodeDefinition:
         method = self.define_function(
             node,
             f"{outer.symbol}.{self.tree.field(node, 'name')}",
@@ -151,24 +151,24 @@ class Java(Grammar):
         )
         return replace(method, what="constructor") if "constructor" in node.type else method
 
-    def _is_public(self, node: Node, outer: Definition | None) -> bool:
+    def _is_public(self, node: Node, outer: CodeDefinition | None) -> bool:
         if outer is not None and outer.what in {"interface", "annotation"}:
             return outer.exported
         for child in node.named_children:
             if child.type == "modifiers":
-                words = {one.type for one in child.children}
+                words = {modifier.type for modifier in child.children}
                 return bool(words & {"public", "protected"}) and (outer is None or outer.exported)
         return False
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
-        listed = node.child_by_field_name("parameters")
-        for one in () if listed is None else listed.named_children:
-            if one.type in _PARAMETERS:
-                yield from self._declared_variables(one)
+        for child in field_children(node, "parameters"):
+            if child.type in _PARAMETERS:
+                yield from self._declared_variables(child)
 
     def _declared_variables(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names in a declaration, each with its type."""
-        type_, names = node.child_by_field_name("type"), []
+        type_ = node.child_by_field_name("type")
+        names = []
         for child in node.named_children:
             if child.type == "variable_declarator":
                 names.append(child.child_by_field_name("name"))
@@ -179,7 +179,7 @@ class Java(Grammar):
         if node.type == "spread_parameter":
             written += "..."
         for name in names if own is None else [own]:
-            yield self.tree.of(name), written
+            yield self.tree.node_text(name), written
 
     def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
@@ -198,19 +198,18 @@ class Java(Grammar):
 
     def _type_names(self, clause: Node) -> Iterator[str]:
         for node in clause.named_children:
-            for named_child in node.named_children if node.type == "type_list" else [node]:
-                name = self.type_name(self.tree.of(named_child))
-                if name:
+            for type_ in node.named_children if node.type == "type_list" else [node]:
+                if name := self.type_name(self.tree.node_text(type_)):
                     yield name
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type != "import_declaration":
             return
-        words = self.tree.of(node).rstrip(" ;").split()
+        words = self.tree.node_text(node).rstrip(" ;").split()
         path = "".join(word for word in words if word not in {"import", "static"})
         name = path.rsplit(".", 1)[-1]
-        bound = {} if name == "*" else {name: Binding(Name(path))}
+        bound = {} if name == "*" else {name: Binding(ResolvedName(path))}
         yield self.tree.fact("imports", node, "", {"name": path}), bound
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
@@ -220,12 +219,12 @@ class Java(Grammar):
         elif node.type == "enhanced_for_statement":
             yield self.tree.field(node, "name"), ""
         elif node.type == "inferred_parameters":
-            for named_child in node.named_children:
-                yield self.tree.of(named_child), ""
+            for child in node.named_children:
+                yield self.tree.node_text(child), ""
         elif node.type == "lambda_expression":
             single = node.child_by_field_name("parameters")
             if single is not None and single.type == "identifier":
-                yield self.tree.of(single), ""
+                yield self.tree.node_text(single), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""

@@ -12,11 +12,12 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Scope,
+    BindingScope,
+    CodeDefinition,
+    LanguageGrammar,
 )
 from rag_assets.systems.code_memory.languages.javascript_modules import (
+    LONGEST_EVIDENCE,
     RequestFinder,
     find_exports,
     get_declared_type,
@@ -26,7 +27,7 @@ from rag_assets.systems.code_memory.languages.javascript_modules import (
     read_parameters,
     required_module,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _NAMED: Final = frozenset(
 )
 
 
-def read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names that a class or interface extends, and the names that it implements."""
     extends: list[str] = []
     implements: list[str] = []
@@ -51,7 +52,7 @@ def read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[
                 elif inner.type == "extends_clause":
                     extends += _read_type_names(tree, inner)
                 elif inner.type in _NAMED:
-                    extends.append(tree.of(inner))
+                    extends.append(tree.node_text(inner))
     return tuple(extends), tuple(implements)
 
 
@@ -61,32 +62,26 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
         if node.type == "generic_type":
             inner = node.child_by_field_name("name")
         if inner is not None and inner.type in _NAMED:
-            yield tree.of(inner)
+            yield tree.node_text(inner)
 
 
-def read_fields(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
-    """Return a class's fields with declared types, including those of constructor parameters."""
-    body = node.child_by_field_name("body")
-    return () if body is None else tuple(_read_fields(tree, body))
-
-
-def _read_fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
-    for member in body.named_children:
+def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
+    """Yield a class's fields with declared types, including those of constructor parameters."""
+    for member in field_children(node, "body"):
         if member.type == "public_field_definition":
             type_ = get_declared_type(tree, member)
             if type_:
                 yield tree.field(member, "name"), type_
         elif member.type == "method_definition":
-            listed = member.child_by_field_name("parameters")
-            if listed is None or tree.field(member, "name") != "constructor":
+            if tree.field(member, "name") != "constructor":
                 continue
-            for node in listed.named_children:
-                kinds = {child.type for child in node.children}
+            for parameter in field_children(member, "parameters"):
+                kinds = {child.type for child in parameter.children}
                 if kinds & {"accessibility_modifier", "readonly"}:
-                    yield tree.field(node, "pattern"), get_declared_type(tree, node)
+                    yield tree.field(parameter, "pattern"), get_declared_type(tree, parameter)
 
 
-FUNCTIONS: Final = frozenset(
+_FUNCTIONS: Final = frozenset(
     {
         "function_declaration",
         "generator_function_declaration",
@@ -157,16 +152,16 @@ _OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
 _LONGEST: Final = 20
 
 
-def environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
-    """Yield the environment variable that an expression reads, if it reads one."""
+def _environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
+    """Yield the environment variable that an expression reads, if there is one."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")
     if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
         return
-    if tree.of(owner) in _OBJECTS:
+    if tree.node_text(owner) in _OBJECTS:
         named = node.child_by_field_name("property") or node.child_by_field_name("index")
-        key = tree.of(named).strip("\"'")
+        key = tree.node_text(named).strip("\"'")
         if _KEY.fullmatch(key):
             yield Fact("reads_env", tree.start(node), tree.end(node), symbol, {"key": key})
 
@@ -177,8 +172,8 @@ _PARAMETERS: Final = frozenset({"required_parameter", "optional_parameter"})
 _DECLARATIONS: Final = frozenset({"function_declaration", "class_declaration"})
 
 
-class Jsx(Grammar):
-    """Grammar of JavaScript with JSX."""
+class Jsx(LanguageGrammar):
+    """The grammar of JavaScript with JSX."""
 
     language = "javascript"
     module = "tree_sitter_javascript"
@@ -199,7 +194,7 @@ class Jsx(Grammar):
             "union_type",
         }
     )
-    scopes = FUNCTIONS | {"statement_block", "for_statement", "for_in_statement", "catch_clause"}
+    scopes = _FUNCTIONS | {"statement_block", "for_statement", "for_in_statement", "catch_clause"}
     members = MappingProxyType({"member_expression": ("property", "object")})
     roots = frozenset({"identifier", "this"})
     own = frozenset({"this"})
@@ -210,9 +205,9 @@ class Jsx(Grammar):
         self._exports = find_exports(tree)
         local = {name.local for names in self._exports.values() for name in names if name.local}
         self._exported = frozenset(local)
-        self._fetches = RequestFinder(tree)
+        self._requests = RequestFinder(tree)
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement, a class member, or an object entry."""
         if outer is not None and outer.what == "class":
             return list(self._define_member(node, outer))
@@ -220,7 +215,9 @@ class Jsx(Grammar):
             return list(self._define_entry(node, outer))
         return list(self._define_statement(node, outer))
 
-    def _define_statement(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+    def _define_statement(
+        self, node: Node, outer: CodeDefinition | None
+    ) -> Iterator[CodeDefinition]:
         if node.type == "export_statement":
             inner = node.child_by_field_name("declaration")
             default = any(child.type == "default" for child in node.children)
@@ -235,7 +232,9 @@ class Jsx(Grammar):
         else:
             yield from self._define_declaration(node, _unwrap_declaration(node), outer, False)
 
-    def _define_expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+    def _define_expression(
+        self, node: Node, outer: CodeDefinition | None
+    ) -> Iterator[CodeDefinition]:
         if not node.named_child_count:
             return
         inner = node.named_child(0)
@@ -253,37 +252,37 @@ class Jsx(Grammar):
                 yield self._define_variable(node, path.removeprefix("exports."), value, outer, True)
 
     def _define_declaration(
-        self, node: Node, inner: Node, outer: Definition | None, stated: bool
-    ) -> Iterator[Definition]:
+        self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
+    ) -> Iterator[CodeDefinition]:
         if inner.type in _VALUES:
             yield from self._define_variables(node, inner, outer, stated)
             return
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
             named = inner.named_child(0)
-        name = get_string(self.tree, named) or self.tree.of(named) or "default"
+        name = get_string(self.tree, named) or self.tree.node_text(named) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
             yield self._define_class(node, inner, symbol, exported)
-        elif inner.type in FUNCTIONS:
+        elif inner.type in _FUNCTIONS:
             yield self._define_js_function(node, inner, symbol, exported)
         elif inner.type in _TYPES:
             yield self._define_type(node, inner, symbol, exported)
         elif inner.type in _SPACES:
             body = inner.child_by_field_name("body")
-            yield Definition(
+            yield CodeDefinition(
                 node, symbol, "class", "namespace", body, True, exported, alone=exported
             )
 
-    def _is_public(self, name: str, outer: Definition | None, stated: bool) -> bool:
+    def _is_public(self, name: str, outer: CodeDefinition | None, stated: bool) -> bool:
         if outer is not None:
             return stated and (outer.exported or outer.what == "namespace")
         return stated or name in self._exported
 
-    def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
-        extends, implements = read_heritage(self.tree, inner)
-        return Definition(
+    def _define_class(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
+        extends, implements = _read_heritage(self.tree, inner)
+        return CodeDefinition(
             node,
             symbol,
             "class",
@@ -295,24 +294,24 @@ class Jsx(Grammar):
             extends=extends,
             implements=implements,
             type=symbol,
-            fields=read_fields(self.tree, inner),
+            fields=tuple(_read_fields(self.tree, inner)),
         )
 
-    def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+    def _define_type(self, node: Node, inner: Node, symbol: str, exported: bool) -> CodeDefinition:
         role, what = _TYPES[inner.type]
-        extends, _ = read_heritage(self.tree, inner)
+        extends, _ = _read_heritage(self.tree, inner)
         body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
-        return Definition(
+        return CodeDefinition(
             node, symbol, role, what, body, False, exported, exported, extends=extends
         )
 
     def _define_js_function(
-        self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
-    ) -> Definition:
+        self, node: Node, inner: Node, symbol: str, exported: bool, *, owner: str | None = None
+    ) -> CodeDefinition:
         return self.define_function(
             node,
             symbol,
-            of,
+            owner,
             body=inner.child_by_field_name("body"),
             exported=exported,
             alone=exported,
@@ -320,8 +319,8 @@ class Jsx(Grammar):
         )
 
     def _define_variables(
-        self, node: Node, inner: Node, outer: Definition | None, stated: bool
-    ) -> Iterator[Definition]:
+        self, node: Node, inner: Node, outer: CodeDefinition | None, stated: bool
+    ) -> Iterator[CodeDefinition]:
         for declarator in inner.named_children:
             named = declarator.child_by_field_name("name")
             if named is None:
@@ -332,28 +331,35 @@ class Jsx(Grammar):
                 yield self._define_variable(node, name, value, outer, exported)
 
     def _define_variable(
-        self, node: Node, name: str, value: Node | None, outer: Definition | None, exported: bool
-    ) -> Definition:
+        self,
+        node: Node,
+        name: str,
+        value: Node | None,
+        outer: CodeDefinition | None,
+        exported: bool,
+    ) -> CodeDefinition:
         symbol = self.qualify(name, outer)
         inner = _unwrap_value(value)
-        if inner is not None and inner.type in FUNCTIONS:
+        if inner is not None and inner.type in _FUNCTIONS:
             return self._define_js_function(node, inner, symbol, exported)
         if inner is not None and inner.type in _CLASSES:
             return self._define_class(node, inner, symbol, exported)
         if inner is not None and inner.type == "object":
             return self._define_object(node, inner, symbol, exported)
         role: Role = "export" if exported else "definition"
-        return Definition(node, symbol, role, "value", value, False, exported, exported)
+        return CodeDefinition(node, symbol, role, "value", value, False, exported, exported)
 
-    def _define_object(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+    def _define_object(
+        self, node: Node, inner: Node, symbol: str, exported: bool
+    ) -> CodeDefinition:
         component = _entry_text(self.tree, inner, "name") if symbol == "default" else ""
         role: Role = "export" if exported else "definition"
-        return Definition(
+        return CodeDefinition(
             node, component or symbol, role, "object", inner, True, exported, exported
         )
 
-    def _define_member(self, node: Node, outer: Definition) -> Iterator[Definition]:
-        name = self.tree.of(
+    def _define_member(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
+        name = self.tree.node_text(
             node.child_by_field_name("name") or node.child_by_field_name("property")
         )
         if not name:
@@ -361,27 +367,27 @@ class Jsx(Grammar):
         symbol = f"{outer.symbol}.{name}"
         exported = outer.exported and not name.startswith("#") and not _is_private(node)
         if node.type in _METHODS:
-            yield self._define_js_function(node, node, symbol, exported, of=outer.type)
+            yield self._define_js_function(node, node, symbol, exported, owner=outer.type)
         elif node.type in _FIELDS:
             value = node.child_by_field_name("value")
-            if value is not None and value.type in FUNCTIONS:
-                yield self._define_js_function(node, value, symbol, exported, of=outer.type)
+            if value is not None and value.type in _FUNCTIONS:
+                yield self._define_js_function(node, value, symbol, exported, owner=outer.type)
 
-    def _define_entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
+    def _define_entry(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
         if node.type == "method_definition":
             name = self.tree.field(node, "name")
             yield self._define_js_function(
-                node, node, f"{outer.symbol}.{name}", outer.exported, of=""
+                node, node, f"{outer.symbol}.{name}", outer.exported, owner=""
             )
         elif node.type == "pair":
             key = node.child_by_field_name("key")
-            name = get_string(self.tree, key) or self.tree.of(key)
+            name = get_string(self.tree, key) or self.tree.node_text(key)
             value = node.child_by_field_name("value")
             symbol = f"{outer.symbol}.{name}"
             if value is None:
                 return
-            if value.type in FUNCTIONS:
-                yield self._define_js_function(node, value, symbol, outer.exported, of="")
+            if value.type in _FUNCTIONS:
+                yield self._define_js_function(node, value, symbol, outer.exported, owner="")
             elif value.type == "object" and name in _SECTIONS:
                 yield self._define_object(node, value, symbol, outer.exported)
 
@@ -405,7 +411,7 @@ class Jsx(Grammar):
             yield from self._block_names(node)
 
     def _block_names(self, block: Node) -> Iterator[tuple[str, str]]:
-        """Yield functions and classes in a block: they can be called before their definition."""
+        """Yield the functions and classes in a block; code before them can use them."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
                 yield self.tree.field(child, "name"), ""
@@ -415,7 +421,7 @@ class Jsx(Grammar):
             return
         if pattern.type == "identifier":
             yield (
-                self.tree.of(pattern),
+                self.tree.node_text(pattern),
                 "" if typed is None else get_declared_type(self.tree, typed),
             )
             return
@@ -438,18 +444,16 @@ class Jsx(Grammar):
             return ""
         return found[1]
 
-    def extra_facts(self, node: Node, scope: Scope) -> Iterable[Fact]:
-        """Yield the names that a statement exports, and the requests that it sends."""
-        yield from self._fetches.of(node, scope.symbol)
-        yield from environment_facts(self.tree, node, scope.symbol)
+    def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
+        """Yield the request, the environment variable and the exported names of a node."""
+        yield from self._requests.find_requests(node, scope.symbol)
+        yield from _environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
-            start = self.tree.start(node)
-            end = min(self.tree.end(node), start + 200)
-            yield Fact("exports", start, end, "", name.values())
+            yield self.tree.fact("exports", node, "", name.values(), LONGEST_EVIDENCE)
 
 
 class TypeScript(Jsx):
-    """Grammar of TypeScript."""
+    """The grammar of TypeScript."""
 
     language = "typescript"
     module = "tree_sitter_typescript"
@@ -457,7 +461,7 @@ class TypeScript(Jsx):
 
 
 class Tsx(TypeScript):
-    """Grammar of TypeScript with JSX."""
+    """The grammar of TypeScript with JSX."""
 
     function = "language_tsx"
 

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.grammar import Binding, Name
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.grammar import Binding, ResolvedName
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, code_children
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
 _LONG: Final = 200
+"""Maximum characters of a declared type or a parameter's name; a longer text is cut off."""
+LONGEST_EVIDENCE: Final = 200
+"""Maximum characters of the evidence of an import, an export or a request."""
 
 
 def get_declared_type(tree: SyntaxTree, node: Node) -> str:
@@ -27,7 +30,7 @@ def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], 
     """Return the parameters of a function, each with its type or ""."""
     single = function.child_by_field_name("parameter")
     if single is not None:
-        return ((tree.of(single), ""),)
+        return ((tree.node_text(single), ""),)
     listed = function.child_by_field_name("parameters")
     return () if listed is None else tuple(_read_parameters(tree, listed))
 
@@ -39,7 +42,7 @@ def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]
         pattern = node.child_by_field_name("pattern") or node
         if pattern.type == "assignment_pattern":
             pattern = pattern.child_by_field_name("left") or pattern
-        name = " ".join(tree.of(pattern)[:_LONG].split()).removeprefix("...")
+        name = " ".join(tree.node_text(pattern)[:_LONG].split()).removeprefix("...")
         yield name, get_declared_type(tree, node)
 
 
@@ -49,7 +52,7 @@ def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
     while todo:
         node = todo.pop()
         if node.type in _NAMES:
-            yield tree.of(node)
+            yield tree.node_text(node)
         elif node.type == "pair_pattern":
             value = node.child_by_field_name("value")
             todo += [] if value is None else [value]
@@ -63,14 +66,14 @@ def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
 def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     """Yield the import in a node, with the names that it binds.
 
-    The fact has two values. `name` is the module as written. `names` are the imported names, as
-    pairs of the name in the module (`default`, `*` for everything) and the local name.
+    The values of the fact are `name`, the module as written, and `names`, a list of pairs: the name
+    in the module (`default`, or `*` for everything) and the local name.
     """
     if node.type == "import_statement":
         names = list(_iter_imported_names(tree, node))
-        yield from _import_fact(tree, node, get_imported_module(tree, node), names)
+        yield from _import_fact(tree, node, _get_imported_module(tree, node), names)
     elif node.type == "export_statement":
-        source = get_imported_module(tree, node)
+        source = _get_imported_module(tree, node)
         if source:
             for fact, _ in _import_fact(
                 tree, node, source, list(_iter_reexported_names(tree, node))
@@ -85,15 +88,14 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
 
 
 def get_string(tree: SyntaxTree, node: Node | None) -> str:
-    """Return the text of a string without its quotes; "" for anything else."""
-    return tree.of(node)[1:-1] if node is not None and node.type == "string" else ""
+    """Return the text of a string without its quotes; "" for any other node."""
+    return tree.node_text(node)[1:-1] if node is not None and node.type == "string" else ""
 
 
-def get_imported_module(tree: SyntaxTree, node: Node) -> str:
+def _get_imported_module(tree: SyntaxTree, node: Node) -> str:
     """Return the module in an import or export statement."""
-    found = get_string(tree, node.child_by_field_name("source"))
-    if found:
-        return found
+    if module := get_string(tree, node.child_by_field_name("source")):
+        return module
     for child in node.named_children:
         if child.type == "import_require_clause":
             return get_string(tree, child.child_by_field_name("source"))
@@ -105,15 +107,9 @@ def required_module(tree: SyntaxTree, declarator: Node) -> str:
     value = declarator.child_by_field_name("value")
     if value is not None and value.type == "member_expression":
         value = value.child_by_field_name("object")
-    return "" if value is None else _required_module(tree, value)
-
-
-def _required_module(tree: SyntaxTree, call: Node) -> str:
-    if call.type != "call_expression":
+    if value is None or value.type != "call_expression":
         return ""
-    if tree.field(call, "function") != "require":
-        return ""
-    return _first_string_argument(tree, call)
+    return _first_string_argument(tree, value) if tree.field(value, "function") == "require" else ""
 
 
 def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
@@ -136,17 +132,17 @@ def _import_fact(
 ) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     if not source:
         return
-    start = tree.start(node)
-    end = min(tree.end(node), start + 200)
     values = {"name": source, "names": [list(pair) for pair in names]}
-    bound = {local: Binding(Name("" if name == "*" else name, source)) for name, local in names}
-    yield Fact("imports", start, end, "", values), bound
+    bound = {
+        local: Binding(ResolvedName("" if name == "*" else name, source)) for name, local in names
+    }
+    yield tree.fact("imports", node, "", values, LONGEST_EVIDENCE), bound
 
 
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         if clause.type == "import_require_clause":
-            yield "*", tree.of(clause.named_child(0))
+            yield "*", tree.node_text(clause.named_child(0))
         elif clause.type == "import_clause":
             for node in clause.named_children:
                 yield from _read_import_clause(tree, node)
@@ -154,24 +150,26 @@ def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[st
 
 def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     if node.type == "identifier":
-        yield "default", tree.of(node)
+        yield "default", tree.node_text(node)
     elif node.type == "namespace_import":
-        yield "*", tree.of(node.named_child(0))
+        yield "*", tree.node_text(node.named_child(0))
     elif node.type == "named_imports":
-        for named_child in node.named_children:
-            if named_child.type == "import_specifier":
-                name = tree.field(named_child, "name")
-                alias = named_child.child_by_field_name("alias")
-                yield name, tree.of(alias) if alias is not None else name
+        yield from _iter_aliases(tree, node, "import_specifier")
 
 
 def _iter_reexported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
-        for named_child in clause.named_children if clause.type == "export_clause" else ():
-            if named_child.type == "export_specifier":
-                name = tree.field(named_child, "name")
-                alias = named_child.child_by_field_name("alias")
-                yield name, tree.of(alias) if alias is not None else name
+        if clause.type == "export_clause":
+            yield from _iter_aliases(tree, clause, "export_specifier")
+
+
+def _iter_aliases(tree: SyntaxTree, clause: Node, specifier: str) -> Iterator[tuple[str, str]]:
+    """Yield each name in a clause, and its alias or else the name again."""
+    for node in clause.named_children:
+        if node.type == specifier:
+            name = tree.field(node, "name")
+            alias = node.child_by_field_name("alias")
+            yield name, tree.node_text(alias) if alias is not None else name
 
 
 def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
@@ -181,15 +179,18 @@ def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tup
         return
     if name.type == "identifier":
         member = value.child_by_field_name("property")
-        yield tree.of(member) if value.type == "member_expression" else "*", tree.of(name)
+        yield (
+            tree.node_text(member) if value.type == "member_expression" else "*",
+            tree.node_text(name),
+        )
     elif name.type == "object_pattern" and value.type == "call_expression":
         for node in name.named_children:
             if node.type == "shorthand_property_identifier_pattern":
-                yield tree.of(node), tree.of(node)
+                yield tree.node_text(node), tree.node_text(node)
             elif node.type == "pair_pattern":
                 local = node.child_by_field_name("value")
                 if local is not None and local.type == "identifier":
-                    yield tree.field(node, "key"), tree.of(local)
+                    yield tree.field(node, "key"), tree.node_text(local)
 
 
 _CLAUSES: Final = frozenset({"export_clause", "namespace_export"})
@@ -221,13 +222,13 @@ class ExportedName:
 
 def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
     """Return the names that each top-level statement exports, by the statement's id."""
-    found: dict[int, tuple[ExportedName, ...]] = {}
+    exports: dict[int, tuple[ExportedName, ...]] = {}
     for node in tree.root.named_children:
         if node.type == "export_statement":
-            found[node.id] = tuple(_iter_exports_of_statement(tree, node))
+            exports[node.id] = tuple(_iter_exports_of_statement(tree, node))
         elif node.type == "expression_statement":
-            found[node.id] = tuple(_iter_assigned_exports(tree, node.named_child(0)))
-    return {key: names for key, names in found.items() if names}
+            exports[node.id] = tuple(_iter_assigned_exports(tree, node.named_child(0)))
+    return {key: names for key, names in exports.items() if names}
 
 
 def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
@@ -236,42 +237,39 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     if "default" in kinds:
         yield ExportedName("default", _local_name_of_default(tree, node, declaration))
     elif declaration is not None:
-        for name in declared_names(tree, declaration):
+        for name in _declared_names(tree, declaration):
             yield ExportedName(name, name)
-    elif "namespace" in kinds:  # An `export as namespace X` does not export a member of the module.
+    elif "namespace" in kinds:  # `export as namespace X` does not export a member of the module.
         return
     elif "=" in kinds:
-        yield ExportedName("export=", tree.of(_find_default_identifier(node)))
+        yield ExportedName("export=", tree.node_text(_find_default_identifier(node)))
     elif kinds & _CLAUSES or "*" in kinds:
         yield from _iter_exported_names(tree, node)
 
 
 def _find_default_identifier(node: Node) -> Node | None:
-    found = node.child_by_field_name("value")
-    if found is None:
-        others = [child for child in node.named_children if child.type != "comment"]
-        found = others[0] if others else None
-    return found if found is not None and found.type == "identifier" else None
+    value = node.child_by_field_name("value") or next(iter(code_children(node)), None)
+    return value if value is not None and value.type == "identifier" else None
 
 
 def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
     if declaration is not None:
         return tree.field(declaration, "name")
-    return tree.of(_find_default_identifier(node))
+    return tree.node_text(_find_default_identifier(node))
 
 
 def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
-    source = get_imported_module(tree, node)
-    named = False
+    source = _get_imported_module(tree, node)
+    has_names = False
     for child in node.named_children:
         if child.type == "namespace_export":
-            named = True
+            has_names = True
             yield ExportedName(_unquote(tree, child.named_child(0)), "", source, "*")
         elif child.type == "export_clause":
-            named = True
-            for named_child in child.named_children:
-                yield from _read_export_specifier(tree, named_child, source)
-    if source and not named:
+            has_names = True
+            for specifier in child.named_children:
+                yield from _read_export_specifier(tree, specifier, source)
+    if source and not has_names:
         yield ExportedName("*", "", source, "*")
 
 
@@ -285,15 +283,15 @@ def _read_export_specifier(tree: SyntaxTree, node: Node, source: str) -> Iterato
 
 
 def _unquote(tree: SyntaxTree, node: Node | None) -> str:
-    return get_string(tree, node) or tree.of(node)
+    return get_string(tree, node) or tree.node_text(node)
 
 
-def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
+def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
     """Yield the names that a declaration binds."""
     if declaration.type == "ambient_declaration":
         for child in declaration.named_children:
             if child.type != "comment":
-                yield from declared_names(tree, child)
+                yield from _declared_names(tree, child)
                 return
     elif declaration.type in {"lexical_declaration", "variable_declaration"}:
         for declarator in declaration.named_children:
@@ -301,11 +299,11 @@ def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
             if name is not None:
                 yield from pattern_names(tree, name)
     elif declaration.type == "import_alias":
-        yield tree.of(declaration.named_child(0))
+        yield tree.node_text(declaration.named_child(0))
     else:
         name = declaration.child_by_field_name("name")
         if name is not None:
-            yield tree.of(name).split(".", 1)[0].strip()
+            yield tree.node_text(name).split(".", 1)[0].strip()
 
 
 def _iter_assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
@@ -319,13 +317,13 @@ def _iter_assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[Expo
                 yield from _iter_exports_of_module_value(tree, right)
         elif path.startswith(("module.exports.", "exports.")) and "." not in name[1:]:
             value = right if right is not None and right.type == "identifier" else None
-            yield ExportedName(name[1:], tree.of(value))
+            yield ExportedName(name[1:], tree.node_text(value))
         node = right
 
 
 def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     if value.type == "identifier":
-        yield ExportedName("export=", tree.of(value))
+        yield ExportedName("export=", tree.node_text(value))
     elif value.type != "object":
         if value.type != "assignment_expression":
             yield ExportedName("export=", "")
@@ -336,10 +334,12 @@ def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[Exp
 def _iter_exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     for entry in value.named_children:
         if entry.type == "shorthand_property_identifier":
-            yield ExportedName(tree.of(entry), tree.of(entry))
+            yield ExportedName(tree.node_text(entry), tree.node_text(entry))
         elif entry.type == "pair":
             inner = entry.child_by_field_name("value")
-            local = tree.of(inner) if inner is not None and inner.type == "identifier" else ""
+            local = (
+                tree.node_text(inner) if inner is not None and inner.type == "identifier" else ""
+            )
             key = entry.child_by_field_name("key")
             if key is not None and key.type != "computed_property_name":
                 yield ExportedName(_unquote(tree, key), local)
@@ -358,18 +358,22 @@ _Request: TypeAlias = tuple[str, str]
 
 
 class RequestFinder:
-    """Finds the requests that one file sends.
+    """A reader of the HTTP requests that one file sends.
 
-    The fact `fetches` has `method` (GET by default; "" if it is a variable), and `path` as written
-    with `{}` for computed parts.
+    A request yields the fact `fetches` with `method` (GET by default; "" if it is a variable), and
+    `path` as written, with `{}` for computed parts.
     """
 
     def __init__(self, tree: SyntaxTree) -> None:
         self._tree = tree
-        self._bases: dict[str, str] = {}
+        self._base_urls: dict[str, str] = {}
 
-    def of(self, node: Node, symbol: str) -> Iterator[Fact]:
-        """Yield the request that a call sends, if it sends one."""
+    def find_requests(self, node: Node, symbol: str) -> Iterator[Fact]:
+        """Yield the request that a node sends, if it is a call of an HTTP client.
+
+        Args:
+            symbol: the definition around the node.
+        """
         if node.type == "variable_declarator":
             self._record_client(node)
         if node.type != "call_expression":
@@ -378,13 +382,10 @@ class RequestFinder:
         function = node.child_by_field_name("function")
         if listed is None or function is None or listed.type != "arguments":
             return
-        request = self._read_request(
-            function, [a for a in listed.named_children if a.type != "comment"]
-        )
+        request = self._read_request(function, code_children(listed))
         if request is not None:
-            start = self._tree.start(node)
-            end = min(self._tree.end(node), start + 200)
-            yield Fact("fetches", start, end, symbol, {"method": request[0], "path": request[1]})
+            values = {"method": request[0], "path": request[1]}
+            yield self._tree.fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
 
     def _record_client(self, declarator: Node) -> None:
         """Record the base URL of a client: `const api = axios.create({ baseURL: … })`."""
@@ -399,19 +400,18 @@ class RequestFinder:
         client = self._tree.field(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
             options = listed.named_child(0)
-            base = _find_option_value(self._tree, options, "baseURL") or _find_option_value(
-                self._tree, options, "prefixUrl"
-            )
+            url = _find_option_value(self._tree, options, "baseURL")
+            url = url or _find_option_value(self._tree, options, "prefixUrl")
             name = self._tree.field(declarator, "name")
-            self._bases[name] = (self._request_path(base) or "") if base is not None else ""
+            self._base_urls[name] = (self._request_path(url) or "") if url is not None else ""
 
     def _read_request(self, function: Node, arguments: Sequence[Node]) -> _Request | None:
         if not arguments:
             return None
         if function.type == "identifier":
-            name = self._tree.of(function)
-            known = name in _CALLED or name in self._bases
-            return self._read_function_request(name, arguments) if known else None
+            name = self._tree.node_text(function)
+            is_client = name in _CALLED or name in self._base_urls
+            return self._read_function_request(name, arguments) if is_client else None
         if function.type == "member_expression":
             verb = self._tree.field(function, "property")
             client = self._receiver_name(function.child_by_field_name("object"))
@@ -421,15 +421,15 @@ class RequestFinder:
     def _read_client_request(
         self, client: str, verb: str, arguments: Sequence[Node]
     ) -> _Request | None:
-        known = client in _CLIENTS or client in self._bases
-        if verb in _METHODS and known:
+        is_client = client in _CLIENTS or client in self._base_urls
+        if verb in _METHODS and is_client:
             path = self._request_path(arguments[0])
             return None if path is None else (verb.upper(), self._join_base_url(client, path))
         if verb in _CALLED and client in {"window", "self", "this"}:
             return self._read_function_request(verb, arguments)
-        return (
-            self._read_function_request(client, arguments) if verb == "request" and known else None
-        )
+        if verb == "request" and is_client:
+            return self._read_function_request(client, arguments)
+        return None
 
     def _receiver_name(self, node: Node | None) -> str:
         """Return the last name of a receiver: `axios`, `this.$http`, `Vue.prototype.$http`."""
@@ -437,7 +437,7 @@ class RequestFinder:
             return ""
         if node.type == "member_expression":
             return self._tree.field(node, "property")
-        return self._tree.of(node) if node.type in {"identifier", "this"} else ""
+        return self._tree.node_text(node) if node.type in {"identifier", "this"} else ""
 
     def _read_function_request(self, name: str, arguments: Sequence[Node]) -> _Request | None:
         first = arguments[0]
@@ -453,7 +453,7 @@ class RequestFinder:
         return self._request_method(options), self._join_base_url(name, path)
 
     def _join_base_url(self, client: str, path: str) -> str:
-        base = self._bases.get(client, "")
+        base = self._base_urls.get(client, "")
         if not base or "://" in path:
             return path
         return f"{base.rstrip('/')}/{path.lstrip('/')}"
@@ -473,20 +473,20 @@ class RequestFinder:
 
 
 def _list_operands_of_sum(node: Node) -> list[Node]:
-    """Return the operands of `a + b + c`, in order."""
-    found: list[Node] = []
+    """Return the operands of `a + b + c` in order; a node that is not a sum is its only operand."""
+    operands: list[Node] = []
     todo = [node]
     while todo:
-        one = todo.pop()
-        operator = one.child_by_field_name("operator")
-        if one.type == "binary_expression" and operator is not None and operator.type == "+":
-            sides = [one.child_by_field_name("right"), one.child_by_field_name("left")]
+        at = todo.pop()
+        operator = at.child_by_field_name("operator")
+        if at.type == "binary_expression" and operator is not None and operator.type == "+":
+            sides = [at.child_by_field_name("right"), at.child_by_field_name("left")]
             todo += [side for side in sides if side is not None]
-        elif one.type == "parenthesized_expression" and one.named_child_count == 1:
-            todo += one.named_children
+        elif at.type == "parenthesized_expression" and at.named_child_count == 1:
+            todo += at.named_children
         else:
-            found.append(one)
-    return found
+            operands.append(at)
+    return operands
 
 
 def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
@@ -511,6 +511,6 @@ def _find_option_value(tree: SyntaxTree, options: Node | None, name: str) -> Nod
     for entry in options.named_children:
         if entry.type == "pair":
             key = entry.child_by_field_name("key")
-            if name in {tree.of(key), get_string(tree, key)}:
+            if name in {tree.node_text(key), get_string(tree, key)}:
                 return entry.child_by_field_name("value")
     return None

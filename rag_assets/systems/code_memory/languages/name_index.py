@@ -1,8 +1,8 @@
-"""Build the index of the names in one file, without resolving them; see symbols.model.
+"""The index of the names in one file, which does not resolve them; symbols.model has its format.
 
 The index contains every word of a file that may be a name, with the lines that `grep -w` would
 show. Words in comments are included only if they look like names. A tag query adds how a name is
-used and which receiver precedes it.
+used, and its receiver.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from rag_assets.systems.code_memory.languages.tags import DEFAULT_WORD, TagLangu
 from rag_assets.systems.code_memory.symbols.model import LETTERS
 
 _MOST_LINES: Final = 40
-"""Maximum number of listed lines for one name and kind in a file; further lines are only
-counted."""
+"""Maximum number of listed lines for one name and kind; further lines are only counted."""
 _MOST_MENTIONS: Final = 8
 """Maximum number of listed lines for a name that is only mentioned."""
 _MOST_NAMES: Final = 20_000
@@ -51,7 +50,7 @@ def index_names(
     Args:
         tags: the result of the tag query on the text.
         language: the file's language; None if no query reads it.
-        defined: names of definitions with their lines, from a reader other than the query.
+        defined: names of definitions with their lines, as the language's own reader finds them.
     """
     found: dict[str, dict[int, tuple[str, str]]] = {}
     definitions = [
@@ -69,7 +68,7 @@ def index_names(
                 at[reference.line] = letter, reference.receiver
     pattern = DEFAULT_WORD if language is None else language.word
     _add_words(found, text, _join_spans(tags.comments), pattern)
-    # If there are too many names, those with mere mentions are dropped first.
+    # If there are too many names, those that are only mentioned are dropped first.
     kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best_rank(found[name]), name))
     return "\n".join(f"{name}|{_pack_occurrences(found[name])}" for name in sorted(kept))
 
@@ -109,7 +108,7 @@ def _add_words(
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words of a text that may be names, on lines where no other use of them is known."""
+    """Add the words that may be names, on lines where no other use of them is known."""
     at = span = 0
     for number, line in enumerate(text.split("\n"), start=1):
         start, at = at, at + len(line) + 1
@@ -136,7 +135,7 @@ def _add_words(
 def _split_words(
     line: str, start: int, comments: Sequence[tuple[int, int]], pattern: re.Pattern[str]
 ) -> tuple[set[str], set[str]]:
-    """Return the words of a line outside comments, and those in comments that look like names.
+    """Return the words of a line outside comments, and the words in comments that look like names.
 
     Args:
         start: offset of the line in the text.
@@ -155,7 +154,7 @@ def _split_words(
 
 
 def _join_spans(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans in order, without those that lie within other spans."""
+    """Return spans in order, without spans that lie within others."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(comments):
         if not found or end > found[-1][1]:

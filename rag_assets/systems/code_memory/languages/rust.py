@@ -12,10 +12,11 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
 from rag_assets.systems.code_memory.languages.grammar import (
     Binding,
-    Definition,
-    Grammar,
-    Name,
+    CodeDefinition,
+    LanguageGrammar,
+    ResolvedName,
 )
+from rag_assets.systems.code_memory.languages.tree import field_children
 from rag_assets.systems.code_memory.symbols.model import Role
 
 if TYPE_CHECKING:
@@ -34,17 +35,17 @@ _ITEMS: Final[dict[str, tuple[Role, str]]] = {
     "impl_item": ("class", "impl"),
 }
 _FUNCTIONS: Final = frozenset({"function_item", "function_signature_item"})
-_HOLD: Final = frozenset({"trait", "mod", "impl"})
+_WITH_MEMBERS: Final = frozenset({"trait", "mod", "impl"})
 _TYPE = re.compile(
     r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:dyn\s+|impl\s+)?([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
 )
-_PATH = re.compile(r"\s+")
+_SPACE = re.compile(r"\s+")
 _LONG: Final = 200
 _ALONE: Final = frozenset({"const", "static"})
 
 
-class Rust(Grammar):
-    """Finds definitions, imports and calls with Rust's grammar."""
+class Rust(LanguageGrammar):
+    """The grammar of Rust."""
 
     language = "rust"
     module = "tree_sitter_rust"
@@ -79,7 +80,7 @@ class Rust(Grammar):
         inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
         return super().is_leading(node) and not inner
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
         if node.type in _FUNCTIONS:
             return [self._define_function(node, outer)]
@@ -88,20 +89,20 @@ class Rust(Grammar):
         role, what = _ITEMS[node.type]
         if what == "mod" and node.child_by_field_name("body") is None:
             return ()
-        name = self.tree.of(node.child_by_field_name("type" if what == "impl" else "name"))
+        name = self.tree.node_text(node.child_by_field_name("type" if what == "impl" else "name"))
         if what == "impl":
             name = self.type_name(name) or name
         symbol = self.qualify(name, outer)
         exported = what == "impl" or self._is_public(node)
         trait = self.type_name(self.tree.field(node, "trait"))
         return [
-            Definition(
+            CodeDefinition(
                 node,
                 symbol,
                 role,
                 what,
                 node.child_by_field_name("body") or node.child_by_field_name("value"),
-                what in _HOLD,
+                what in _WITH_MEMBERS,
                 exported,
                 exported or what not in _ALONE,
                 extends=tuple(self._trait_bounds(node)) if what == "trait" else (),
@@ -111,7 +112,7 @@ class Rust(Grammar):
             )
         ]
 
-    def _define_function(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_function(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         name = self.tree.field(node, "name")
         member = outer is not None and outer.what in {"trait", "impl"}
         exported = self._is_public(node)
@@ -130,52 +131,44 @@ class Rust(Grammar):
         return any(child.type == "visibility_modifier" for child in node.named_children)
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
-        listed = node.child_by_field_name("parameters")
-        for one in () if listed is None else listed.named_children:
-            if one.type == "parameter":
-                name = self.tree.field(one, "pattern")[:_LONG]
-                type_ = self.tree.field(one, "type")[:_LONG]
+        for child in field_children(node, "parameters"):
+            if child.type == "parameter":
+                name = self.tree.field(child, "pattern")[:_LONG]
+                type_ = self.tree.field(child, "type")[:_LONG]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
     def _trait_bounds(self, node: Node) -> Iterator[str]:
-        bounds = node.child_by_field_name("bounds")
-        for one in () if bounds is None else bounds.named_children:
-            name = self.type_name(self.tree.of(one)) if one.type != "lifetime" else ""
+        for bound in field_children(node, "bounds"):
+            name = self.type_name(self.tree.node_text(bound)) if bound.type != "lifetime" else ""
             if name:
                 yield name
 
     def _read_fields(self, node: Node) -> Iterator[tuple[str, str]]:
-        body = node.child_by_field_name("body")
-        if node.type != "struct_item" or body is None:
-            return
-        for named_child in body.named_children:
-            if named_child.type == "field_declaration":
-                written = self.tree.field(named_child, "type")[:_LONG]
-                yield self.tree.field(named_child, "name"), written
+        for child in field_children(node, "body") if node.type == "struct_item" else ():
+            if child.type == "field_declaration":
+                yield self.tree.field(child, "name"), self.tree.field(child, "type")[:_LONG]
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "use_declaration":
             names = list(self._imported_paths(node.child_by_field_name("argument")))
             bound = {
-                local: Binding(Name(path))
+                local: Binding(ResolvedName(path))
                 for path, local in names
                 if local not in {"*", "_", "self"}
             }
             argument = self.tree.field(node, "argument")
-            start = self.tree.start(node)
             values: dict[str, object] = {
-                "name": _PATH.sub("", argument.split("{", 1)[0]).removesuffix("::"),
+                "name": _SPACE.sub("", argument.split("{", 1)[0]).removesuffix("::"),
                 "names": [list(pair) for pair in names],
             }
             if any(child.type == "visibility_modifier" for child in node.children):
                 values["public"] = True
-            end = min(self.tree.end(node), start + _LONG)
-            yield Fact("imports", start, end, "", values), bound
+            yield self.tree.fact("imports", node, "", values, _LONG), bound
         elif node.type == "mod_item" and node.child_by_field_name("body") is None:
             name = self.tree.field(node, "name")
             values = {"name": f"self::{name}", "names": []}
-            yield self.tree.fact("imports", node, "", values), {name: Binding(Name(name))}
+            yield self.tree.fact("imports", node, "", values), {name: Binding(ResolvedName(name))}
 
     def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
         """Yield the paths in a `use`, each with its local name."""
@@ -185,22 +178,22 @@ class Rust(Grammar):
             if node.type in {"use_list", "scoped_use_list"}:
                 listed = node
                 if node.type == "scoped_use_list":
-                    before = _path(before, self._path(node.child_by_field_name("path")))
+                    before = _join_path(before, self._path(node.child_by_field_name("path")))
                     listed = node.child_by_field_name("list") or node
-                todo += [(named_child, before) for named_child in reversed(listed.named_children)]
+                todo += [(child, before) for child in reversed(listed.named_children)]
             elif node.type == "use_as_clause":
-                path = _path(before, self._path(node.child_by_field_name("path")))
+                path = _join_path(before, self._path(node.child_by_field_name("path")))
                 yield path, self.tree.field(node, "alias")
             elif node.type == "use_wildcard":
-                yield _path(before, self._path(node)).removesuffix("::*"), "*"
+                yield _join_path(before, self._path(node)).removesuffix("::*"), "*"
             elif node.type == "self":
                 yield before, before.rsplit("::", 1)[-1]
             elif node.type not in {"line_comment", "block_comment"}:
-                path = _path(before, self._path(node))
+                path = _join_path(before, self._path(node))
                 yield path, path.rsplit("::", 1)[-1]
 
     def _path(self, node: Node | None) -> str:
-        return _PATH.sub("", self.tree.of(node))
+        return _SPACE.sub("", self.tree.node_text(node))
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type."""
@@ -208,11 +201,11 @@ class Rust(Grammar):
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
                 written = self.tree.field(node, "type")[:_LONG]
-                yield self.tree.of(pattern), written
+                yield self.tree.node_text(pattern), written
         elif node.type == "closure_parameters":
-            for named_child in node.named_children:
-                if named_child.type == "identifier":
-                    yield self.tree.of(named_child), ""
+            for child in node.named_children:
+                if child.type == "identifier":
+                    yield self.tree.node_text(child), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
         """Return the chain of names in a call."""
@@ -224,7 +217,7 @@ class Rust(Grammar):
         if target is not None and target.type == "generic_function":
             target = target.child_by_field_name("function")
         chain = self.chain(target)
-        path = "" if chain is None else _PATH.sub("", chain[0])
+        path = "" if chain is None else _SPACE.sub("", chain[0])
         return None if chain is None or "<" in path else [*path.split("::"), *chain[1:]]
 
     def is_type(self, name: str) -> bool:
@@ -237,7 +230,7 @@ class Rust(Grammar):
         return "" if found is None else found[1]
 
 
-def _path(before: str, name: str) -> str:
+def _join_path(before: str, name: str) -> str:
     return f"{before}::{name}" if before and name else before or name
 
 

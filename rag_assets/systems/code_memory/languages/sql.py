@@ -1,4 +1,4 @@
-"""SQL: the statements of a file, and queries in the strings of a program in any language."""
+"""SQL: the statements of a file, and the queries in the strings of a program in any language."""
 
 from __future__ import annotations
 
@@ -25,35 +25,34 @@ _STDIN = re.compile(r"\bFROM\s{1,80}stdin\b", re.IGNORECASE)
 _DATA_END = re.compile(r"^\\\.[ \t]*$", re.MULTILINE)
 
 
-def sql_statements(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offsets of the statements, with the comments before them but no white space.
+def _iter_statements(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of each statement, including the comments before it.
 
-    Args:
-        text: the text of a file; an unclosed string or comment extends to its end.
+    An unclosed string or comment extends to the end of the text.
     """
-    scanner = _Scanner(text)
+    scanner = _StatementScanner(text)
     at = 0
     while at < len(text):
         start = _skip_blank(text, at)
-        end, at = scanner.end(start)
+        end, at = scanner.find_end(start)
         if end > start:
             yield start, end
 
 
 def _skip_blank(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return at if found is None else found.end()
+    blank = _BLANK.match(text, at)
+    return at if blank is None else blank.end()
 
 
-class _Scanner:
-    """Finds the ends of statements; keeps track of the delimiter that the text sets."""
+class _StatementScanner:
+    """A scanner for the ends of statements; remembers the delimiter that the text sets."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._mysql = "`" in text
         self._delimiter = ";"
 
-    def end(self, start: int) -> tuple[int, int]:
+    def find_end(self, start: int) -> tuple[int, int]:
         """Return the end of the statement at an offset, and the offset at which to continue."""
         text, at, depth, routine = self._text, start, 0, None
         while (token := _token_pattern(self._delimiter).search(text, at)) is not None:
@@ -116,15 +115,10 @@ def _token_pattern(delimiter: str) -> re.Pattern[str]:
     )
 
 
-def find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the start of a statement's own text, and of the comments that belong to it.
+def _find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the offset of the comments that belong to a statement, and of its first word.
 
-    Args:
-        start, end: offsets of the statement.
-
-    Returns:
-        The offset of the first comment that no blank line separates from the statement, and the
-            offset of the statement's first word.
+    A blank line separates a statement from comments that do not belong to it.
     """
     at, first = start, start
     while at < end:
@@ -144,7 +138,7 @@ def find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _remove_comments(text: str, start: int, end: int) -> str:
-    _, head = find_statement_head(text, start, end)
+    _, head = _find_statement_head(text, start, end)
     return text[head : min(end, head + 1_000)]
 
 
@@ -166,19 +160,19 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 _QUOTED = re.compile(_PART)
-_NAMES = rf"(?:ONLY\s{{1,80}})?(?P<name>(?>{_PART}(?:\s?\.\s?{_PART}){{0,3}}))"
-_REFERENCED = re.compile(rf"\bREFERENCES\s{{1,80}}{_NAMES}", re.IGNORECASE)
+_TABLE_NAME = rf"(?:ONLY\s{{1,80}})?(?P<name>(?>{_PART}(?:\s?\.\s?{_PART}){{0,3}}))"
+_REFERENCED = re.compile(rf"\bREFERENCES\s{{1,80}}{_TABLE_NAME}", re.IGNORECASE)
 _QUERIED_TABLE = re.compile(
-    rf"\b(?:FROM|JOIN|INTO|UPDATE)\s{{1,80}}{_NAMES}(?!\s?\()", re.IGNORECASE
+    rf"\b(?:FROM|JOIN|INTO|UPDATE)\s{{1,80}}{_TABLE_NAME}(?!\s?\()", re.IGNORECASE
 )
-_ON = re.compile(rf"\bON\s{{1,80}}{_NAMES}", re.IGNORECASE)
+_ON = re.compile(rf"\bON\s{{1,80}}{_TABLE_NAME}", re.IGNORECASE)
 _NAMING: Final = {"TABLE": _REFERENCED, "INDEX": _ON, "TRIGGER": _ON}
-"""Patterns of table names in statements that create an object, by the object's type.
+"""Patterns of table names, by the type of the object that a statement creates.
 
-All other statements query tables.
+In all other statements, _QUERIED_TABLE matches the names.
 """
 
-_NO_TABLES_OF_STATEMENTS: Final = frozenset(
+_NO_TABLES_IN_STATEMENTS: Final = frozenset(
     {"SELECT", "SET", "LATERAL", "UNNEST", "CONFLICT", "UPDATE", "DELETE", "DUPLICATE", "STDIN"}
 )
 _ROLES: Final[dict[str, Role]] = {
@@ -193,8 +187,9 @@ _ROLES: Final[dict[str, Role]] = {
 _LINE_END = re.compile(r"[,;](?=[ \t]{0,80}\r?\n)")
 _BODY = re.compile(r"[(;]|\bAS\b", re.IGNORECASE)
 _SHOWN: Final = 200
+"""Maximum characters of a signature, and of the evidence of a statement."""
 _LONGEST_SEARCHED: Final = 20_000
-"""Maximum characters of a statement in which table names are searched."""
+"""Number of characters at the start of a statement in which table names are searched."""
 
 _MOST_TABLES: Final = 50
 
@@ -204,12 +199,12 @@ def read_sql(text: str) -> CodeText:
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: set[int] = {found.end() for found in _LINE_END.finditer(text)}
-    for start, end in sql_statements(text):
-        first, head = find_statement_head(text, start, end)
+    for start, end in _iter_statements(text):
+        first, head = _find_statement_head(text, start, end)
         cuts.add(end)
         found = _match_definition(text, head, end)
         if found is not None:
-            unit = _build_unit(text, (first, head, end), found)
+            unit = _build_unit(text, first, head, end, found)
             units.append(unit)
             if unit.symbol:
                 tables = _list_tables(text, end, unit, found)
@@ -222,13 +217,12 @@ def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:
     return _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
 
 
-def _build_unit(text: str, place: tuple[int, int, int], found: re.Match[str]) -> Unit:
-    first, head, end = place
-    made = found["verb"].upper() == "CREATE"
+def _build_unit(text: str, first: int, head: int, end: int, found: re.Match[str]) -> Unit:
+    """Return the unit of a statement whose comments start at `first` and text at `head`."""
+    is_definition = found["verb"].upper() == "CREATE"
     role = _ROLES.get(found["kind"].upper(), "definition")
-    return Unit(
-        first, end, role, _object_name(found), _read_signature(text, head, end, found), alone=made
-    )
+    signature = _read_signature(text, head, end, found)
+    return Unit(first, end, role, _object_name(found), signature, alone=is_definition)
 
 
 def _object_name(found: re.Match[str]) -> str:
@@ -249,11 +243,11 @@ def _list_tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
     last = min(end, found.start() + _LONGEST_SEARCHED)
     start = found.end() if found["name"] else found.start()
-    names = dict.fromkeys(_object_name(one) for one in pattern.finditer(text, start, last))
+    names = dict.fromkeys(_object_name(match) for match in pattern.finditer(text, start, last))
     kept = [
         name
         for name in names
-        if name.upper() not in _NO_TABLES_OF_STATEMENTS and name != unit.symbol
+        if name.upper() not in _NO_TABLES_IN_STATEMENTS and name != unit.symbol
     ]
     return kept[:_MOST_TABLES]
 
@@ -270,16 +264,19 @@ _TABLES: Final = re.compile(
     r"|\b(?:from|join|into|update)\s+([`\"\[]?)([A-Za-z_][\w.]{0,63})",
     re.IGNORECASE,
 )
-"""Matches a quotation mark and the name of a table; both empty for `extract(year from due)`."""
+"""Matches the name of a table and the quotation mark before it.
 
-_NAMED_HERE: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
-"""Matches the names that `with … as (` defines; they are not tables."""
+Both groups are empty for `extract(year from due)`, which names no table.
+"""
+
+_DEFINED_BY_WITH: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
+"""Matches a name that `with … as (` defines, which is not a table."""
 
 _NO_TABLES: Final = frozenset(
     {"select", "set", "fetch", "lateral", "unnest", "only", "values", "where"}
     | {"the", "a", "an", "this", "these", "your", "my", "our", "their", "its"}
 )
-"""Words that may stand where a query has a table; in quotation marks, they are names."""
+"""Words after FROM, JOIN, INTO or UPDATE that are not tables unless they are quoted."""
 
 _VERBS: Final = (
     r"select\b|insert\s+(?:ignore\s+|or\s+\w+\s+)?into\b|replace\s+into\b"
@@ -291,8 +288,7 @@ _QUERY: Final = re.compile(
     r"(?<!\\)(?P<quote>\"\"\"|'''|[\"'`])(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
     rf"(?:(?={_VERBS})|(?i:(?={_VERBS}))(?=[A-Z]{{4}}))"
 )
-"""Matches the start of a query in a string. Keywords of a query have a single case, unlike a
-sentence."""
+"""Matches the start of a query in a string; unlike a sentence, a query has keywords in one case."""
 
 _COMPLETED_BY: Final = (
     (re.compile(r"select\b", re.I), re.compile(r"\bfrom\b", re.I)),
@@ -308,50 +304,51 @@ _STRINGS: Final = {
     ),
 }
 _HOLE: Final = re.compile(r"\$?\{[^{}]*\}\.?|#\{[^{}]*\}\.?")
-"""Matches a computed part of a template; before a dot, that part is the schema of a table."""
+"""Matches a computed part of a template; a part before a dot is the schema of a table."""
 
 _LONGEST: Final = 20_000
+"""Maximum characters of a query; a longer query is cut off."""
 _MOST: Final = 50
-_EVIDENCE: Final = 200
+"""Maximum number of tables of a query; further tables are dropped."""
 
 
 def with_queries(text: str, reading: CodeText) -> CodeText:
-    """Return a reading with the tables that SQL queries in its strings name.
+    """Add the tables that SQL queries in a text's strings name to its reading.
 
-    Each table yields the fact `queries_table` {table}, whose symbol is the enclosing definition.
+    Each table yields the fact `queries_table` {table}; its symbol is the enclosing definition.
     """
-    found = [*_query_facts(text, reading)]
-    if not found:
+    facts = [*_query_facts(text, reading)]
+    if not facts:
         return reading
-    ordered = sorted((*reading.facts, *found), key=lambda fact: (fact.start, fact.end))
+    ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
     return replace(reading, facts=tuple(ordered))
 
 
 def tables_in_sql(query: str) -> list[str]:
     """Return the tables that a query names, without duplicates."""
-    here = {name.lower() for name in _NAMED_HERE.findall(query)}
-    found = dict.fromkeys(
+    defined = {name.lower() for name in _DEFINED_BY_WITH.findall(query)}
+    tables = dict.fromkeys(
         name
         for quote, name in _TABLES.findall(query)
-        if name and name.lower() not in here and (quote or name.lower() not in _NO_TABLES)
+        if name and name.lower() not in defined and (quote or name.lower() not in _NO_TABLES)
     )
-    return [*found]
+    return [*tables]
 
 
 def _query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
     at = 0
-    while (begins := _QUERY.search(text, at)) is not None:
-        start = begins.start() + len(begins["quote"])
-        end = _string_end(text, begins["quote"], start)
-        if not _is_complete(text[begins.end() : end]):
+    while (opening := _QUERY.search(text, at)) is not None:
+        start = opening.start() + len(opening["quote"])
+        end = _string_end(text, opening["quote"], start)
+        if not _is_complete(text[opening.end() : end]):
             # This quotation mark may end a string and not start one.
             at = start
             continue
         at = end
-        symbol = _enclosing_symbol(reading, begins.start())
+        symbol = _enclosing_symbol(reading, opening.start())
         for table in tables_in_sql(_HOLE.sub(_replace_hole, text[start:end]))[:_MOST]:
-            last = min(end, start + _EVIDENCE)
-            yield Fact("queries_table", begins.start(), last, symbol, {"table": table})
+            last = min(end, start + _SHOWN)
+            yield Fact("queries_table", opening.start(), last, symbol, {"table": table})
 
 
 def _is_complete(query: str) -> bool:
@@ -370,15 +367,15 @@ def _string_end(text: str, quote: str, start: int) -> int:
     if len(quote) > 1:
         end = text.find(quote, start, start + _LONGEST)
         return end if end >= 0 else min(len(text), start + _LONGEST)
-    found = _STRINGS[quote].match(text, start)
-    return start if found is None else found.end()
+    content = _STRINGS[quote].match(text, start)
+    return start if content is None else content.end()
 
 
 def _enclosing_symbol(reading: CodeText, at: int) -> str:
     """Return the name of the innermost definition at an offset."""
-    held = [
+    around = [
         fact for fact in reading.facts if fact.kind == "declares" and fact.start <= at < fact.end
     ]
-    if held:
-        return min(held, key=lambda one: one.end - one.start).symbol
+    if around:
+        return min(around, key=lambda fact: fact.end - fact.start).symbol
     return next((unit.symbol for unit in reading.units if unit.start <= at < unit.end), "")

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
-from rag_assets.systems.code_memory.languages.grammar import Binding, Definition, Grammar
+from rag_assets.systems.code_memory.languages.grammar import (
+    Binding,
+    CodeDefinition,
+    LanguageGrammar,
+)
 from rag_assets.systems.code_memory.manifests import iter_swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
@@ -38,12 +42,12 @@ def read_swift(text: str) -> CodeText:
     reading = read_code(text, Swift)
     if "PackageDescription" not in text:
         return reading
-    facts = sorted((*reading.facts, *swift_packages(text)), key=lambda one: (one.start, one.end))
+    facts = sorted((*reading.facts, *swift_packages(text)), key=lambda fact: (fact.start, fact.end))
     return replace(reading, facts=tuple(facts))
 
 
-class Swift(Grammar):
-    """Finds definitions, imports and calls with Swift's grammar."""
+class Swift(LanguageGrammar):
+    """The grammar of Swift."""
 
     language = "swift"
     module = "tree_sitter_swift"
@@ -65,7 +69,7 @@ class Swift(Grammar):
     own_types = frozenset({"Self"})
     implicit = True
 
-    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
         if node.type == "class_declaration":
             return [self._define_type(node, outer)]
@@ -77,10 +81,10 @@ class Swift(Grammar):
             return self._define_property(node, outer)
         if node.type == "typealias_declaration" and outer is None:
             name = self.tree.field(node, "name")
-            return [Definition(node, name, "type", "typealias", exported=self._is_public(node))]
+            return [CodeDefinition(node, name, "type", "typealias", exported=self._is_public(node))]
         return ()
 
-    def _define_type(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_type(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         kind = self.tree.field(node, "declaration_kind") or "class"
         named = self.tree.field(node, "name")
         symbol = self.qualify("".join(named.split("<", 1)[0].split()), outer)
@@ -91,7 +95,7 @@ class Swift(Grammar):
         if kind == "class" and inherited and not _is_protocol(inherited[0]):
             extends = (inherited.pop(0),)
         body = node.child_by_field_name("body")
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             _ROLES.get(kind, "type"),
@@ -105,9 +109,9 @@ class Swift(Grammar):
             fields=() if body is None else tuple(self._read_fields(body)),
         )
 
-    def _define_protocol(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_protocol(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         symbol = self.qualify(self.tree.field(node, "name"), outer)
-        return Definition(
+        return CodeDefinition(
             node,
             symbol,
             "type",
@@ -122,9 +126,9 @@ class Swift(Grammar):
     def _inherited_types(self, node: Node) -> Iterator[str]:
         for child in node.named_children:
             if child.type == "inheritance_specifier":
-                found = _TYPE.match(self.tree.of(child))
-                if found is not None:
-                    yield found[1]
+                name = _TYPE.match(self.tree.node_text(child))
+                if name is not None:
+                    yield name[1]
 
     def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
@@ -138,12 +142,14 @@ class Swift(Grammar):
             if child.type == "pattern":
                 name = self.tree.field(child, "bound_identifier")
             elif child.type == "type_annotation" and name:
-                yield name, " ".join(self.tree.of(child)[:_LONG].lstrip(":").split())
+                yield name, " ".join(self.tree.node_text(child)[:_LONG].lstrip(":").split())
                 name = ""
         if name:
             yield name, ""
 
-    def _define_property(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+    def _define_property(
+        self, node: Node, outer: CodeDefinition | None
+    ) -> Sequence[CodeDefinition]:
         pairs = list(self._typed_names(node))
         if not pairs:
             return ()
@@ -152,11 +158,13 @@ class Swift(Grammar):
         symbol = self.qualify(pairs[0][0], outer)
         if outer is None:
             value = computed or node.child_by_field_name("value")
-            return [Definition(node, symbol, "definition", "value", value, False, exported, False)]
+            return [
+                CodeDefinition(node, symbol, "definition", "value", value, False, exported, False)
+            ]
         if computed is None:
             return ()
         return [
-            Definition(
+            CodeDefinition(
                 node,
                 symbol,
                 "method",
@@ -167,7 +175,7 @@ class Swift(Grammar):
             )
         ]
 
-    def _define_function(self, node: Node, outer: Definition | None) -> Definition:
+    def _define_function(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
         name = _FUNCTIONS[node.type] or self.tree.field(node, "name")
         body = node.child_by_field_name("body")
         if body is None:
@@ -188,16 +196,16 @@ class Swift(Grammar):
         for child in node.named_children:
             if child.type == "parameter":
                 name = self.tree.field(child, "name")
-                _, _, type_ = self.tree.of(child)[: 2 * _LONG].partition(":")
+                _, _, type_ = self.tree.node_text(child)[: 2 * _LONG].partition(":")
                 yield name, " ".join(type_.split())[:_LONG]
 
     def _is_public(self, node: Node) -> bool:
         for child in node.named_children:
             if child.type == "modifiers":
                 return not any(
-                    named_child.type == "visibility_modifier"
-                    and self.tree.of(named_child) in _HIDDEN
-                    for named_child in child.named_children
+                    modifier.type == "visibility_modifier"
+                    and self.tree.node_text(modifier) in _HIDDEN
+                    for modifier in child.named_children
                 )
         return True
 
@@ -205,11 +213,13 @@ class Swift(Grammar):
         """Return the imports of an import statement."""
         if node.type != "import_declaration":
             return ()
-        words = self.tree.of(node).split()
+        words = self.tree.node_text(node).split()
         module, _, name = words[-1].partition(".")
         kinds = {"struct", "class", "enum", "protocol", "func", "var", "let", "typealias"}
-        one = name if kinds & set(words[:-1]) else ""
-        values = {"name": module if one else words[-1], "names": [[one, one]] if one else []}
+        if kinds & set(words[:-1]) and name:
+            values = {"name": module, "names": [[name, name]]}
+        else:
+            values = {"name": words[-1], "names": []}
         return [(self.tree.fact("imports", node, "", values), {})]
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
@@ -236,7 +246,7 @@ class Swift(Grammar):
             target = target.child_by_field_name("target") or target.named_child(0)
         if target is None or target.type not in {"simple_identifier", "self_expression"}:
             return None
-        return [self.tree.of(target), *reversed(names)]
+        return [self.tree.node_text(target), *reversed(names)]
 
     def is_type(self, name: str) -> bool:
         """Return whether a name follows the convention for types."""

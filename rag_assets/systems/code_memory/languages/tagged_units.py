@@ -1,6 +1,6 @@
-"""Units and facts of a text that follow from its tags: definitions, and supertypes of types.
+"""Units and facts that follow from a text's tags: its definitions, and the supertypes of its types.
 
-Belongs here: what the results of a tag query (languages.tags) mean for chunks and relations.
+Used for languages without their own reader.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ _ROLES: Final[Mapping[DefinitionKind, Role]] = {
 _SMALL: Final = frozenset({"constant", "signature"})
 """Kinds of definitions that share a chunk with their neighbours."""
 _TYPES: Final = frozenset({"class", "module", "type"})
-"""Kinds of definitions that may have supertypes, or be one."""
+"""Kinds of definitions that may have, or be, supertypes."""
 _LONGEST_EVIDENCE: Final = 200
-"""Maximum characters before, and after, the start of a supertype that are its evidence."""
-_ABOVE: Final = re.compile(
+"""Maximum characters of evidence before, and after, the start of a supertype."""
+_ATTACHED_LINE: Final = re.compile(
     r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
 )
+"""Matches a line that belongs to the definition below it: a comment, annotation or attribute."""
 _CLOSING_LINES: Final = re.compile(
     r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
 )
-"""Matches lines that only close the blocks around a definition; they never form a chunk alone."""
+"""Matches lines that only close the blocks around a definition; they never form a chunk."""
 _SIGNATURE: Final = 200
 """Maximum characters of a signature; a longer signature is cut off."""
 
@@ -51,13 +52,11 @@ _SIGNATURE: Final = 200
 def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     """Add the definitions of a tag query to a reading that has no named units.
 
-    Any other reading is returned unchanged. As in other languages, each definition also yields a
-    fact `declares` {role}, and each supertype a fact `extends`, `implements` or
-    `uses_trait` {name}.
+    Any other reading is returned unchanged. Each definition also yields a fact `declares` {role},
+    and each supertype a fact `extends`, `implements` or `uses_trait` {name}.
 
     Args:
-        reading: the units and facts that were read from the text without the query.
-        tags: the result of the query on the text.
+        reading: the units and facts that were read without the query.
     """
     shown = [definition for definition in tags.definitions if not definition.is_local]
     if not shown or any(unit.symbol for unit in reading.units):
@@ -93,19 +92,19 @@ def _closing_end(text: str, end: int, after: int) -> int:
     line = text.find("\n", end, after)
     if line < 0 or text[end:line].strip():
         return end
-    found = _CLOSING_LINES.match(text, line + 1, after)
-    return end if found is None else end + len(text[end : found.end()].rstrip())
+    closing = _CLOSING_LINES.match(text, line + 1, after)
+    return end if closing is None else end + len(text[end : closing.end()].rstrip())
 
 
 def _start_with_comment(text: str, start: int) -> int:
-    """Return the start of a definition's line, or of comments and annotations directly above it."""
+    """Return the start of a definition's line, or of the comments and annotations above it."""
     line = text.rfind("\n", 0, start) + 1
     if text[line:start].strip():
         return start
     first = line
     while first > 0:
         above = text.rfind("\n", 0, first - 1) + 1
-        if _ABOVE.match(text, above, first) is None:
+        if _ATTACHED_LINE.match(text, above, first) is None:
             break
         first = above
     return first
@@ -122,13 +121,13 @@ def _declaration_fact(tag_definition: TagDefinition) -> Fact:
     values: dict[str, object] = {"role": _ROLES[tag_definition.kind]}
     last = tag_definition.name.rpartition("::")[2].lower()
     if tag_definition.kind in _TYPES and last != short_name(tag_definition.name):
-        # Its short name contains a namespace, which code that uses the type may leave out.
+        # Code that uses the type may leave out the namespace in its short name.
         values["called"] = ["", last]
     return Fact("declares", tag_definition.start, tag_definition.end, tag_definition.name, values)
 
 
 def _iter_supertype_facts(text: str, tags: Tags) -> Iterator[Fact]:
-    """Yield a fact for each supertype of a type that other files may use."""
+    """Yield a fact for each supertype of a type that other files can use."""
     around: list[TagDefinition] = []
     following = 0
     for supertype in tags.supertypes:
@@ -151,7 +150,7 @@ def _drop_ended(around: list[TagDefinition], at: int) -> None:
 
 
 def _evidence_span(text: str, tag_supertype: TagSupertype) -> tuple[int, int]:
-    """Return the span of the line with a supertype, without the blanks around it."""
+    """Return the span of the line with a supertype, without surrounding white space."""
     first = (
         text.rfind("\n", max(0, tag_supertype.start - _LONGEST_EVIDENCE), tag_supertype.start) + 1
     )

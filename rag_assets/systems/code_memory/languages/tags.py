@@ -1,8 +1,8 @@
 """Definitions and references in any language, found by the tag queries of tree-sitter grammars.
 
 Belongs here: the languages of languages.toml, and the code that runs their queries. Does not belong
-here: the units and facts that follow (see tagged_units), and what a name refers to in its
-repository, because other files decide that (see retrieval.uses).
+here: the units and facts that follow from tags (tagged_units), and the targets of names in a
+repository, which depend on other files (retrieval.uses).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Used for languages without their own pattern, and for texts without a tag query.
 
 @dataclass(frozen=True, slots=True)
 class TagGrammar:
-    """A grammar, and the query to run on its trees.
+    """A tree-sitter grammar, and the tag query to run on its trees.
 
     Attributes:
-        module, function: the Python module, and its function that returns the grammar.
+        module, function: the Python module of the grammar, and its function that returns it.
         query: names of files in queries/, separated by spaces; together they form one query.
-        where: pattern that a text must contain to be read with this grammar; None for any text.
+        where: pattern that a text must match to be read with this grammar; None for any text.
     """
 
     module: str
@@ -48,17 +48,17 @@ class TagGrammar:
 
 @dataclass(frozen=True, slots=True)
 class TagLanguage:
-    """A language for whose files there is a tag query.
+    """A language with a tag query for its files.
 
     Attributes:
         name: its name in media types.
         grammars: grammars in order of preference: the first that parses a text without errors is
             used; if all report errors, the first.
         separators: characters that join the parts of a qualified name.
-        family: a group of languages whose files use each other's definitions.
+        family: name of a group of languages that use each other's definitions.
         word: matches a name.
-        ignored: matches words that the grammar does not expect and that name nothing; None if there
-            are none.
+        ignored: matches words that the grammar does not know, and that are not names; None if the
+            language has no such words.
         is_interpreted: whether the language has its own reader for definitions and chunks.
         is_open_in_folder: whether files in one folder see each other's names without an import.
     """
@@ -74,7 +74,7 @@ class TagLanguage:
 
 
 @cache
-def tag_languages() -> Mapping[str, TagLanguage]:
+def load_tag_languages() -> Mapping[str, TagLanguage]:
     """Return all languages by name."""
     listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
     return {name: _build_language(name, row) for name, row in listed.items()}
@@ -82,7 +82,7 @@ def tag_languages() -> Mapping[str, TagLanguage]:
 
 def get_language_family(language: str) -> str:
     """Return the family of a language; a language without a tag query is its own family."""
-    known = tag_languages().get(language)
+    known = load_tag_languages().get(language)
     if known is None:
         return _FAMILIES.get(language, language)
     return known.family
@@ -106,7 +106,7 @@ def load_query(grammar: TagGrammar) -> Query:
 def _build_language(name: str, row: Mapping[str, Any]) -> TagLanguage:
     return TagLanguage(
         name=name,
-        grammars=tuple(_build_grammar(one) for one in row["grammars"]),
+        grammars=tuple(_build_grammar(grammar) for grammar in row["grammars"]),
         separators=tuple(row.get("separators", ())),
         family=row.get("family", name),
         word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
@@ -132,7 +132,7 @@ ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
 """Kinds of uses of a name; if several kinds apply to one use, the first in this order counts."""
 
 SupertypeKind: TypeAlias = Literal["extends", "implements", "uses_trait"]
-"""Kinds of relations between a type and a type that it names in its head or includes."""
+"""Kinds of relations between a type and a supertype: one that its head or body names."""
 
 LONGEST: Final = 1_000_000
 """Maximum characters of a text; the query is not run on a longer text."""
@@ -145,9 +145,7 @@ _WINDOW: Final = 1 << 15
 """Bytes of text that a query run covers; the elapsed time is checked after each run."""
 _MOST_CHILDREN: Final = 4_000
 _DEEPEST: Final = 1_000
-"""Limits on text that could not be parsed; beyond them no query runs, as it would take quadratic
-time.
-"""
+"""Limits of children and depth of nodes with errors; beyond them a query takes quadratic time."""
 _DEEPEST_WINDOW: Final = 2_000
 """Maximum number of levels above the first byte of a window; if there are more, the query gives up.
 
@@ -161,46 +159,23 @@ _MOST_STATES: Final = 1 << 9
 Each node is compared with all unfinished matches, and each level of nesting adds some.
 """
 _LONGEST_NAME: Final = 120
-_LONGEST_HOLDER: Final = 300
+_LONGEST_QUALIFIER: Final = 300
 _LONGEST_RECEIVER: Final = 300
 _LONGEST_IMPORT: Final = 2_000
-"""Limits in characters: a longer name is dropped; a longer holder, receiver or import is cut
-off."""
+"""Maximum characters; a longer name is dropped, a longer qualifier, receiver or import cut off."""
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
 _BODIES: Final = frozenset({"function", "method"})
 _BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"\n]*\"|'[^'\n]*'")
 _TYPE_ARGUMENTS: Final = re.compile(r"[<\[(]")
 _LAST_NAME: Final = re.compile(r"(\w+)[?!]?\W*$")
-_MADE: Final = re.compile(r"(?<=\w)(?:\.|::|->|#)(?:new|instance|getInstance|shared)\W*$")
+_INSTANCE_CALL: Final = re.compile(r"(?<=\w)(?:\.|::|->|#)(?:new|instance|getInstance|shared)\W*$")
 """Matches the end of an expression that creates or returns an instance of a class: `Order.new`."""
 _SELF: Final = frozenset({"cls", "me", "parent", "self", "static", "super", "this"})
 _IMPORT_WORDS: Final = frozenset(
-    {
-        "alias",
-        "as",
-        "crate",
-        "do",
-        "end",
-        "export",
-        "exposing",
-        "from",
-        "import",
-        "include",
-        "library",
-    }
-    | {
-        "load",
-        "open",
-        "package",
-        "pub",
-        "qualified",
-        "require",
-        "require_relative",
-        "refer",
-        "self",
-    }
-    | {"source", "static", "super", "use", "using", "with"}
+    {"alias", "as", "crate", "do", "end", "export", "exposing", "from", "import", "include"}
+    | {"library", "load", "open", "package", "pub", "qualified", "refer", "require", "self"}
+    | {"require_relative", "source", "static", "super", "use", "using", "with"}
 )
 
 
@@ -229,7 +204,7 @@ class TagReference(NamedTuple):
     Attributes:
         name: the last part of the name, without qualifiers.
         line: the line, counted from 1.
-        receiver: the last name in front of it; `self` for the object itself, "" if absent.
+        receiver: the last name before it; `self` for the object itself, "" if absent.
     """
 
     kind: ReferenceKind
@@ -256,10 +231,9 @@ class Tags(NamedTuple):
     """The result of a tag query on a text.
 
     Attributes:
-        definitions: the definitions in order, outer definitions before inner definitions.
-        references: the references, in order.
-        supertypes: the supertypes of the types, in order.
-        comments: character offsets of comments.
+        definitions: in order, outer definitions before inner definitions.
+        references, supertypes: in order.
+        comments: character offsets, in order.
         note: why the text was not read; "" if it was read.
     """
 
@@ -271,7 +245,7 @@ class Tags(NamedTuple):
 
 
 class _FoundDefinition(NamedTuple):
-    """A definition as a query finds it, with the offsets of its node and of its name."""
+    """A definition as a query captures it, with the offsets of its node and of its name."""
 
     start: int
     end: int
@@ -306,23 +280,21 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     supertypes: dict[int, TagSupertype] = {}
     comments: list[tuple[int, int]] = []
     for captures in matches:
-        comments += ((tree.start(one), tree.end(one)) for one in captures.get("comment", ()))
+        comments += ((tree.start(node), tree.end(node)) for node in captures.get("comment", ()))
         for capture, nodes in captures.items():
-            what, _, kind = capture.partition(".")
-            if what in {"scope", "definition"}:
-                one = _read_definition(tree, nodes[0], captures, kind or what, language)
-                if one is not None:
-                    found.setdefault(one.name_start, one)
-            elif what == "reference":
+            role, _, kind = capture.partition(".")
+            if role in {"scope", "definition"}:
+                definition = _read_definition(tree, nodes[0], captures, kind or role, language)
+                if definition is not None:
+                    found.setdefault(definition.name_start, definition)
+            elif role == "reference":
                 _add_references(used, _read_references(tree, nodes[0], captures, kind))
-            elif what == "supertype":
+            elif role == "supertype":
                 read = (_read_supertype(tree, node, kind, language) for node in nodes)
-                supertypes |= {one.start: one for one in read if one.name}
+                supertypes |= {supertype.start: supertype for supertype in read if supertype.name}
     definitions = _qualify_definitions(found.values())
     named = sorted(
-        (definition.name_start, definition.name_end)
-        for definition in found.values()
-        if definition.kind != "scope"
+        (each.name_start, each.name_end) for each in found.values() if each.kind != "scope"
     )
     return Tags(
         definitions,
@@ -333,7 +305,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
 
 
 def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
-    """Return the first tree without errors, or else the first tree."""
+    """Return the first tree without errors, else the first tree, with its grammar."""
     if language.ignored is not None:
         text = language.ignored.sub(lambda found: " " * len(found[0]), text)
     first: tuple[SyntaxTree, TagGrammar] | None = None
@@ -351,7 +323,7 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
 
 
 def _is_shapeless(root: Node) -> bool:
-    """Return whether the unparsable parts of a tree are too long or too deep to be queried."""
+    """Return whether the parts of a tree with errors are too wide or too deep to be queried."""
     todo = [(root, 0)] if root.has_error else []
     while todo:
         node, depth = todo.pop()
@@ -365,7 +337,7 @@ def _run_query(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Nod
     """Return the captures of each match; None if the tree is too deep or the query takes too long.
 
     The query runs on one window of the text after another, and the time is checked after each. A
-    callback would be simpler, but tree-sitter 0.26 crashes if a cursor is given one.
+    progress callback would be simpler, but makes cursors of tree-sitter 0.26 crash.
     """
     from tree_sitter import QueryCursor
 
@@ -418,7 +390,7 @@ def _last_line(node: Node) -> int:
 
 
 def _normalize_name(written: str, language: TagLanguage) -> str:
-    """Return a name in code with `::` between its parts; "" if the text is not a name."""
+    """Return a name with `::` between its parts; "" if the text is not a name."""
     name = "".join(written.split()).strip("\"':`")
     if language.separators:
         marks = "|".join(map(re.escape, ("::", *language.separators)))
@@ -455,7 +427,7 @@ def _read_supertype(tree: SyntaxTree, node: Node, kind: str, language: TagLangua
 
 
 def _end_of_text(tree: SyntaxTree, node: Node) -> str:
-    """Return the last characters of a node; reading nested texts in full takes quadratic time."""
+    """Return the last characters of a node; whole texts of nested nodes take quadratic time."""
     end = tree.end(node)
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
 
@@ -468,7 +440,7 @@ def _receiver_name(written: str) -> str:
         if shorter == plain:
             break
         plain = shorter
-    plain = _MADE.sub("", plain)
+    plain = _INSTANCE_CALL.sub("", plain)
     found = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
     if found is None:
         return ""
@@ -478,7 +450,7 @@ def _receiver_name(written: str) -> str:
 def _add_references(
     used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
 ) -> None:
-    """Add references; if an offset already has a reference, keep the more precise one."""
+    """Add references; of two references at the same offset, keep the more precise one."""
     for at, reference in found:
         rank = _RANKS[reference.kind]
         known = used.get(at)
@@ -503,14 +475,14 @@ class _EnclosingDefinitions(NamedTuple):
     """The definitions that contain a definition.
 
     Attributes:
-        end: offset after the innermost of them.
-        holder: name of the innermost of them that qualifies names; "" if absent.
-        is_local: whether one of them is a function.
-        in_type: whether one of them is a type.
+        end: offset after the innermost definition.
+        qualifier: name of the innermost definition that qualifies names; "" if absent.
+        is_local: whether any of them is a function.
+        in_type: whether any of them is a type.
     """
 
     end: int
-    holder: str = ""
+    qualifier: str = ""
     is_local: bool = False
     in_type: bool = False
 
@@ -524,12 +496,12 @@ def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefiniti
             above.pop()
         around = above[-1] if above else _EnclosingDefinitions(0)
         name = definition.name
-        if around.holder and not name.startswith(f"{around.holder}::"):
-            name = f"{around.holder}::{name}"
+        if around.qualifier and not name.startswith(f"{around.qualifier}::"):
+            name = f"{around.qualifier}::{name}"
         above.append(
             _EnclosingDefinitions(
                 min(definition.end, around.end) if above else definition.end,
-                name[:_LONGEST_HOLDER] if definition.kind in _CONTAINERS else around.holder,
+                name[:_LONGEST_QUALIFIER] if definition.kind in _CONTAINERS else around.qualifier,
                 around.is_local or definition.kind in _BODIES,
                 around.in_type or definition.kind in {"class", "scope"},
             )
@@ -539,17 +511,5 @@ def _qualify_definitions(found: Iterable[_FoundDefinition]) -> tuple[TagDefiniti
         kind: DefinitionKind = definition.kind  # type: ignore[assignment]
         if kind == "function" and (around.in_type or "::" in definition.name):
             kind = "method"
-        made.append(
-            TagDefinition(
-                *(
-                    kind,
-                    name,
-                    definition.start,
-                    definition.end,
-                    definition.line,
-                    definition.line_end,
-                ),
-                around.is_local,
-            )
-        )
+        made.append(TagDefinition(kind, name, *definition[:4], around.is_local))
     return tuple(made)

@@ -1,4 +1,4 @@
-"""Texts of a repository: Markdown documents, and the events of agents' runs."""
+"""Texts of a repository: Markdown documents, and the events of agent runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 from rag_assets.systems.code_memory.symbols.names import FILE, RUN
 
-SECTION_LEVEL: Final = 3
+_SECTION_LEVEL: Final = 3
 """Deepest level of headings that start a section."""
 
 _FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
@@ -22,7 +22,7 @@ _UNDERLINE: Final = re.compile(r" {0,3}(?P<mark>=++|-++)[ \t]*+\r?$")
 _ITEM: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 _BUGS: Final = re.compile(r"(?i)known[ _-](?:bugs?|issues?|problems?|defects?|limitations?)\b")
 _SPAN: Final = re.compile(r"(?<!`)`(?P<code>[^`\n]{2,200})`(?!`)|\]\((?P<link>[^()\s]{1,300})\)")
-_PLACE: Final = re.compile(
+_PATH: Final = re.compile(
     r"(?:\.{0,2}/)?(?:[\w@.-]+/)+[\w@.-]*\w"
     r"|[\w.-]+\.(?:php|py|pyi|[cm]?[jt]sx?|vue|svelte|mdc?|mdx|json|ya?ml|toml|ini|env|swift|go|java|kt"
     r"|rs|rb|sql|sh|xml|html|css|scss|txt|lock|cs|c|h|cpp)"
@@ -38,9 +38,8 @@ _DOTTED_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._][a-z0-9]+)+")
 def read_markdown(text: str) -> CodeText:
     """Return the sections of a Markdown text as units, and its facts.
 
-    - `applies_to` {globs, always}: the front matter of a rule.
-    - `mentions` {name, what}: a path, class, route or other name in a code span or link; `what` is
-      path, symbol, route or name.
+    - `applies_to` {globs, always}: the files that a rule's front matter names.
+    - `mentions` {name, what}: a name in a code span or link; `what` is path, symbol, route or name.
     """
     sections = _find_sections(text)
     facts = [*_iter_front_matter_facts(text), *_mention_facts(text, sections)]
@@ -48,12 +47,8 @@ def read_markdown(text: str) -> CodeText:
     return CodeText(add_rest_units(text, sections), tuple(facts))
 
 
-def known_bugs(text: str) -> tuple[Unit, ...]:
-    """Return the bugs in a list of known bugs as units: each is a section or a list item.
-
-    Args:
-        text: the text of a Markdown file.
-    """
+def list_known_bugs(text: str) -> tuple[Unit, ...]:
+    """Return the bugs in a Markdown list of known bugs as units: sections or list items."""
     sections = _find_sections(text)
     inner = [section for section in sections if section.symbol.count(" > ") == 1] or sections
     if len(inner) > 1:
@@ -114,17 +109,17 @@ def _find_headings(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _find_sections(text: str) -> list[Unit]:
-    """Return sections down to SECTION_LEVEL, each named by its heading and those above it."""
-    found = [heading for heading in _find_headings(text) if heading[1] <= SECTION_LEVEL]
+    """Return sections down to _SECTION_LEVEL, each named by its heading and all headings above."""
+    headings = [heading for heading in _find_headings(text) if heading[1] <= _SECTION_LEVEL]
     units: list[Unit] = []
     above: list[tuple[int, str]] = []
-    ends = [start for start, _, _ in found[1:]]
-    for (start, level, title), after in zip(found, [*ends, len(text)], strict=False):
+    ends = [start for start, _, _ in headings[1:]]
+    for (start, level, title), after in zip(headings, [*ends, len(text)], strict=False):
         while above and above[-1][0] >= level:
             above.pop()
         above.append((level, title))
         end = start + len(text[start:after].rstrip())
-        name = " > ".join(one for _, one in above)
+        name = " > ".join(heading for _, heading in above)
         units.append(Unit(start, end, "section", name, alone=False))
     return units
 
@@ -139,13 +134,13 @@ def _front_matter_end(text: str) -> int:
 
 
 def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
-    """Yield a fact with the files to which a rule applies, read from its front matter."""
+    """Yield a fact with the files that a rule applies to, according to its front matter."""
     end = _front_matter_end(text)
     if not end:
         return
     entries, _ = yaml_entries(text[:end])
-    told = {entry.path[0]: entry.value for entry in entries if len(entry.path) == 1 and entry.value}
-    globs = [part.strip() for part in (told.get("globs") or told.get("paths") or "").split(",")]
+    keys = {entry.path[0]: entry.value for entry in entries if len(entry.path) == 1 and entry.value}
+    globs = [part.strip() for part in (keys.get("globs") or keys.get("paths") or "").split(",")]
     globs = [glob.strip("\"'") for glob in globs]
     globs += [
         entry.value
@@ -154,7 +149,7 @@ def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
     ]
     values = {
         "globs": [glob for glob in globs if glob],
-        "always": (told.get("alwaysApply") or "").lower() == "true",
+        "always": (keys.get("alwaysApply") or "").lower() == "true",
     }
     if any(values.values()):
         yield Fact("applies_to", 0, min(end, 1_000), "", values)
@@ -177,13 +172,13 @@ def _classify_name(found: re.Match[str]) -> tuple[str, str] | None:
     link = found["link"]
     if link is not None:
         path = link.partition("#")[0]
-        outside = "://" in path or path.startswith(("mailto:", "//"))
-        return None if outside or not path else (path, "path")
+        is_external = "://" in path or path.startswith(("mailto:", "//"))
+        return None if is_external or not path else (path, "path")
     code = found["code"].strip()
     for pattern, what in (
         (_QUALIFIED, "symbol"),
         (_ROUTE, "route"),
-        (_PLACE, "path"),
+        (_PATH, "path"),
         (_DOTTED_NAME, "name"),
     ):
         if pattern.fullmatch(code):
@@ -205,11 +200,11 @@ def render_run_event(kind: str, run: str, path: str | None, action: str, summary
     """Return the text of an event.
 
     Args:
-        kind: file_created, file_updated, file_deleted, final_summary.
-        run: its id.
+        kind: file_created, file_updated, file_deleted or final_summary.
+        run: the id of the run.
         path: the path of the file within its repository; None for a summary of the run.
-        action: what was done to the file, in a few words on one line; "" if absent.
-        summary: the summary, in words; "" if absent.
+        action: a few words about the change of the file, on one line; "" if absent.
+        summary: prose; "" if absent.
     """
     lines = [f"{kind} {path}" if path else kind, _RUN + run]
     if action:
@@ -226,9 +221,11 @@ def read_run_event(text: str) -> CodeText:
     run = next((line.removeprefix(_RUN) for line in head[1:] if line.startswith(_RUN)), "")
     if heading is None or not run or (heading["path"] is None) != (heading["kind"] == _SUMMARY):
         unit = Unit(0, end, "rest", alone=False)
-        return CodeText((unit,), (), ("it is no event of a run",))
+        return CodeText(
+            (unit,), (), ("not a valid event of a run: expected a heading and a line `run: ID`",)
+        )
     name = RUN + run
-    cuts = tuple(found.end() for found in re.finditer("\n", text[:end]))
+    cuts = tuple(newline.end() for newline in re.finditer("\n", text[:end]))
     unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
     values = {"role": "run", "public": True, "called": [name.lower()]}
     facts = [Fact("declares", 0, heading.end(), name, values)]

@@ -1,6 +1,6 @@
-"""Syntax trees with character offsets, walks over them at any depth, and units.
+"""Syntax trees with character offsets, and units that cover a whole text.
 
-The units of a file cover its whole text: text outside definitions is cut at blank lines.
+Text outside definitions is cut at blank lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.symbols.model import Unit
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Tree
 
-PARSE_SECONDS: Final = 10.0
+_PARSE_SECONDS: Final = 10.0
 """Maximum parse time; ordinary code takes a tenth of a second for 1 MiB."""
 
 _SLICE: Final = 1 << 8
@@ -48,19 +48,18 @@ class SyntaxTree:
     """The syntax tree of one text; a text in another language yields a tree with errors.
 
     Attributes:
-        text: the text.
         root: its outermost node; an empty node if the parser gave up.
         gave_up: whether the parser was stopped; some parsers take quadratic time on hostile input.
 
     Args:
         text: the text, without lone surrogates.
         module: the grammar's package.
-        function: the function of that package which returns the grammar.
+        function: the function in that package that returns the grammar.
         seconds: maximum parse time.
     """
 
     def __init__(
-        self, text: str, module: str, function: str = "language", seconds: float = PARSE_SECONDS
+        self, text: str, module: str, function: str = "language", seconds: float = _PARSE_SECONDS
     ) -> None:
         self.text = text
         data = text.encode("utf-8")
@@ -73,7 +72,7 @@ class SyntaxTree:
 
     @property
     def has_errors(self) -> bool:
-        """Return whether a part of the text could not be parsed."""
+        """Return whether any part of the text could not be parsed."""
         return self.gave_up or self.root.has_error
 
     def start(self, node: Node) -> int:
@@ -91,21 +90,30 @@ class SyntaxTree:
         at = bisect_right(self._bytes, byte) - 1
         return self._characters[at] + byte - self._bytes[at]
 
-    def of(self, node: Node | None) -> str:
+    def node_text(self, node: Node | None) -> str:
         """Return the text of a node; "" for None."""
         return "" if node is None else self.text[self.start(node) : self.end(node)]
 
     def field(self, node: Node, name: str) -> str:
         """Return the text of a field of a node; "" if the node has no such field."""
-        return self.of(node.child_by_field_name(name))
+        return self.node_text(node.child_by_field_name(name))
 
     def line(self, node: Node | None) -> str:
         """Return the first 200 characters of a node in one line; "" for None."""
-        return " ".join(self.of(node)[:_LINE].split())
+        return " ".join(self.node_text(node)[:_LINE].split())
 
-    def fact(self, kind: str, node: Node, symbol: str, values: Mapping[str, Any]) -> Fact:
-        """Return a fact whose evidence is a node."""
-        return Fact(kind, self.start(node), self.end(node), symbol, values)
+    def fact(
+        self,
+        kind: str,
+        node: Node,
+        symbol: str,
+        values: Mapping[str, Any],
+        longest: int | None = None,
+    ) -> Fact:
+        """Return a fact with a node as its evidence, or the first `longest` characters of it."""
+        start, end = self.start(node), self.end(node)
+        last = end if longest is None else min(end, start + longest)
+        return Fact(kind, start, last, symbol, values)
 
     def nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
         """Return the nodes of these types in the order of the text, outer nodes first.
@@ -115,8 +123,8 @@ class SyntaxTree:
             within: a node to search, itself included; None for the whole tree.
         """
         found: list[tuple[int, Node]] = []
-        for one in types & self._nodes_by_type.keys():
-            alike = self._nodes_by_type[one]
+        for type_ in types & self._nodes_by_type.keys():
+            alike = self._nodes_by_type[type_]
             if within is None:
                 found += zip(alike.positions, alike.nodes, strict=True)
                 continue
@@ -135,7 +143,7 @@ class SyntaxTree:
 
     @cached_property
     def _nodes_by_type(self) -> dict[str, _NodesOfType]:
-        """Return the named nodes by type, cached because walking the tree is slow."""
+        """Return the named nodes by type; cached because walking the tree is slow."""
         found: dict[str, _NodesOfType] = {}
         todo = [self.root]
         position = 0
@@ -152,7 +160,7 @@ class SyntaxTree:
 
 @lru_cache(maxsize=2)
 def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
-    """Return the tree of a text; all readers of a file share one tree.
+    """Return the tree of a text, from a cache through which all readers of a file share it.
 
     Call `syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of its
     text.
@@ -160,7 +168,7 @@ def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTre
     return SyntaxTree(text, module, function)
 
 
-def descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
+def iter_descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
     """Yield a node and all nodes within it, in the order of the text.
 
     Args:
@@ -169,15 +177,26 @@ def descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[N
     """
     todo = [node]
     while todo:
-        found = todo.pop()
-        yield found
-        if into is None or found is node or found.type not in into:
-            todo.extend(reversed(found.children))
+        at = todo.pop()
+        yield at
+        if into is None or at is node or at.type not in into:
+            todo.extend(reversed(at.children))
 
 
 def is_comment(node: Node) -> bool:
     """Return whether a node is a comment, in any grammar."""
     return node.type in _COMMENTS
+
+
+def code_children(node: Node) -> list[Node]:
+    """Return the named children of a node, without comments."""
+    return [child for child in node.named_children if not is_comment(child)]
+
+
+def field_children(node: Node, name: str) -> list[Node]:
+    """Return the named children of a field of a node; empty if the node has no such field."""
+    inner = node.child_by_field_name(name)
+    return [] if inner is None else inner.named_children
 
 
 @cache
@@ -193,9 +212,9 @@ def _parse_within_limit(parser: Parser, data: bytes, seconds: float) -> Tree | N
     slices: dict[int, bytes] = {}
 
     def read(at: int, _: object) -> bytes:
-        if (found := slices.get(at)) is None:
-            found = slices[at] = data[at : at + _SLICE]
-        return found
+        if (part := slices.get(at)) is None:
+            part = slices[at] = data[at : at + _SLICE]
+        return part
 
     try:
         return parser.parse(read, progress_callback=lambda *_: monotonic() > last)
@@ -225,38 +244,33 @@ def add_rest_units(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
     """Return the units in order, with units of the role `rest` for the text between them.
 
     Args:
-        units: the units, in any order, without overlaps.
+        units: units in any order, without overlaps.
     """
-    found: list[Unit] = []
+    whole: list[Unit] = []
     at = 0
     for unit in sorted(units, key=lambda unit: unit.start):
-        found += split_paragraphs(text, at, unit.start)
-        found.append(unit)
+        whole += _split_paragraphs(text, at, unit.start)
+        whole.append(unit)
         at = unit.end
-    return (*found, *split_paragraphs(text, at, len(text)))
+    return (*whole, *_split_paragraphs(text, at, len(text)))
 
 
-def split_paragraphs(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
-    """Yield the paragraphs between two offsets as units that may be joined with neighbours.
-
-    Args:
-        start, end: character offsets.
-        symbol: the symbol of the definition around them.
-    """
+def _split_paragraphs(text: str, start: int, end: int) -> Iterator[Unit]:
+    """Yield the paragraphs between two offsets as units that may be joined with neighbours."""
     at = start
     for blank in [*_BLANK_LINES.finditer(text, start, end), None]:
         last = end if blank is None else blank.start()
-        piece = text[at:last]
-        stripped = piece.strip()
+        paragraph = text[at:last]
+        stripped = paragraph.strip()
         if stripped:
-            first = at + piece.index(stripped[0])
+            first = at + paragraph.index(stripped[0])
             first = max(text.rfind("\n", at, first) + 1, at)
-            yield Unit(first, at + len(piece.rstrip()), "rest", symbol, alone=False)
+            yield Unit(first, at + len(paragraph.rstrip()), "rest", alone=False)
         at = end if blank is None else blank.end()
 
 
 def cover_text(text: str, units: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a whole text, each with the ends of the statements in it.
+    """Return units that cover a whole text, each with the ends of the statements within it.
 
     Args:
         units: units of definitions.
@@ -267,7 +281,7 @@ def cover_text(text: str, units: Sequence[Unit], cuts: Sequence[int]) -> tuple[U
 
 
 def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Unit]:
-    """Yield units with the closing brackets after them, so that no chunk is only a bracket."""
+    """Yield units extended by the closing brackets after them; no chunk is then only a bracket."""
     for index, unit in enumerate(units):
         last = units[index + 1].start if index + 1 < len(units) else len(text)
         closing = _CLOSING.match(text, unit.end, last)
@@ -283,12 +297,12 @@ def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Un
 
 
 def cuts_within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
-    """Return the offsets inside a unit, among ascending offsets."""
+    """Return the offsets inside a unit; `cuts` must be ascending."""
     return tuple(cuts[bisect_right(cuts, unit.start) : bisect_left(cuts, unit.end)])
 
 
 def first_comment(node: Node) -> Node:
-    """Return the first of the comments directly above a node, or else the node."""
+    """Return the first comment of the block directly above a node, or else the node."""
     first = node
     before = node.prev_sibling
     while before is not None and is_comment(before):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
-from rag_assets.systems.code_memory.languages.tree import descendants
+from rag_assets.systems.code_memory.languages.tree import iter_descendants
 from rag_assets.systems.code_memory.laravel.inflection import (
     class_basename,
     joining_table,
@@ -100,7 +100,7 @@ def _iter_relation_facts(
     reader: ExpressionReader, class_like: ClassLike, method: Method
 ) -> Iterator[Fact]:
     known = set[int]()
-    for node in descendants(method.body, into=_INNER) if method.body is not None else ():
+    for node in iter_descendants(method.body, into=_INNER) if method.body is not None else ():
         chain = reader.source.chain(node) if node.type == "member_call_expression" else None
         if chain is None or node.id in known:
             continue

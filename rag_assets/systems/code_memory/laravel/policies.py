@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Route
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
-    OF_RESOURCES,
+    RESOURCE_ABILITIES,
     method_of_ability,
     tried_policies,
 )
@@ -71,7 +71,7 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     subject, told = (first, "") if alone else (_get_subject(second), told)
     about = source.value(subject)
     model = about if isinstance(about, str) else ""
-    variable = source.tree.of(subject) if subject is not None else ""
+    variable = source.tree.node_text(subject) if subject is not None else ""
     if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
     for ability in told if isinstance(told, list) else [told]:
@@ -88,8 +88,8 @@ def _get_constant(source: PhpSource, node: Node | None) -> str:
     if isinstance(source.value(node), str):
         return ""
     scope, name = node.named_children[0], node.named_children[-1]
-    written = source.tree.of(scope) if scope.type in NAMED else ""
-    return f"{source.class_name(written, node)}::{source.tree.of(name)}" if written else ""
+    written = source.tree.node_text(scope) if scope.type in NAMED else ""
+    return f"{source.class_name(written, node)}::{source.tree.node_text(name)}" if written else ""
 
 
 def _get_subject(node: Node | None) -> Node | None:
@@ -107,7 +107,7 @@ def _get_subject(node: Node | None) -> Node | None:
 def read_resource_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield the checks that `authorizeResource` adds to the methods of a controller."""
     model = source.value(call.argument(0))
-    for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
+    for method, ability in RESOURCE_ABILITIES.items() if isinstance(model, str) else ():
         yield "authorizes", {"ability": ability, "model": model, "method": method}
 
 
@@ -307,7 +307,7 @@ def _guards_in_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type != "object_creation_expression":
         yield _list_strings(source, node), (), (), node
         return
-    written = source.tree.of(node.named_children[0]) if node.named_children else ""
+    written = source.tree.node_text(node.named_children[0]) if node.named_children else ""
     if not written or source.class_name(written, node) != _MIDDLEWARE:
         return
     call = Call("", list_arguments(source.tree, node), node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.systems.code_memory.languages.php import facts, origins
-from rag_assets.systems.code_memory.languages.php.facts import key_facts, list_units
+from rag_assets.systems.code_memory.languages.php.facts import list_setting_facts, list_units
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel import statements
 from rag_assets.systems.code_memory.laravel.models import model_facts
@@ -16,14 +16,14 @@ from rag_assets.systems.code_memory.symbols.model import CodeText
 def read(text: str) -> CodeText:
     """Return the units and facts of a PHP file."""
     source = PhpSource(text)
-    bodies = origins.Bodies(source)
+    bodies = origins.OriginFinders(source)
     found = [*facts.list_facts(source), *statements.list_facts(source, bodies)]
     found += origins.origin_facts(source, bodies)
     found += schema_facts(source)
     found += model_facts(source)
     found += guard_facts(source)
     found += routes.list_facts(source)
-    found += key_facts(source)
+    found += list_setting_facts(source)
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
     found.sort(key=lambda fact: (fact.start, fact.end))
     return CodeText(list_units(source), tuple(found), notes)

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.values import COMPUTED, elements, is_static
-from rag_assets.systems.code_memory.languages.tree import descendants
+from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static, iter_elements
+from rag_assets.systems.code_memory.languages.tree import iter_descendants
 from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -78,7 +78,7 @@ def _collect_leaves(
     todo: deque[tuple[str, Node, int]] = deque([("", array, 0)])
     while todo:
         prefix, held, depth = todo.popleft()
-        for key, value in elements(held):
+        for key, value in iter_elements(held):
             name = source.value(key) if key is not None else None
             if not isinstance(name, str):
                 continue
@@ -86,7 +86,7 @@ def _collect_leaves(
                 yield prefix + name, _NONE
                 continue
             is_array = value.type == "array_creation_expression"
-            if is_array and any(inner is not None for inner, _ in elements(value)):
+            if is_array and any(inner is not None for inner, _ in iter_elements(value)):
                 if depth < _DEEPEST:
                     todo.append((f"{prefix}{name}.", value, depth + 1))
                 continue
@@ -99,7 +99,7 @@ def _collect_leaves(
 def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
     if _OF_ROUTES_AND_TABLES.search(name) is not None or node.type == "boolean":
         return True
-    return node.type == "class_constant_access_expression" and source.tree.of(node).endswith(
+    return node.type == "class_constant_access_expression" and source.tree.node_text(node).endswith(
         "::class"
     )
 
@@ -138,7 +138,7 @@ def _default_of_env(source: PhpSource, node: Node) -> Any:
 
 def _read_expression(source: PhpSource, node: Node) -> Json:
     """Return a value that functions compute, as in `explode(',', env('HOSTS'))`."""
-    if _PRIVATE.search(source.tree.of(node)):
+    if _PRIVATE.search(source.tree.node_text(node)):
         return _NONE
     found = Expressions(source, lambda _: 0).read(node, runs=False)
     return found if isinstance(found, dict) and found["of"] in {"chain", "join", "array"} else _NONE
@@ -148,13 +148,13 @@ def _read_providers(source: PhpSource, array: Node) -> list[str]:
     """Return the listed provider classes in order; the list may be merged with Laravel's own."""
     named = (
         (key is None or source.value(key) == "providers") and value
-        for key, value in elements(array)
+        for key, value in iter_elements(array)
     )
     found = [
-        source.class_name(source.tree.of(node.named_children[0]), node)
+        source.class_name(source.tree.node_text(node.named_children[0]), node)
         for value in named
         if value
-        for node in descendants(value)
+        for node in iter_descendants(value)
         if node.type == "class_constant_access_expression"
     ]
     providers = dict.fromkeys(one for one in found if one != "Illuminate\\Support\\ServiceProvider")

@@ -25,7 +25,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.php.origins import Bodies, Body
+from rag_assets.systems.code_memory.languages.php.origins import OriginFinder, OriginFinders
 from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
     Property,
@@ -123,7 +123,7 @@ _DEFERRED: Final = frozenset({"authorizes_of", "dispatches_of"})
 _OBJECTS: Final = _CALLS | {"variable_name"}
 
 
-def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
+def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     for class_ in source.classes:
         for held in class_.properties:
@@ -145,20 +145,20 @@ def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
             for kind, values in _iter_statements_of_call(source, chain, call, first=position == 0):
                 stated = [(kind, values)]
                 if SUBJECT in values:
-                    stated = [*_resolve_object(kind, values, types(symbol), bodies.of(symbol))]
+                    stated = [*_resolve_object(kind, values, types(symbol), bodies.find(symbol))]
                 for said, told in stated:
                     yield _build_fact(source, said, call.node, symbol, told)
 
 
 def _resolve_object(
-    kind: str, values: _Values, types: Mapping[str, str], body: Body | None
+    kind: str, values: _Values, types: Mapping[str, str], body: OriginFinder | None
 ) -> Iterator[_Statement]:
     """Yield statements about an object with its known class, or else with its origins."""
     if VARIABLE in values:
         yield from ((kind, resolve_check) for resolve_check in resolve_checks(values, types))
     if values.get(VARIABLE) not in types:
         model = values.get("model")
-        origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
+        origins = [model] if model else body.find(values[SUBJECT]) if body is not None else None
         told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
         if origins or CONSTANT in values:
             deferred = kind if kind in _DEFERRED else "authorizes_of"

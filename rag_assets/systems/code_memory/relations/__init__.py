@@ -1,1 +1,1 @@
-"""Relations that single texts state: definitions, edges between them, and re-exported names."""
+"""Relations that the facts of one text state: symbols, edges and re-exported names."""

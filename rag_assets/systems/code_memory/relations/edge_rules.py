@@ -1,6 +1,6 @@
-"""Rules that turn facts into edges (kind, source and target), by the kind of the fact.
+"""Rules that turn facts into edges, by the kind of the fact and the language of its file.
 
-Names in facts of PHP are qualified, and those of Java almost. Facts of the other languages contain
+Names in PHP facts are qualified; OF_FACTS has their rules. Facts of other languages contain
 spellings of names, which depend on the path of their file (see naming); SPELLED has their rules.
 """
 
@@ -34,7 +34,13 @@ from rag_assets.systems.code_memory.symbols.names import (
     short_name,
     usual_policies,
 )
-from rag_assets.systems.code_memory.symbols.naming import CALLED, OWN, NameStyle, go_module, stem
+from rag_assets.systems.code_memory.symbols.naming import (
+    CALLED,
+    OWN,
+    NameStyle,
+    find_go_folder,
+    stem,
+)
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Edge kinds by the action of a statement on a table."""
@@ -47,6 +53,9 @@ EVENTS: Final = ("emits_event", "listens_to_event")
 
 Triple: TypeAlias = tuple[str, str, str]
 """Kind, source and target of an edge."""
+
+_REFERENCES: Final = frozenset({"extends", "implements", "calls"})
+"""Kinds of facts in all languages whose value `name` is a definition."""
 
 
 def _build_rule(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[Triple]]:
@@ -65,41 +74,41 @@ def _build_two_ended_rule(kind: str, source: str, target: str) -> Callable[[Fact
 
 
 def _list_edges_of_signature(fact: Fact) -> list[Triple]:
-    """Return edges to the classes that a method takes and returns; built-in types yield none."""
-    types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
-    takes = [name for one in types for name in one.split(_OR)]
-    found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
+    """Return edges to a method's class, and to the classes that it takes and returns."""
+    types = [str(parameter.get("type", "")) for parameter in fact.values.get("parameters", ())]
+    takes = [name for type_ in types for name in type_.split(_OR)]
+    edges = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
     owner, separator, _ = fact.symbol.rpartition("::")
     if separator:
-        found.append((MEMBER, fact.symbol, owner))
+        edges.append((MEMBER, fact.symbol, owner))
     returns = str(fact.values.get("returns", "")).split(_OR)
-    return [*found, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
+    return [*edges, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
 
 
 def _list_edges_of_call(fact: Fact) -> list[Triple]:
-    """Return the edge of a call, and an edge to the named class; the method may be inherited."""
+    """Return edges to the called method and to its class, which may only inherit the method."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
     calls = [("calls", fact.symbol, name)]
-    own = owner == fact.symbol.rpartition("::")[0]
-    return [*calls, ("touches", fact.symbol, owner)] if separator and not own else calls
+    is_own = owner == fact.symbol.rpartition("::")[0]
+    return [*calls, ("touches", fact.symbol, owner)] if separator and not is_own else calls
 
 
 def _list_edges_of_table_statement(fact: Fact) -> list[Triple]:
-    """Return the edges of a statement on a table: its action, and tables of its foreign keys."""
-    found = []
+    """Return edges to the table that a statement changes, and to the tables of its foreign keys."""
+    edges = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
     if isinstance(table, str) and action is not None:
-        found.append((action, fact.symbol, TABLE + table))
-    renamed = fact.values.get("to")
-    if isinstance(renamed, str):
-        found.append(("renames", fact.symbol, TABLE + renamed))
+        edges.append((action, fact.symbol, TABLE + table))
+    new_name = fact.values.get("to")
+    if isinstance(new_name, str):
+        edges.append(("renames", fact.symbol, TABLE + new_name))
     foreign = [c.get("on") for c in fact.values.get("commands", ()) if c.get("name") == "foreign"]
     others = [name for name in foreign if isinstance(name, str)]
-    return [*found, *(("references", fact.symbol, TABLE + name) for name in others)]
+    return [*edges, *(("references", fact.symbol, TABLE + name) for name in others)]
 
 
-def of_event(fact: Fact) -> list[Triple]:
+def _list_edges_of_event(fact: Fact) -> list[Triple]:
     """Return the edge from the emitter or the listener of a named event."""
     event = EVENT + str(fact.values["event"])
     if fact.kind == "emits_event":
@@ -108,33 +117,28 @@ def of_event(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_model_relation(fact: Fact) -> list[Triple]:
-    """Return edges to the model that a relation leads to, and to tables and models in between."""
-    given = fact.values.get("arguments", {})
-    related, through, table = (given.get(name) for name in ("related", "through", "table"))
-    found = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
-    return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
+    """Return edges to the model of a relation, and to the model and table in between."""
+    arguments = fact.values.get("arguments", {})
+    related, through, table = (arguments.get(name) for name in ("related", "through", "table"))
+    edges = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
+    return [*edges, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else edges
 
 
 def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
     """Return edges to the checked ability, the checked model, and the policies that may decide."""
-    model, source, method = (
-        str(fact.values.get("model", "")),
-        get_authorizing_method(fact),
-        find_policy_method(fact),
-    )
-    ability = str(fact.values.get("ability", ""))
-    found = [("authorizes", source, ABILITY + ability)] if ability else []
+    model, ability = str(fact.values.get("model", "")), str(fact.values.get("ability", ""))
+    source, method = get_authorizing_method(fact), find_policy_method(fact)
+    edges = [("authorizes", source, ABILITY + ability)] if ability else []
     if not model:
-        return found
-    if not method.isidentifier():
-        # No policy can decide this: the ability is not a valid method name.
-        return [*found, ("touches", source, model)]
+        return edges
+    if not method.isidentifier():  # No policy has a method with such a name.
+        return [*edges, ("touches", source, model)]
     asked = [(ASKS, source, f"{policy}::{method}") for policy in usual_policies(model)]
-    return [*found, ("authorizes", source, model), *asked]
+    return [*edges, ("authorizes", source, model), *asked]
 
 
 def _list_edges_of_ability(fact: Fact) -> list[Triple]:
-    """Return the edge from an ability to the method that decides it."""
+    """Return the edge from an ability to the method that decides about it."""
     ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
     return [("authorizes", ABILITY + ability, answers)] if answers else []
 
@@ -143,21 +147,21 @@ def _list_edges_of_guard(fact: Fact) -> list[Triple]:
     """Return edges from a controller, or some of its methods, to their middleware."""
     name = str(fact.values.get("name", ""))
     target = name if "\\" in name else MIDDLEWARE + name
-    methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]
+    methods = filter(_is_text, fact.values.get("methods", ()))
     guarded = [f"{fact.symbol}::{method}" for method in methods] or [fact.symbol]
-    return [("guarded_by", one, target) for one in guarded]
+    return [("guarded_by", source, target) for source in guarded]
 
 
 def _list_edges_of_applied_rule(fact: Fact) -> list[Triple]:
     """Return edges to the globs of the files that a rule applies to."""
-    globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
+    globs = [glob for glob in fact.values.get("globs", ()) if _is_text(glob) and glob]
     if fact.values.get("always"):
         globs = [EVERY_FILE]
     return [("applies_to", fact.symbol, GLOB + glob) for glob in globs]
 
 
 def _list_edges_of_mention(fact: Fact) -> list[Triple]:
-    """Return edges to what a document mentions: a file, or a definition with a unique name."""
+    """Return edges to the files and uniquely named definitions that a document mentions."""
     name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
     return [("documents", "", target) for target in targets_of_mention(name, what)]
 
@@ -187,9 +191,9 @@ def _list_edges_of_mapping(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_environment(fact: Fact) -> list[Triple]:
-    """Return the edge to an environment variable, from the setting it fills if that is known."""
-    of, key = fact.values.get("setting"), fact.values.get("key")
-    source = OWN_SETTING + of if _is_text(of) else fact.symbol
+    """Return the edge to an environment variable, from the setting that it fills if known."""
+    setting, key = fact.values.get("setting"), fact.values.get("key")
+    source = OWN_SETTING + setting if _is_text(setting) else fact.symbol
     return [("configured_by", source, ENV + key)] if _is_text(key) else []
 
 
@@ -201,7 +205,10 @@ def _is_class(name: str) -> bool:
     return name[:1].isupper() or "\\" in name
 
 
-OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
+EdgeRule: TypeAlias = Callable[[Fact], list[Triple]]
+"""Returns the edges of a fact."""
+
+OF_FACTS: Final[Mapping[str, EdgeRule]] = {
     "declares": _list_edges_of_signature,
     "imports": _build_rule("imports"),
     "extends": _build_rule("extends"),
@@ -213,7 +220,7 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "dispatches": _build_rule("dispatches"),
     "fires": _build_rule("fires"),
     "listens_to": _build_two_ended_rule("listens_to", "listener", "event"),
-    **dict.fromkeys(EVENTS, of_event),
+    **dict.fromkeys(EVENTS, _list_edges_of_event),
     "observes": _build_two_ended_rule("observes", "observer", "model"),
     "policy_of": _build_two_ended_rule("authorizes", "policy", "model"),
     "authorizes": _list_edges_of_authorization,
@@ -232,26 +239,31 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "depends_on": _build_rule("depends_on", PACKAGE, "package"),
     "changed_by": _build_two_ended_rule("changed_by", "file", "run"),
 }
+"""The edge rule of each kind of fact, for files with qualified names."""
 
 
 def _own_name(name: str) -> str:
     return OWN + name if name else ""
 
 
-READING: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env": ENV}
+_READ_SETTINGS: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env": ENV}
 """Prefix of the name of the setting that a fact reads, by the kind of the fact."""
 
 
-def read_settings(fact: Fact, source: str) -> list[Triple]:
+def _list_edges_of_read_setting(fact: Fact) -> list[Triple]:
     """Return the edge from the definition that reads a setting or an environment variable."""
     key = str(fact.values.get("key", ""))
-    return [("configured_by", source, READING[fact.kind] + key)] if key else []
+    target = _READ_SETTINGS[fact.kind] + key
+    return [("configured_by", _own_name(fact.symbol), target)] if key else []
 
 
 def edges_of_event(fact: Fact) -> list[Triple]:
-    """Return the edge from the emitter or the listener of a named event."""
+    """Return the edge from the emitter or the listener of an event; their names are spellings."""
     is_own = not fact.values.get("is_imported")
-    return [(kind, _own_name(who) if is_own else who, event) for kind, who, event in of_event(fact)]
+    return [
+        (kind, _own_name(source) if is_own else source, event)
+        for kind, source, event in _list_edges_of_event(fact)
+    ]
 
 
 def _list_edges_of_member(fact: Fact) -> list[Triple]:
@@ -260,14 +272,14 @@ def _list_edges_of_member(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_python(fact: Fact) -> list[Triple]:
-    """Return the edges of a Python fact; the fact spells names as described in naming."""
+    """Return the edges of a Python fact."""
     if fact.kind == "declares":
         return _list_edges_of_member(fact)
     name = str(fact.values.get("name", ""))
     if fact.kind == "imports":
         return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
-    if fact.kind in READING:
-        return read_settings(fact, _own_name(fact.symbol))
+    if fact.kind in _READ_SETTINGS:
+        return _list_edges_of_read_setting(fact)
     if fact.kind not in {"extends", "calls"} or not name:
         return []
     return [(fact.kind, _own_name(fact.symbol), name)]
@@ -285,16 +297,16 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
         path = requested_template(str(values.get("path", "")))
         endpoint = format_endpoint(str(values.get("method", "")), path)
         return [("requests", _own_name(fact.symbol), ENDPOINT + endpoint)]
-    if fact.kind in READING:
-        return read_settings(fact, _own_name(fact.symbol))
+    if fact.kind in _READ_SETTINGS:
+        return _list_edges_of_read_setting(fact)
     if fact.kind == "imports":
         module = str(values.get("name", ""))
-        names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
-        return [("imports", "", from_module(module, name)) for name in names]
+        names = [str(pair[0]) for pair in values.get("names", ())][:_MOST_NAMES] or ["default"]
+        return [("imports", "", spell_module_name(module, name)) for name in names]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
-    if fact.kind not in {"extends", "implements", "calls"} or not name:
+    if fact.kind not in _REFERENCES or not name:
         return []
-    target = from_module(module, name) if module else _own_name(name)
+    target = spell_module_name(module, name) if module else _own_name(name)
     return [(fact.kind, _own_name(fact.symbol), target)]
 
 
@@ -303,15 +315,15 @@ def _list_edges_of_java(fact: Fact) -> list[Triple]:
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
-        return [(MEMBER, symbol, owner)] if is_type(owner.rpartition(".")[2]) else []
+        return [(MEMBER, symbol, owner)] if _is_type(owner.rpartition(".")[2]) else []
     if fact.kind == "imports":
         return [] if name.endswith("*") else [("imports", "", name)]
-    if fact.kind not in {"extends", "implements", "calls"} or not name:
+    if fact.kind not in _REFERENCES or not name:
         return []
-    if not is_type(name):
+    if not _is_type(name):
         return [(fact.kind, symbol, name)]
-    own = ".".join(takewhile(lambda part: not is_type(part), symbol.split(".")))
-    # At most one package can have such a type; otherwise javac would report an ambiguous name.
+    own = ".".join(takewhile(lambda part: not _is_type(part), symbol.split(".")))
+    # At most one package has such a type; otherwise javac would report an ambiguous name.
     packages = [own, *fact.values.get("packages", ())]
     return [
         (fact.kind, symbol, f"{package}.{name}".lstrip(".")) for package in dict.fromkeys(packages)
@@ -333,9 +345,9 @@ def _list_edges_of_go(fact: Fact) -> list[Triple]:
         return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if "." in owner else []
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + name)]
-    if fact.kind not in {"extends", "implements", "calls"} or not name:
+    if fact.kind not in _REFERENCES or not name:
         return []
-    place = go_module(module)
+    place = find_go_folder(module)
     target = f"{place}#{name.partition('.')[2]}" if place else PACKAGE + module
     return [(fact.kind, _own_name(fact.symbol), target if module else _own_name(name))]
 
@@ -347,11 +359,11 @@ def _list_edges_of_rust(fact: Fact) -> list[Triple]:
         owner = symbol.rpartition(".")[0]
         return [(MEMBER, _own_name(symbol), _own_name(owner))] if owner else []
     if fact.kind == "imports":
-        names = [str(one[0]) for one in fact.values.get("names", ())][:_MOST_NAMES]
-        return [("imports", "", _find_rust_target(one)) for one in names]
-    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        names = [str(pair[0]) for pair in fact.values.get("names", ())][:_MOST_NAMES]
+        return [("imports", "", _find_rust_target(name)) for name in names]
+    if fact.kind not in _REFERENCES or not name:
         return []
-    return [(fact.kind, _own_name(symbol), rust_path(name))]
+    return [(fact.kind, _own_name(symbol), spell_rust_path(name))]
 
 
 _CRATE: Final = "src"
@@ -360,11 +372,13 @@ _CRATE: Final = "src"
 
 def _find_rust_target(path: str) -> str:
     first = path.partition("::")[0]
-    return rust_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
+    return spell_rust_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
 
 
-def rust_path(name: str) -> str:
-    """Return a Rust path in the spelling of naming; a path without a prefix starts at a submodule.
+def spell_rust_path(name: str) -> str:
+    """Return a Rust path in the spelling that naming describes.
+
+    A path without a prefix starts at a submodule.
 
     Args:
         name: `crate::tax::Rule::new`, `super::store::Repo`, `lines::count`, `Invoice::total`.
@@ -376,42 +390,38 @@ def rust_path(name: str) -> str:
     elif parts[0] in {"self", "super"}:
         above = len(list(takewhile(lambda part: part == "super", parts)))
         before, rest = "../" * above or "./", parts[above or 1 :]
-    elif len(parts) == 1 or is_type(parts[0]):
+    elif len(parts) == 1 or _is_type(parts[0]):
         return _own_name(".".join(parts))
-    modules = list(takewhile(lambda part: not is_type(part), rest[:-1]))
+    modules = list(takewhile(lambda part: not _is_type(part), rest[:-1]))
     if before == "@/" and not modules:
         return f"@/{_CRATE}#{'.'.join(rest)}"
     return f"{before}{'/'.join(modules)}#{'.'.join(rest[len(modules) :])}"
 
 
-_SQL: Final = {"create": "creates", "alter": "alters", "drop": "drops", "rename": "renames"}
-"""Edge kinds by the action of a statement on a table."""
-
-
 def _list_edges_of_sql(fact: Fact) -> list[Triple]:
-    """Return the edges of an SQL fact: actions on tables, and tables that SQL statements name."""
+    """Return the edges of an SQL fact, to the table that it changes and the tables it names."""
     values, name = fact.values, fact.symbol
     if fact.kind not in {"declares", "changes"} or not name:
         return []
     is_table = values.get("what") == "table"
-    kind = _SQL.get(str(values.get("verb"))) if is_table else None
-    found = [(kind, name, TABLE + _strip_qualifier(name))] if kind is not None else []
-    named = "references" if is_table else "queries_table"
-    tables = [_strip_qualifier(str(one)) for one in values.get("tables", ())]
-    return [*found, *((named, name, TABLE + table) for table in tables)]
+    action = _ACTIONS.get(str(values.get("verb"))) if is_table else None
+    edges = [(action, name, TABLE + _strip_qualifier(name))] if action is not None else []
+    kind = "references" if is_table else "queries_table"
+    tables = [_strip_qualifier(str(table)) for table in values.get("tables", ())]
+    return [*edges, *((kind, name, TABLE + table) for table in tables)]
 
 
 def _strip_qualifier(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def is_type(name: str) -> bool:
-    """Return whether a name is a type's; by convention, names of packages start in lower case."""
+def _is_type(name: str) -> bool:
+    """Return whether a name starts with a capital: by convention, names of packages do not."""
     return name[:1].isupper()
 
 
-def from_module(module: str, name: str) -> str:
-    """Return a name in a JavaScript module; a default export is named after the file."""
+def spell_module_name(module: str, name: str) -> str:
+    """Return the spelling of a name in a JavaScript module; its file names a default export."""
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
@@ -434,7 +444,7 @@ def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
     return [("queries_table", "" if names == "none" else source, table)]
 
 
-SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
+SPELLED: Final[Mapping[NameStyle, EdgeRule]] = {
     "python": _list_edges_of_python,
     "javascript": _list_edges_of_javascript,
     "java": _list_edges_of_java,

@@ -2,9 +2,9 @@
 
 A re-exported name stands for its target. An edge of the kind `hands_on` records this. Both of its
 ends have the prefix `as:`, so that searches for callers and importers do not match them. `as:*`
-stands for everything in a module. The effect of `__all__` in Python is recorded too: `as::!log` is
-excluded from `*`; `as::+_bill` is included although its name starts with an underscore; `as::!*`
-excludes names that the module itself imports by `*`.
+stands for everything in a module. Edges also record the effect of `__all__` in Python: `*` excludes
+`log` if there is `as::!log`, includes `_bill` if there is `as::+_bill`, and excludes the names that
+the module itself imports by `*` if there is `as::!*`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.relations.edge_rules import from_module, rust_path
+from rag_assets.systems.code_memory.relations.edge_rules import spell_module_name, spell_rust_path
 from rag_assets.systems.code_memory.symbols.names import PACKAGE
 from rag_assets.systems.code_memory.symbols.naming import (
     ALL,
@@ -25,10 +25,10 @@ from rag_assets.systems.code_memory.symbols.naming import (
 )
 
 DEFAULT: Final = "default"
-KEPT: Final = "!"
-"""Marks a name that `*` of its module excludes although the name looks public."""
+EXCLUDED: Final = "!"
+"""Marks a name that `*` of its module excludes although it looks public."""
 
-GIVEN: Final = "+"
+INCLUDED: Final = "+"
 """Marks a name that `*` of its module includes only because `__all__` lists it."""
 _Stated: TypeAlias = tuple[Fact, str, str]
 """A fact, the re-exported name, and its target."""
@@ -47,7 +47,7 @@ def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fa
 
 
 def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
-    """Yield the names that a module imports at top level; other modules can import them from it."""
+    """Yield the top-level imports of a module; other modules can import these names from it."""
     found = [*facts]
     listed = next((fact for fact in found if fact.kind == "exports"), None)
     names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
@@ -71,16 +71,18 @@ def _list_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iter
         str(fact.values["alias"]) for fact in facts if fact.kind == "imports" and not fact.symbol
     }
     yield from (
-        KEPT + name for name in sorted(own - {*listed}) if name == ALL or not name.startswith("_")
+        EXCLUDED + name
+        for name in sorted(own - {*listed})
+        if name == ALL or not name.startswith("_")
     )
-    # Of the names imported by `*`, only those listed in `__all__` are known.
-    yield from (GIVEN + name for name in listed if ALL in own or name.startswith("_"))
+    # Names imported by `*` are known only if `__all__` lists them.
+    yield from (INCLUDED + name for name in listed if ALL in own or name.startswith("_"))
 
 
 def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
     found = [*facts]
     imported = {
-        str(local): from_module(str(fact.values["name"]), str(name))
+        str(local): spell_module_name(str(fact.values["name"]), str(name))
         for fact in found
         if fact.kind == "imports"
         for name, local in fact.values.get("names", ())
@@ -92,7 +94,7 @@ def _find_javascript_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
         name, local = str(values["name"]), str(values.get("local", ""))
         name = DEFAULT if name == "export=" else name
         if module := str(values.get("module", "")):
-            yield fact, name, from_module(module, str(values.get("original", "")))
+            yield fact, name, spell_module_name(module, str(values.get("original", "")))
         elif local in imported:
             yield fact, name, imported[local]
         elif local and local != name:
@@ -105,7 +107,7 @@ def _find_rust_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
             continue
         for path, local in fact.values.get("names", ()):
             if local != "_":
-                yield fact, str(local), rust_path(f"{path}::*" if local == ALL else str(path))
+                yield fact, str(local), spell_rust_path(f"{path}::*" if local == ALL else str(path))
 
 
 _BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {
@@ -118,7 +120,7 @@ Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 """Re-exports: for each name its targets, each with the path of the re-exporting module."""
 
 
-def split_name(name: str) -> Iterator[tuple[str, str, str]]:
+def _split_name(name: str) -> Iterator[tuple[str, str, str]]:
     """Split a name into module, name and members in every possible way.
 
     Args:
@@ -141,18 +143,20 @@ def split_name(name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def list_possible_reexports(name: str) -> Iterator[str]:
-    """Yield the names of the re-exports that must be looked up to resolve a name."""
-    for module, first, _ in split_name(name):
+    """Yield the names of all re-exports that are needed to resolve a name."""
+    for module, first, _ in _split_name(name):
         yield module + first
         yield module + ALL
         if module.endswith("."):
-            yield from (module + mark for mark in (KEPT + first, KEPT + ALL, GIVEN + first))
+            yield from (
+                module + mark for mark in (EXCLUDED + first, EXCLUDED + ALL, INCLUDED + first)
+            )
         if _may_be_default(module, first):
             yield module + DEFAULT
 
 
 def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
-    """Return the targets of a name that a module re-exports, with the paths of modules.
+    """Return the targets of a re-exported name, each with the path of the re-exporting module.
 
     Explicit re-exports of a module take precedence over its `*` re-exports.
 
@@ -161,14 +165,14 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
         path: the path of the file that uses it.
         handed: re-exports, at least of the names that list_possible_reexports returns.
     """
-    for module, first, rest in split_name(name):
+    for module, first, rest in _split_name(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
         for own in (first, *defaults):
             alias = find_definition(module + own, path, handed)
             if alias is not None:
                 return {(_join_member(to, rest), at) for to, at in handed[alias]}
     found = set()
-    for module, first, rest in split_name(name):
+    for module, first, rest in _split_name(name):
         alias = find_definition(module + ALL, path, handed)
         if alias is not None:
             inner = [(to, at) for to, at in handed[alias] if _includes_name(to, first, at, handed)]
@@ -187,11 +191,11 @@ def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
     module = target.removesuffix(ALL)
     if not target.endswith(f".{ALL}"):
         return target.endswith(ALL)
-    given, *kept = (
+    is_included, *excluded = (
         find_definition(module + mark, path, handed) is not None
-        for mark in (GIVEN + name, KEPT + name, KEPT + ALL)
+        for mark in (INCLUDED + name, EXCLUDED + name, EXCLUDED + ALL)
     )
-    return given or not (name.startswith("_") or any(kept))
+    return is_included or not (name.startswith("_") or any(excluded))
 
 
 def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
@@ -201,14 +205,14 @@ def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for name in names:
-        for module, first, rest in split_name(name):
+        for module, first, rest in _split_name(name):
             found.setdefault(module + first, []).append(rest)
             found.setdefault(module + ALL, []).append(first + rest)
     return found
 
 
 def list_import_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
-    """Yield the names by which other files import a re-exported definition.
+    """Yield the names by which other files can import a re-exported definition.
 
     Args:
         alias: the re-exported name.

@@ -1,9 +1,9 @@
-"""Relations: symbols and edges that the facts of one file yield, before names are resolved.
+"""Relations: the symbols and edges that the facts of one file yield, before names are resolved.
 
 A node is a qualified name, or a name with a prefix for its kind: `table:invoices`,
-`config:mail.from`, `package:laravel/framework`. The type of a class may depend on other files.
-Therefore an edge stores only what its own file states (takes, returns, makes or calls), and gets
-its user-facing name at query time.
+`config:mail.from`, `package:laravel/framework`. Because the type of a class may depend on other
+files, an edge stores only the relation that its file states (takes, returns, makes or calls), and
+gets its user-facing name at query time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rag_assets.systems.code_memory.symbols.names import (
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
 
 How: TypeAlias = Literal["stated", "convention", "inferred", "scip"]
-"""Stated by the text, by a convention of the framework, inferred, or resolved by a SCIP index."""
+"""How an edge is known: from the text, a framework's convention, inference, or a SCIP index."""
 
 _CONFIDENCE: Final[Mapping[How, float]] = {
     "stated": 1.0,
@@ -49,10 +49,10 @@ _DEFINING: Final = frozenset({"declares", "operation"})
 """Kinds of facts that are definitions."""
 
 _SHOWN_ALONE: Final = frozenset({"changed_in"})
-"""Kinds of statements in derived documents that yield no relations, because the files do."""
+"""Kinds of statements in derived documents that yield no edges, because the files yield them."""
 
 _BY_CONVENTION: Final = frozenset({ASKS})
-"""Kinds of edges whose ends have the names under which the framework looks them up."""
+"""Kinds of edges to names that follow from a convention of the framework."""
 
 _BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
 
@@ -63,11 +63,11 @@ class Symbol:
 
     Attributes:
         name: its qualified name.
-        role: class, interface, trait, enum, function, method and the like.
+        role: class, interface, trait, enum, function, method and so on.
         public: whether other files may use it.
         line_start, line_end: first and last line in the file, counted from 1.
         content_hash: the content hash of its embedded text; None if it has no separate chunk.
-        called: a search key that replaces its short name; "" if absent.
+        called: the search key that replaces its short name; "" if absent.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Relations:
     """The symbols and edges of one file.
 
     Attributes:
-        names: the index of the names in the file, see symbols.name_uses; "" if absent.
+        names: the index of the names in the file, see symbols.model; "" if absent.
     """
 
     symbols: tuple[Symbol, ...]
@@ -146,7 +146,7 @@ _EVERYWHERE: Final = frozenset(
 """Kinds of facts whose targets have the same name in every repository."""
 
 _SUPERTYPES: Final = frozenset({"extends", "implements", "uses_trait"})
-"""Kinds of facts that a file of any language states; see SCOPED in symbols.naming."""
+"""Kinds of facts that yield edges in files of any language; see SCOPED in symbols.naming."""
 
 UNNAMED: Final = frozenset(
     {"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON, ELSEWHERE}
@@ -164,7 +164,7 @@ def build_relations(
 
     Args:
         hashes: content hashes of the embedded definitions, by name.
-        names: how names of the file are formed; for "none", only edges to supertypes and to
+        names: how names in the file are qualified; for "none", only edges to supertypes and to
             targets with the same name in every repository are returned.
     """
     symbols: dict[tuple[str, int, str], Symbol] = {}
@@ -174,21 +174,21 @@ def build_relations(
         if fact.kind == "defines_setting" and (setting := _find_setting(fact, hashes)):
             symbols.setdefault((setting.name, setting.line_start, setting.called), setting)
         if fact.kind == "defines_ability":
-            ability = _ability(fact)
+            ability = _build_ability(fact)
             symbols.setdefault((ability.name, ability.line_start, ability.called), ability)
         if fact.kind in _DEFINING and fact.symbol:
             public = bool(fact.values.get("public", fact.values.get("exported", True)))
             role = str(fact.values.get("role", fact.kind))
             lines = fact.line_start, fact.line_end
-            held = hashes.get(fact.symbol)
+            content_hash = hashes.get(fact.symbol)
             for called in fact.values.get("called", ("",)):
-                symbol = Symbol(fact.symbol, role, public, *lines, content_hash=held, called=called)
+                symbol = Symbol(fact.symbol, role, public, *lines, content_hash, called)
                 symbols.setdefault((fact.symbol, lines[0], called), symbol)
         is_stated = names != "none" or fact.kind in _EVERYWHERE | _SUPERTYPES
-        for edge in _edges(fact, names) if is_stated else ():
-            # Each place is kept of what an index resolves, because each may have other candidates.
-            place = (edge.line_start,) if edge.how == "scip" else ()
-            edges.setdefault((edge.kind, edge.source, edge.target, *place), edge)
+        for edge in _iter_edges(fact, names) if is_stated else ():
+            # An edge from a SCIP index is kept for each line, as each may have other candidates.
+            line = (edge.line_start,) if edge.how == "scip" else ()
+            edges.setdefault((edge.kind, edge.source, edge.target, *line), edge)
     for fact, name, target in find_reexports(facts, names):
         edge = _build_edge(fact, HANDS_ON, name, target)
         edges.setdefault((edge.kind, edge.source, edge.target), edge)
@@ -196,17 +196,17 @@ def build_relations(
     return Relations(tuple(symbols.values()), tuple(edges.values()), index)
 
 
-def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
+def _iter_edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
     if fact.kind == "states" and fact.values["kind"] not in _SHOWN_ALONE:
-        yield _edge_of_derived_document(fact)
-    made = OF_FACTS.get(fact.kind)
+        yield _build_edge_of_derived_document(fact)
+    rule = OF_FACTS.get(fact.kind)
     if fact.kind == "queries_table" and names != "qualified":
-        made = partial(edges_of_query, names=names)
+        rule = partial(edges_of_query, names=names)
     elif fact.kind in EVENTS and names in SPELLED:
-        made = edges_of_event
+        rule = edges_of_event
     elif names in SPELLED and fact.kind not in _EVERYWHERE:
-        made = SPELLED[names]
-    for kind, source, target in made(fact) if made is not None else ():
+        rule = SPELLED[names]
+    for kind, source, target in rule(fact) if rule is not None else ():
         if target and target not in _BUILT_IN:
             yield _build_edge(fact, kind, source, target)
 
@@ -218,34 +218,31 @@ def _build_edge(fact: Fact, kind: str, source: str, target: str) -> Edge:
     return Edge(kind, source, target, how, _CONFIDENCE[how], *lines, shown or fact.evidence)
 
 
-def _ability(fact: Fact) -> Symbol:
+def _build_ability(fact: Fact) -> Symbol:
     """Return the symbol of an ability that a gate defines; its search key is its whole name."""
-    name = str(fact.values["ability"])
-    return Symbol(
-        *(ABILITY + name, "ability", True, fact.line_start, fact.line_end), called=name.lower()
-    )
+    name, lines = str(fact.values["ability"]), (fact.line_start, fact.line_end)
+    return Symbol(ABILITY + name, "ability", True, *lines, called=name.lower())
 
 
 def _find_setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
     """Return the symbol of a key in a settings file, or of an environment variable with a value."""
     name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
-    held = hashes.get(fact.symbol)
-    if fact.values.get("of") == "code":
-        key = f"setting {name.lower()}".rstrip()
-        return Symbol(OWN_SETTING + name, "key", True, *lines, content_hash=held, called=key)
-    if fact.values.get("of") == "environment":
-        key = f"setting {name.lower()}"
-        return Symbol(ENV + name, "key", True, *lines, content_hash=held, called=key)
-    return None
+    prefix = {"code": OWN_SETTING, "environment": ENV}.get(str(fact.values.get("of")))
+    if prefix is None:
+        return None
+    key = f"setting {name.lower()}".rstrip()
+    return Symbol(prefix + name, "key", True, *lines, hashes.get(fact.symbol), key)
 
 
-def _edge_of_derived_document(fact: Fact) -> Edge:
+def _build_edge_of_derived_document(fact: Fact) -> Edge:
     """Return the edge that a derived document states, with the file and lines that support it."""
     values = fact.values
     how: How = values["how"]
     first, last = values["lines"]
     return Edge(
-        *(values["kind"], values["source"], values["target"]),
+        kind=values["kind"],
+        source=values["source"],
+        target=values["target"],
         how=how,
         confidence=_CONFIDENCE[how],
         line_start=first,

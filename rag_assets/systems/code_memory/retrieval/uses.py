@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses, FoundSymbol
-from rag_assets.systems.code_memory.languages.tags import get_language_family, tag_languages
+from rag_assets.systems.code_memory.languages.tags import get_language_family, load_tag_languages
 from rag_assets.systems.code_memory.reading import get_language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFIXES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.view import MOST_IMPLEMENTATIONS, RelationView
@@ -258,7 +258,7 @@ class _UseResolver:
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
         language = file.language
-        is_program = language in tag_languages() or language in {"vue", "svelte"}
+        is_program = language in load_tag_languages() or language in {"vue", "svelte"}
         is_foreign = is_program and get_language_family(language) != target.family
         if is_foreign and place.kind not in _MENTIONS:
             return None
@@ -295,7 +295,7 @@ class _UseResolver:
         if within is not None and self._is_repeated(target, place, within):
             return "repeated call"
         is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
-        if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
+        if place.kind in _MENTIONS and not (is_mention and file.language in load_tag_languages()):
             return ""
         if _is_named_after_class(place, target, candidates):
             return "receiver"
@@ -364,7 +364,7 @@ class _UseResolver:
             ]
             if len(imported) <= 1:
                 return "import"
-        language = tag_languages().get(file.language)
+        language = load_tag_languages().get(file.language)
         if language is not None and language.is_open_in_folder:
             folder = posixpath.dirname(file.row.uri)
             in_folder = [uri for uri in places if posixpath.dirname(uri) == folder]
@@ -484,7 +484,7 @@ def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
         for one in file.names[name].uses
     )
     omitted = sum(file.names[name].omitted for file in files) + int(is_cut)
-    programs = {file.row.uri for file in files if file.language in tag_languages()}
+    programs = {file.row.uri for file in files if file.language in load_tag_languages()}
     ordered = sorted(
         uses,
         key=lambda use: (

@@ -51,7 +51,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
     HANDED,
     SCOPED,
     depends_on_place,
-    ends,
+    ends_with_name,
     find_candidates,
     find_definition,
 )
@@ -218,7 +218,7 @@ class RelationView:
             return exactly
         shorts = [short_name(wanted), *list_keys(name)]
         called = self._filter_permitted(self.relations.called(shorts))
-        precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
+        precise = [one for one in called if "." in wanted and ends_with_name(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def find_by_suffix(self, name: str) -> list[FoundSymbol]:

@@ -1,1 +1,1 @@
-"""Names of definitions: how languages write them, what they refer to, and their kinds."""
+"""Names of definitions: their spellings, their resolution by path, and their source types."""

@@ -1,7 +1,7 @@
 """The units and facts of one file, and the index of its names, read without other files.
 
-The index of names is a single text, stored as it is, with one line per name. A letter states how
-the name is used; line numbers follow the letter, and a receiver follows a line number:
+The index of names is stored as one text with one line per name. A letter states how the name is
+used, line numbers follow the letter, and a receiver may follow a line number:
 
     total|d15|c19:rates,24|m31
 
@@ -45,13 +45,18 @@ Role: TypeAlias = Literal[
 
 - class: the head of a class, interface, trait or enum: its comment, its declaration, and the lines
   before its first method.
-- method: a method; relation: a method that returns a relation of a model.
-- function, type, export, definition: a function; a struct, protocol, view or type alias; an
-  exported value; any other named definition.
-- group: a statement that groups routes; route: a route statement outside any group.
+- method: a method.
+- relation: a method that returns a relation of a model.
+- function: a function.
+- type: a struct, protocol, view or type alias.
+- export: an exported value.
+- definition: any other named definition.
+- group: a statement that groups routes.
+- route: a route statement outside any group.
 - schema: a statement that creates, alters, renames or drops a table.
 - key: a top-level key of a configuration file or a manifest.
-- section: a section of a text; operation: one operation of an API description.
+- section: a section of a text.
+- operation: one operation of an API description.
 - derived: a document derived from several files.
 - rest: text that no other unit covers.
 """
@@ -62,13 +67,13 @@ class Unit:
     r"""A range of a file's text with one role, such as a function or a section.
 
     Attributes:
-        start, end: character offsets, half open; includes the comment that belongs to it.
+        start, end: character offsets, half open, including the comment that belongs to it.
         symbol: its qualified name as its language writes it (`App\\Models\\Invoice::lines`,
             `billing.models.Invoice.total`); "" if it has no name.
         signature: its declaration on one line, without its body; "" if absent.
         alone: whether it stays a separate chunk, however small; other units are joined with their
             neighbours.
-        cuts: offsets at which a statement inside it ends; a unit that is too long is cut at these.
+        cuts: offsets at which statements inside it end, and at which a long unit is cut.
     """
 
     start: int
@@ -87,7 +92,7 @@ class CodeText:
     Attributes:
         units: the units, in order, without overlaps; they cover everything except white space.
         facts: the facts, in the order of their evidence.
-        notes: which parts could not be read, and why; notes quote nothing from the file.
+        notes: descriptions of the parts that could not be read, without quotes from the file.
     """
 
     units: tuple[Unit, ...]
@@ -100,8 +105,8 @@ class FileFacts:
     """The facts of one file with its path, as input for documents derived from many files.
 
     Attributes:
-        language: the language of the whole file, as media types name it.
-        facts: the facts, in the order of their evidence, with offsets within this file.
+        language: the language of the file, as in media types.
+        facts: the facts, in the order of their evidence, with offsets in this file.
     """
 
     path: str
@@ -132,7 +137,7 @@ class NameUse(NamedTuple):
     """One occurrence of a name in a file.
 
     Attributes:
-        receiver: the last name in front of it; "" if absent.
+        receiver: the last name before it; "" if absent.
     """
 
     kind: UseKind
@@ -144,8 +149,8 @@ class NameUses(NamedTuple):
     """The occurrences of a name in a file.
 
     Attributes:
-        uses: definitions first, then the other uses, the most informative first; mentions last.
-        omitted: number of occurrences that are counted but not listed.
+        uses: the most informative uses first: definitions first, mentions last.
+        omitted: number of occurrences that are not listed.
     """
 
     uses: tuple[NameUse, ...]
@@ -163,7 +168,7 @@ def parse_uses(packed: str) -> NameUses:
     Args:
         packed: the name's line in an index, after the name and its separator.
     """
-    found: list[NameUse] = []
+    uses: list[NameUse] = []
     omitted = 0
     for group in packed.split("|"):
         kind = _KINDS.get(group[:1])
@@ -173,5 +178,5 @@ def parse_uses(packed: str) -> NameUses:
         omitted += int(more) if more else 0
         for place in listed.split(","):
             line, _, receiver = place.partition(":")
-            found.append(NameUse(kind, int(line), receiver))
-    return NameUses(tuple(found), omitted)
+            uses.append(NameUse(kind, int(line), receiver))
+    return NameUses(tuple(uses), omitted)

@@ -1,8 +1,8 @@
-"""Names of nodes, the keys by which routes, tables and settings are found, and users' spellings.
+"""Names of nodes, search keys of routes, tables and settings, and the spellings of users.
 
 The name of a node is a qualified name, or a name with a prefix for its kind: `table:invoices`. The
-name of a setting follows from the path of its file and its keys. Laravel derives a policy's name
-from the model, so a single file is enough to name the policies that it checks.
+name of a setting consists of the path of its file and its keys. Laravel derives the name of a
+policy from its model, so that one file is enough to name the policies that it checks.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def fold_name(part: str) -> str:
     return _NOT_FOLDED.sub("", part).lower()
 
 
-def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
+def name_parts(written: str, *, folded: bool = True) -> tuple[str, ...]:
     r"""Return the parts of a name, split at the separators of any language.
 
     Args:
-        said: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
+        written: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
         folded: whether to return each part as fold_name does.
     """
-    plain = said.strip()[:_LONGEST_NAME].removesuffix("()").strip("\\:.#@/$")
+    plain = written.strip()[:_LONGEST_NAME].removesuffix("()").strip("\\:.#@/$")
     parts = [part for part in _NAME_SEPARATORS.split(plain) if part]
     return tuple(map(fold_name, parts)) if folded else tuple(parts)
 
@@ -63,9 +63,9 @@ def requested_template(path: str) -> str:
 
 
 def path_suffixes(path: str) -> Iterator[str]:
-    """Yield the template of a path, and its ends that start with a literal part.
+    """Yield the template of a path, and each of its ends that starts with a literal part.
 
-    A server may put a prefix in front of all of its paths, in settings that the code does not show.
+    A server may add a prefix to all its paths in settings that the code does not show.
     """
     parts = path_template(path).split("/")[1:]
     for at in range(min(len(parts), _MOST_PREFIXES + 1)):
@@ -74,25 +74,25 @@ def path_suffixes(path: str) -> Iterator[str]:
 
 
 def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
-    """Return the keys by which a route is found: its path, each method with the path, its name."""
+    """Return the search keys of a route: its path, each method with the path, and its name."""
     path = path_template(uri)
     named = (f"route {name.lower()}",) if name else ()
     return (f"route {path}", *(f"route {method.lower()} {path}" for method in methods), *named)
 
 
 def described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
-    """Return the keys of a route that may be requested with or without a server's prefix."""
+    """Return the search keys of a route that is requested with or without a server's prefix."""
     keys = [key for end in path_suffixes(uri) for key in route_keys(methods, end, "")]
     return (*dict.fromkeys([*keys, *route_keys((), uri, name)]),)
 
 
 def table_keys(name: str) -> tuple[str, ...]:
-    """Return the keys by which a table is found."""
+    """Return the search keys of a table."""
     return (f"table {name.lower()}",)
 
 
 def setting_keys(name: str) -> tuple[str, ...]:
-    """Return the keys by which a setting can be found.
+    """Return the search keys of a setting.
 
     Args:
         name: the name with its file, `billing.rates.de`, or without it.
@@ -101,41 +101,41 @@ def setting_keys(name: str) -> tuple[str, ...]:
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
 
-def parse_request(said: str) -> tuple[str, str] | None:
+def parse_request(written: str) -> tuple[str, str] | None:
     """Return the method ("" for any) and the path in a user's text; None if it is not a path.
 
     Args:
-        said: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; of several methods, the
-            first counts.
+        written: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; the first of several
+            methods counts.
     """
-    said = said.strip()[:_LONGEST_NAME].removeprefix("route:").lstrip()
-    method = _METHOD.match(said)
-    path = _HOST.sub("", said[method.end() :] if method else said, count=1)
+    written = written.strip()[:_LONGEST_NAME].removeprefix("route:").lstrip()
+    method = _METHOD.match(written)
+    path = _HOST.sub("", written[method.end() :] if method else written, count=1)
     if not path.startswith("/"):
-        if not path or any(one.isspace() for one in path) or not (method or "/" in path):
+        if not path or any(map(str.isspace, path)) or not (method or "/" in path):
             return None
         path = f"/{path}"
     return (method[1].lower() if method else ""), path
 
 
-def list_keys(said: str) -> tuple[str, ...]:
-    """Return the keys of the routes, tables and settings that a user may mean by a name.
+def list_keys(written: str) -> tuple[str, ...]:
+    """Return the search keys of the routes, tables and settings that a user may mean by a name.
 
     Args:
-        said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, each
-            path with a host or without its first slash, too; or a table's name.
+        written: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or
+            the name of a table; a path may have a host, or lack its first slash.
     """
-    said = said.strip()[:_LONGEST_NAME]
-    request = parse_request(said)
+    written = written.strip()[:_LONGEST_NAME]
+    request = parse_request(written)
     if request is not None:
         method, path = request
         before = f"{method} " if method else ""
         paths = (path_template(path), requested_template(path))
-        return tuple(dict.fromkeys(f"route {before}{one}" for one in paths))
-    if not _NAME.fullmatch(said):
+        return tuple(dict.fromkeys(f"route {before}{template}" for template in paths))
+    if not _NAME.fullmatch(written):
         return ()
-    settings = setting_keys(said) if "." in said else ()
-    return f"route {said.lower()}", f"table {said.lower().removeprefix('table:')}", *settings
+    settings = setting_keys(written) if "." in written else ()
+    return f"route {written.lower()}", f"table {written.lower().removeprefix('table:')}", *settings
 
 
 TABLE: Final = "table:"
@@ -157,7 +157,7 @@ EVENT: Final = "event:"
 
 RUN: Final = "run:"
 GROUP: Final = "group:"
-"""Prefix of a group of routes, named after its statement's place: `group:routes/web.php:4`."""
+"""Prefix of a group of routes, named by its file and line: `group:routes/web.php:4`."""
 
 MEMBER: Final = "member_of"
 """Kind of the edge from a method to its class."""
@@ -169,8 +169,8 @@ HANDS_ON: Final = "hands_on"
 """Kind of the edge from a re-exported name to its target."""
 
 ELSEWHERE: Final = "elsewhere"
-"""Kind of the edge from a use of a name that belongs to another package; its target is the prefix
-`elsewhere:` and the name."""
+"""Kind of the edge from a use of a name of another package; its target is `elsewhere:` and the
+name."""
 
 OWN_SETTING: Final = f"{CONFIG}."
 """Prefix of a setting's name in its own file."""
@@ -187,16 +187,15 @@ _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 @lru_cache(_MOST_NAMES)
 def short_name(name: str) -> str:
-    """Return a name in lower case without namespace or module; methods keep their class."""
+    """Return a name in lower case without namespace or module; a method keeps its class."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
-    # In all of these languages, names of classes start with a capital by convention, modules do
-    # not.
+    # By convention, names of classes start with a capital, and names of modules do not.
     kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
     return ".".join(kept).lower()
 
 
 def format_endpoint(method: str, path: str) -> str:
-    """Return the node for requests to a path with a method; parameter names do not matter."""
+    """Return the name of the node for requests to a path, whatever its parameters are called."""
     return f"{method.upper()} {path_template(path)}"
 
 
@@ -220,7 +219,7 @@ def setting_name(local: str, path: str) -> str:
 
 
 def local_settings(name: str) -> Iterator[str]:
-    """Yield the names a setting may have in its own file: the parts of its name after each dot."""
+    """Yield the names that a setting may have in its own file: the rest of its name after a dot."""
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local
     yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))
@@ -238,38 +237,38 @@ _MOST_FOLDERS: Final = 20
 _LONGEST_NAME: Final = 1_000
 
 
-def symbol_spellings(said: str) -> list[str]:
-    r"""Return the names in the index that a user may mean by a definition; as written comes first.
+def symbol_spellings(written: str) -> list[str]:
+    r"""Return the indexed names that a user may mean by a definition, the written name first.
 
     Args:
-        said: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
+        written: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
             `invoice_line`.
     """
-    said = said.strip()[:_LONGEST_NAME]
-    bare = _RECEIVER.sub(r"\1", said.strip(_QUOTES))
+    written = written.strip()[:_LONGEST_NAME]
+    bare = _RECEIVER.sub(r"\1", written.strip(_QUOTES))
     bare = _CALL.sub("", bare).replace("\\\\", "\\").removesuffix("::class")
     bare = _VARIABLE.sub("", bare).replace("?->", "->").replace("->", "::").lstrip("$")
-    found = [said, bare]
+    found = [written, bare]
     if "/" in bare and "." not in bare:
         found.append(bare.strip("/").replace("/", "\\"))
     joined = bare.replace("_", "").replace("-", "")
-    return [one for one in dict.fromkeys([*found, joined]) if one]
+    return [spelling for spelling in dict.fromkeys([*found, joined]) if spelling]
 
 
-def table_spellings(said: str) -> list[str]:
-    """Return the tables that a user may mean: without quotation marks, or without the schema."""
-    bare = "".join(one for one in said.strip()[:_LONGEST_NAME] if one not in "`\"'[]")
+def table_spellings(written: str) -> list[str]:
+    """Return the tables that a user may mean, without quotation marks, with and without schema."""
+    bare = "".join(mark for mark in written.strip()[:_LONGEST_NAME] if mark not in "`\"'[]")
     bare = bare.removeprefix("table:")
-    return [one for one in dict.fromkeys([bare, bare.rpartition(".")[2]]) if one]
+    return [table for table in dict.fromkeys([bare, bare.rpartition(".")[2]]) if table]
 
 
-def route_spellings(said: str) -> Iterator[str]:
-    """Yield the templates that a path may match, those with the fewest parameters first.
+def route_spellings(written: str) -> Iterator[str]:
+    """Yield the templates that a path may match, fewest parameters first.
 
     Args:
-        said: a requested path, `/invoices/pdf/a1b2`, with or without its method.
+        written: a requested path, `/invoices/pdf/a1b2`, with or without its method.
     """
-    request = parse_request(said)
+    request = parse_request(written)
     if request is None:
         return
     method, path = request
@@ -282,38 +281,38 @@ def route_spellings(said: str) -> Iterator[str]:
             yield f"{method} /{template}".lstrip()
 
 
-def route_endings(said: str) -> Iterator[str]:
+def route_endings(written: str) -> Iterator[str]:
     """Yield the ends of a requested path with its method; the last part may be a parameter.
 
     Args:
-        said: a requested path, such as `GET /api/invoices/42`.
+        written: a requested path, such as `GET /api/invoices/42`.
     """
-    request = parse_request(said)
+    request = parse_request(written)
     if request is None:
         return
     method, path = request
     for end in [*path_suffixes(requested_template(path))][1:]:
         before, _, last = end.rpartition("/")
         free = [f"{before}/{{}}"] if before and last != "{}" else []
-        yield from (f"{method} {one}".lstrip() for one in (end, *free))
+        yield from (f"{method} {ending}".lstrip() for ending in (end, *free))
 
 
-def path_spellings(said: str) -> list[str]:
+def path_spellings(written: str) -> list[str]:
     r"""Return the paths that a user may mean, the most exact first.
 
     Args:
-        said: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
+        written: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
     """
-    bare = _DRIVE.sub("", _LINES.sub("", said.strip(_QUOTES)[:_LONGEST_NAME])).replace("\\", "/")
+    bare = _DRIVE.sub("", _LINES.sub("", written.strip(_QUOTES)[:_LONGEST_NAME])).replace("\\", "/")
     parts = [part for part in bare.split("/") if part not in {"", ".", ".."}]
-    # The first folders of an absolute path depend on the machine, so every suffix of it is tried.
+    # The first folders of an absolute path depend on the machine, so that all its ends are tried.
     ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MOST_FOLDERS))]
-    absolute = bare.startswith("/") or bool(_DRIVE.match(said.strip()))
+    absolute = bare.startswith("/") or bool(_DRIVE.match(written.strip()))
     kept = ends if absolute else ends[:1]
-    return [one for one in dict.fromkeys([said, *kept]) if one]
+    return [path for path in dict.fromkeys([written, *kept]) if path]
 
 
-_GUESSED: Final[Mapping[str, str]] = {
+RESOURCE_ABILITIES: Final[Mapping[str, str]] = {
     "index": "viewAny",
     "show": "view",
     "create": "create",
@@ -322,13 +321,13 @@ _GUESSED: Final[Mapping[str, str]] = {
     "update": "update",
     "destroy": "delete",
 }
-"""The checked ability for each controller method that authorizes without naming an ability."""
+"""The ability that Laravel checks for a controller method if the code names no ability.
+
+This applies to `authorizeResource`, and to `authorize` with a model alone.
+"""
 
 _MODELS: Final = "Models"
 _POLICIES: Final = "Policies"
-
-OF_RESOURCES: Final = _GUESSED
-"""The ability that `authorizeResource` checks for each controller method."""
 
 
 def usual_policies(model: str) -> Iterator[str]:
@@ -348,7 +347,7 @@ def usual_policies(model: str) -> Iterator[str]:
 
 
 def tried_policies(model: str) -> Iterator[str]:
-    """Return the classes that Laravel tries as a model's policy, in its order."""
+    """Yield the classes that Laravel tries as a model's policy, in Laravel's order."""
     namespace, _, short = model.rpartition("\\")
     parts = namespace.split("\\") if namespace else []
     if f"\\{_MODELS}\\" in namespace:
@@ -359,13 +358,13 @@ def tried_policies(model: str) -> Iterator[str]:
 
 
 def get_authorizing_method(fact: Fact) -> str:
-    """Return the definition that authorizes: the method that the fact names, else its symbol."""
+    """Return the definition that authorizes: the method in the fact's values, else its symbol."""
     method = fact.values.get("method")
     return f"{fact.symbol.partition('::')[0]}::{method}" if method else fact.symbol
 
 
 def find_policy_method(fact: Fact) -> str:
-    """Return the policy method that decides; "" if it is unknown.
+    """Return the policy method that decides about a check; "" if it is unknown.
 
     Args:
         fact: a fact of the kind `authorizes`.
@@ -374,10 +373,10 @@ def find_policy_method(fact: Fact) -> str:
     if ability:
         return method_of_ability(ability)
     method = fact.symbol.partition("::")[2]
-    return _GUESSED.get(method, method)
+    return RESOURCE_ABILITIES.get(method, method)
 
 
 def method_of_ability(ability: str) -> str:
-    """Return the policy method that decides about an ability: `force-delete` to forceDelete."""
+    """Return the policy method for an ability: `forceDelete` for `force-delete`."""
     first, *others = ability.replace("_", "-").split("-") if "-" in ability else [ability]
     return first + "".join(other[:1].upper() + other[1:] for other in others)

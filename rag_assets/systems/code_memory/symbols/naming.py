@@ -1,9 +1,9 @@
-"""Names that depend on the path of their file: how texts spell them, and how to resolve them.
+"""Names that depend on the path of their file: their spellings in texts, and their resolution.
 
-Symbols and edges are stored per text, so that equal texts in two places share one set. A PHP name
-is qualified by the text of its file; a name in Python, JavaScript, Go or Rust by the path of its
-file. Such names are stored as the text spells them and qualified with the path of each document
-that contains the text:
+Symbols and edges are stored per text, so that equal texts in two files share one set. The text of a
+file qualifies PHP names; the path of the file qualifies names in Python, JavaScript, Go and Rust.
+These names are stored as the text spells them, and qualified with the path of each document that
+contains the text:
 
 | spelling | in | means |
 |---|---|---|
@@ -16,7 +16,7 @@ that contains the text:
 | `internal/billing#Invoice.Total` | Go | a package's folder from some root of the repository |
 | `./lines#count`, `../store#Repo.load` | Rust | a module below the file's own, or next to it |
 | `@/tax#Rule.new` | Rust | from the root of the crate |
-| `scoped:Billing::Invoice` | other languages | the nearest type with a name that ends so |
+| `scoped:Billing::Invoice` | other languages | the nearest type with a name that ends like this |
 | `called:invoice.total` | documents | the definition with this short name, if there is only one |
 | `as::Bill`, `as:.models.Bill` | re-exports | a re-exported name, and its target |
 | `config:.vat` | PHP, Python | a setting, named after its file: `config:billing.vat` |
@@ -46,19 +46,19 @@ NameStyle: TypeAlias = Literal[
 ]
 """How the names in a file are qualified.
 
-In PHP, Java, Swift and SQL, the text of the file qualifies them; in the other languages, its path
-does. "none": other files cannot use the names of this file.
+The text of the file qualifies them in PHP ("qualified"), Java, Swift and SQL, and its path in the
+other languages. "none": other files cannot use the names of this file.
 """
 
 OWN: Final = ":"
 CALLED: Final = "called:"
 SCOPED: Final = "scoped:"
-"""Prefix of the name of a type, as code in a language without its own reader writes it."""
+"""Prefix of the name of a type as written in a language without its own reader."""
 HANDED: Final = "as:"
 NAMELESS: Final = "class@"
-"""Prefix of the name of an anonymous class; the number of its line follows."""
+"""Prefix of the name of an anonymous class; its line number follows."""
 ALL: Final = "*"
-"""Last part of a name that represents everything in a module."""
+"""Last part of a name that stands for everything in a module."""
 _ROUTE: Final = "route:"
 _TABLE: Final = "table:"
 
@@ -76,12 +76,12 @@ _BY_SUFFIX: Final[dict[str, NameStyle]] = {
 _MOST_KEPT: Final = 32_768
 """Maximum number of paths, and of names, with cached results."""
 _SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
-"""Folders that may be the root of a name even if the file that uses the name is next to them."""
+"""Folders that may be the root of a name for files next to them, not only within them."""
 
 _STANDARD: Final = sys.stdlib_module_names
 _ALIASES: Final = ("@/", "~/", "#/", "$lib/", "src/")
 _LEVELS: Final = 5
-"""Maximum number of folder levels that a relative name may go up."""
+"""Maximum number of folders that a relative name may ascend."""
 
 _BEFORE: Final = ("./", *("../" * level for level in range(1, _LEVELS + 1)), "@/", "~/", "")
 _LONGEST: Final = 6
@@ -112,7 +112,7 @@ def defined_name(local: str, path: str) -> str:
 
 
 def resolve_spelling(spelling: str, path: str) -> str:
-    """Return the name that a spelling in a file stands for, as far as the file's path shows."""
+    """Return the name that a spelling in a file stands for, resolved with the file's path."""
     if spelling.startswith(HANDED):
         return HANDED + resolve_spelling(spelling.removeprefix(HANDED), path)
     if spelling.startswith(OWN_SETTING):
@@ -153,7 +153,7 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
 
     Args:
         name: `billing.models.Bill`, `@/lib/money#format`; or `called:` with a short name.
-        path: the path of the file that uses the name; for `scoped:`, the definition that uses it.
+        path: the path of the file that uses the name; for `scoped:`, the using definition.
         defined: qualified names of the candidate definitions, which share a short name.
     """
     if name.startswith(CALLED):
@@ -166,13 +166,13 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
     is_standard = name.partition(".")[0] in _STANDARD
     if mark == "." and is_standard and get_name_style(path) == "python":
         return None
-    roots = {one.removesuffix(name).rstrip(mark).replace(mark, "/"): one for one in found}
+    roots = {full.removesuffix(name).rstrip(mark).replace(mark, "/"): full for full in found}
     near = [root for root in roots if _is_near_root(root, path)]
     return roots[max(near, key=len)] if near else None
 
 
 def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
-    """Return the definitions that a name may refer to, starting at any root and in any file.
+    """Return the definitions that a name may refer to from any root and in any file.
 
     Args:
         name: the name as written, or `called:` with a short name.
@@ -182,26 +182,27 @@ def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
         return [*defined]
     if name.startswith(SCOPED):
         name = name.removeprefix(SCOPED)
-        return [one for one in defined if _is_scoped(one) and f"::{one}".endswith(f"::{name}")]
+        return [full for full in defined if _is_scoped(full) and f"::{full}".endswith(f"::{name}")]
     mark, name = _split_alias(name)
-    return [one for one in defined if one == name or one.endswith(mark + name)]
+    return [full for full in defined if full == name or full.endswith(mark + name)]
 
 
 def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None:
     """Return the type that a name in a definition refers to; None if two are equally near.
 
-    A type in a scope around the definition hides all others, as it does for compilers. Else the
-    nearest type shares most scopes with the definition: imports of scopes are not read.
+    A type in a scope around the definition hides all others, as it does for compilers. Otherwise
+    the nearest type is the one that shares the most scopes with the definition, because imports of
+    scopes are not read.
     """
     around, ending = user.split("::"), f"::{name.removeprefix(SCOPED)}"
     nearness: dict[str, tuple[bool, int]] = {}
-    for one in found:
-        scope = f"::{one}".removesuffix(ending).split("::")[1:]
+    for full in found:
+        scope = f"::{full}".removesuffix(ending).split("::")[1:]
         shared = len(posixpath.commonprefix([scope, around]))
-        if one != user:
-            nearness[one] = shared == len(scope), shared
+        if full != user:
+            nearness[full] = shared == len(scope), shared
     most = max(nearness.values(), default=None)
-    best = [one for one, near in nearness.items() if near == most]
+    best = [full for full, near in nearness.items() if near == most]
     return best[0] if len(best) == 1 else None
 
 
@@ -211,7 +212,7 @@ def _is_scoped(name: str) -> bool:
 
 
 def _split_alias(name: str) -> tuple[str, str]:
-    """Return the separator of the parts of a name, and the name without a path alias."""
+    """Return the separator of a name's parts, and the name without a path alias such as `@/`."""
     if "#" not in name:
         return ".", name
     for alias in _ALIASES:
@@ -221,12 +222,12 @@ def _split_alias(name: str) -> tuple[str, str]:
 
 def _is_near_root(root: str, path: str) -> bool:
     above, _, last = root.rpartition("/")
-    within = not root or path.startswith(f"{root}/")
-    beside = last in _SOURCE_FOLDERS and (not above or path.startswith(f"{above}/"))
-    return within or beside
+    is_within = not root or path.startswith(f"{root}/")
+    is_adjacent = last in _SOURCE_FOLDERS and (not above or path.startswith(f"{above}/"))
+    return is_within or is_adjacent
 
 
-def ends(defined: str, name: str) -> bool:
+def ends_with_name(defined: str, name: str) -> bool:
     """Return whether the name of a definition ends with the given name."""
     return defined == name or defined.endswith((f".{name}", f"/{name}", f":{name}"))
 
@@ -238,8 +239,8 @@ def spellings(name: str, short: str) -> Iterator[str]:
         short: the name in lower case without namespace or module.
     """
     if name.startswith(HANDED):
-        handed = spellings(name.removeprefix(HANDED), short)
-        yield from (HANDED + one for one in handed if not one.startswith(CALLED))
+        targets = spellings(name.removeprefix(HANDED), short)
+        yield from (HANDED + target for target in targets if not target.startswith(CALLED))
         return
     yield name
     yield CALLED + short
@@ -296,8 +297,8 @@ def stem(path: str) -> str:
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
 
-def go_module(path: str) -> str:
-    """Return the folder of a Go package in its repository, judging by its import path.
+def find_go_folder(path: str) -> str:
+    """Return the folder of a Go package in its repository, according to its import path.
 
     Args:
         path: `github.com/acme/shop/internal/tax`.
@@ -316,7 +317,7 @@ def go_module(path: str) -> str:
 
 
 _ROOT_PARTS: Final = {"github.com": 2, "gitlab.com": 2, "bitbucket.org": 2, "codeberg.org": 2}
-"""Number of parts after the host that name the repository in an import path, by host."""
+"""Number of parts that name the repository in an import path, after its host."""
 
 _VERSION: Final = re.compile(r"v\d+")
 

@@ -1,7 +1,7 @@
 """The source types of a repository's documents and chunks.
 
-The path of a file determines the type of its document, before its content is read. A chunk may have
-another type, which depends on its definition, and on ancestors and uses in other files: a class in
+The path of a file determines the type of its document, before its content is read. The type of a
+chunk also depends on its definition, and on ancestors and uses in other files: a class in
 app/Models that does not extend a model is not a model.
 """
 
@@ -46,8 +46,8 @@ SourceType: TypeAlias = Literal[
 SOURCE_TYPES: Final[tuple[SourceType, ...]] = get_args(SourceType)
 
 
-_PATHS: Final = 4_096
-"""Maximum number of paths with cached results; a walk asks often for the same few files."""
+_MOST_PATHS: Final = 4_096
+"""Maximum number of paths with cached results."""
 
 _PROSE_NAMES: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
 
@@ -109,8 +109,8 @@ _TRANSLATIONS: Final = re.compile(
     r"[^\n]*\.(?:json|json5|ya?ml|php|ini|properties|xml|toml)$"
 )
 
-_READ: Final = 4_096
-"""Maximum number of characters of a path that are examined; only the end of the path counts."""
+_LONGEST_PATH: Final = 4_096
+"""Maximum number of characters at the end of a path that are examined."""
 
 
 _TEST: Final = re.compile(
@@ -119,20 +119,20 @@ _TEST: Final = re.compile(
 )
 
 
-@lru_cache(_PATHS)
+@lru_cache(_MOST_PATHS)
 def is_test(path: str) -> bool:
     """Return whether a file contains tests, according to its path."""
-    return _TEST.search(path[-_READ:]) is not None
+    return _TEST.search(path[-_LONGEST_PATH:]) is not None
 
 
-@lru_cache(_PATHS)
+@lru_cache(_MOST_PATHS)
 def is_data(path: str) -> bool:
     """Return whether a file contains data rather than configuration, by its type and path.
 
-    Data are fixtures, snapshots, translations, and structured files that are outside the root
-    folder and configuration folders and do not have a usual name of a configuration file.
+    Data are fixtures, snapshots and translations, and structured files outside the root folder and
+    configuration folders that are not named like a configuration file.
     """
-    shown = path[-_READ:]
+    shown = path[-_LONGEST_PATH:]
     if _TRANSLATIONS.search(shown):
         return True
     if not _DATA.search(shown) or type_of_place(path) in {"config", "package"}:
@@ -140,10 +140,10 @@ def is_data(path: str) -> bool:
     return _TEST_DATA.search(shown) is not None or _CONFIGURATION.search(shown) is None
 
 
-@lru_cache(_PATHS)
+@lru_cache(_MOST_PATHS)
 def type_of_place(path: str) -> SourceType:
     """Return the source type of a file by its path; "code" if the path matches no pattern."""
-    shown = path[-_READ:]
+    shown = path[-_LONGEST_PATH:]
     return next((kind for pattern, kind in _RULES if pattern.search(shown)), "code")
 
 
@@ -173,30 +173,30 @@ def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     Args:
         place: source type of its document by path; any other name counts as "code".
     """
-    told = place if place in SOURCE_TYPES else "code"
+    by_path = place if place in SOURCE_TYPES else "code"
     if role in _BY_ROLE:
         return _BY_ROLE[role]
-    if told in _PROSE or role == "derived":
-        return told
+    if by_path in _PROSE or role == "derived":
+        return by_path
     if role == "section":
         return "doc"
     if role == "key":
-        return told if told in _OF_KEYS else "code"
+        return by_path if by_path in _OF_KEYS else "code"
     owner = _find_type_of_owner(symbol, kinds)
     if role == "relation" and owner == "model":
         return "model_relation"
     if role in _MEMBERS:
         owner = _METHODS.get(owner or "", owner)
     # For a class, the path is only a hint, which `kinds` has already used or rejected.
-    return owner or (told if told in _OF_FILES else "code")
+    return owner or (by_path if by_path in _OF_FILES else "code")
 
 
 def _find_type_of_owner(symbol: str, kinds: Kinds) -> str | None:
-    """Return the type of the innermost definition around a name; the key "" is the file's type."""
+    """Return the type of the innermost definition around a name, else the type of the file."""
     name = symbol
     while name:
         if name in kinds:
             return kinds[name]
-        ends = [found.start() for found in _SEPARATORS.finditer(name)]
+        ends = [separator.start() for separator in _SEPARATORS.finditer(name)]
         name = name[: ends[-1]] if ends else ""
     return kinds.get("")

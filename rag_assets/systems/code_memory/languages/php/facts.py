@@ -5,13 +5,13 @@
 | declares | the definition | role, public, abstract, parameters [{name, type}], returns |
 | imports | "" | name, alias |
 | extends, implements, uses_trait | the class | name |
-| calls | the enclosing definition | name: `Class::method`, or a function's |
+| calls | the enclosing definition | name: `Class::method`, or the name of a function |
 | creates_object | the enclosing definition | name: the class |
 | takes | the enclosing definition | name: the class of a closure's parameter |
 | defines_setting | the top-level key | name: the keys that lead to it; "" for the array; of: code |
-| reads_env | "" | key, setting: the setting takes its value from an environment variable |
+| reads_env | "" | key: an environment variable; setting: the setting that it fills |
 
-Translations are arrays, too: a file in which most values are prose states no settings.
+A file of translations is also an array: if most of its values are prose, it states no settings.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     MEMBER_CALLS,
     Chain,
-    elements,
+    iter_elements,
 )
 from rag_assets.systems.code_memory.languages.tree import (
     SyntaxTree,
@@ -72,12 +72,12 @@ _RELATIONS = frozenset(
 
 def list_units(source: PhpSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
-    found = [
+    units = [
         *_iter_units_of_classes(source),
         *_iter_units_of_functions(source),
         *_iter_units_of_statements(source),
     ]
-    return add_rest_units(source.text, _extend_first_head(source, _drop_nested_units(found)))
+    return add_rest_units(source.text, _extend_first_head(source, _drop_nested_units(units)))
 
 
 def _iter_units_of_classes(source: PhpSource) -> Iterator[Unit]:
@@ -105,16 +105,15 @@ def _iter_units_of_class(source: PhpSource, class_like: ClassLike) -> Iterator[U
     )
     yield from members[:-1]
     for last in members[-1:]:
-        closes = not source.text[last.end : end].strip(" \t\r\n};")
-        yield replace(last, end=end) if closes else last
+        is_last = not source.text[last.end : end].strip(" \t\r\n};")
+        yield replace(last, end=end) if is_last else last
 
 
 def _iter_units_of_members(source: PhpSource, class_like: ClassLike) -> Iterator[Unit]:
     for method in class_like.methods:
         symbol = f"{class_like.name}::{method.name}"
-        plugged = list(_iter_statements_of_schema(source, class_like, method))
-        if plugged:
-            yield from plugged
+        if statements := [*_iter_schema_statements(source, class_like, method)]:
+            yield from statements
             continue
         yield _build_unit(
             source,
@@ -125,7 +124,7 @@ def _iter_units_of_members(source: PhpSource, class_like: ClassLike) -> Iterator
         )
 
 
-def _iter_statements_of_schema(
+def _iter_schema_statements(
     source: PhpSource, class_like: ClassLike, method: Method
 ) -> Iterator[Unit]:
     """Yield the statements in `up` of a migration that create, alter or drop a table."""
@@ -161,7 +160,7 @@ def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
     value = next(iter(statement.named_children), None)
     if value is None or value.type != "array_creation_expression":
         return
-    for key, element in elements(value):
+    for key, element in iter_elements(value):
         name = source.value(key)
         if isinstance(name, str):
             yield _build_unit(source, element.parent or element, "key", name, alone=True)
@@ -181,15 +180,14 @@ def _find_chain_in_statement(source: PhpSource, statement: Node) -> Chain | None
 
 
 def _is_relation(source: PhpSource, method: Method) -> bool:
-    """Return whether a method contains a relation call on `$this`."""
+    """Return whether a method calls a relation method of `$this`, such as `hasMany`."""
     if method.body is None or method.static or method.parameters:
         return False
-    for node in source.tree.nodes(MEMBER_CALLS, method.body):
-        if source.tree.field(node, "object") == "$this":
-            called = source.tree.field(node, "name").lower()
-            if called in _RELATIONS:
-                return True
-    return False
+    tree = source.tree
+    return any(
+        tree.field(node, "object") == "$this" and tree.field(node, "name").lower() in _RELATIONS
+        for node in tree.nodes(MEMBER_CALLS, method.body)
+    )
 
 
 def _is_migration(class_like: ClassLike) -> bool:
@@ -202,20 +200,20 @@ def _is_down_method(class_like: ClassLike, method: Method) -> bool:
 
 def _build_unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool) -> Unit:
     tree = source.tree
-    signed = role in {"method", "relation", "function"}
+    has_signature = role in {"method", "relation", "function"}
     return Unit(
         tree.start(first_comment(node)),
         end_with_comment(source.tree, node),
         role,
         symbol,
-        _read_signature(source, node) if signed else "",
+        _read_signature(source, node) if has_signature else "",
         alone=alone,
         cuts=_statement_ends(source, node),
     )
 
 
 def _enclosing_statement(node: Node) -> Node:
-    """Return the statement that returns an anonymous class; for any other class, the class."""
+    """Return the statement around an anonymous class; for any other class, the class itself."""
     at = node
     while at.type not in CLASS_ROLES or at.type == "anonymous_class":
         above = at.parent
@@ -239,16 +237,16 @@ def _statement_ends(source: PhpSource, node: Node) -> tuple[int, ...]:
 
 
 def _drop_nested_units(units: Iterable[Unit]) -> list[Unit]:
-    """Return units, except units that start within another unit."""
-    found: list[Unit] = []
+    """Return units without the units that start within another unit."""
+    outer: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
-        if not found or unit.start >= found[-1].end:
-            found.append(unit)
-    return found
+        if not outer or unit.start >= outer[-1].end:
+            outer.append(unit)
+    return outer
 
 
 def _extend_first_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
-    """Return units; the first class's head is extended by the namespace and imports before it."""
+    """Return units, with the first class's head extended by the namespace and imports before it."""
     if not units or units[0].role != "class":
         return units
     first = units[0]
@@ -263,11 +261,11 @@ _OWN = frozenset({"$this", "self", "static"})
 
 
 def list_facts(source: PhpSource) -> Iterator[Fact]:
-    """Yield the facts of a file, in no particular order."""
+    """Yield the imports, definitions and calls of a file, in no particular order."""
     for scope in source.scopes:
-        for one in scope.used:
-            values = {"name": one.name, "alias": one.alias}
-            yield source.tree.fact("imports", one.node, "", values)
+        for imported in scope.used:
+            values = {"name": imported.name, "alias": imported.alias}
+            yield source.tree.fact("imports", imported.node, "", values)
     for declared in source.classes:
         yield from _iter_class_facts(source, declared)
     for name, function in source.functions:
@@ -307,7 +305,7 @@ def _iter_body_facts(
 ) -> Iterator[Fact]:
     if method.body is not None:
         types = find_variable_types(source, method, around)
-        yield from _iter_facts_of_calls(source, _Body(method.body, symbol, types, around))
+        yield from _iter_call_facts(source, _CallContext(method.body, symbol, types, around))
 
 
 def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
@@ -316,12 +314,12 @@ def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
     into = frozenset(declarations)
     for statement in source.statements():
         if statement.type not in into:
-            yield from _iter_facts_of_calls(source, _Body(statement, "", {}), into)
+            yield from _iter_call_facts(source, _CallContext(statement, "", {}), into)
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
-    """A body with its symbol and class, and the classes of the expressions in the body."""
+class _CallContext:
+    """A body of code, with its symbol, its class, and the classes of variables in it."""
 
     node: Node
     symbol: str
@@ -330,37 +328,36 @@ class _Body:
 
     def possible_owners(self, method: str) -> tuple[str, ...]:
         """Return the traits and parents that may define a method; empty if the class defines it."""
-        if self.around is None or any(one.name == method for one in self.around.methods):
+        if self.around is None or any(own.name == method for own in self.around.methods):
             return ()
         return (*self.around.traits, *self.around.parents)
 
 
-def _iter_facts_of_calls(
-    source: PhpSource, body: _Body, into: frozenset[str] = frozenset({"anonymous_class"})
+def _iter_call_facts(
+    source: PhpSource, context: _CallContext, into: frozenset[str] = frozenset({"anonymous_class"})
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
     inner_end = -1
-    for node in source.tree.nodes(CALLS | CLOSURES | into, body.node):
+    for node in source.tree.nodes(CALLS | CLOSURES | into, context.node):
         if node.start_byte < inner_end:
             continue
         if node.type in into:
             inner_end = node.end_byte
-        for kind, name in _call_facts(source, node, body):
+        for kind, name in _list_call_targets(source, node, context):
             if (kind, name) not in seen:
                 seen.add((kind, name))
-                yield source.tree.fact(kind, node, body.symbol, {"name": name})
+                yield source.tree.fact(kind, node, context.symbol, {"name": name})
 
 
-def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
-    """Return the facts of a call; an inherited method yields one fact for each possible class."""
+def _list_call_targets(
+    source: PhpSource, node: Node, context: _CallContext
+) -> list[tuple[str, str]]:
+    """Return the fact kinds and names of a call; an inherited method has a name per owner."""
     if node.type in CLOSURES:
-        taken = [
-            parameter.type
-            for parameter in list_parameters(source.tree, node, source.find_scope(node))
-        ]
-        types = [name for one in taken for name in one.split(OR)]
-        return [("takes", name) for name in types if name and name not in NO_CLASSES]
-    called = _find_called_name(source, node, body)
+        parameters = list_parameters(source.tree, node, source.find_scope(node))
+        names = [name for parameter in parameters for name in parameter.type.split(OR)]
+        return [("takes", name) for name in names if name and name not in NO_CLASSES]
+    called = _find_called_name(source, node, context)
     if called is None:
         return []
     if OR in called[1]:
@@ -370,13 +367,15 @@ def _call_facts(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, s
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
-    above = body.possible_owners(method) if receiver in _OWN else ()
+    above = context.possible_owners(method) if receiver in _OWN else ()
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
-def _find_called_name(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
-    """Return the kind and the name of a call; the class in the name may be a union."""
-    tree, types = source.tree, body.types
+def _find_called_name(
+    source: PhpSource, node: Node, context: _CallContext
+) -> tuple[str, str] | None:
+    """Return the fact kind and the name of a call; the class in the name may be a union."""
+    tree, types = source.tree, context.types
     if node.type == "object_creation_expression":
         created = class_of_creation(source, node)
         return ("creates_object", created) if created else None
@@ -384,7 +383,7 @@ def _find_called_name(source: PhpSource, node: Node, body: _Body) -> tuple[str, 
         function = node.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        return "calls", source.find_scope(node).function_name(tree.of(function))
+        return "calls", source.find_scope(node).function_name(tree.node_text(function))
     name = node.child_by_field_name("name")
     if name is None or name.type != "name":
         return None
@@ -392,18 +391,20 @@ def _find_called_name(source: PhpSource, node: Node, body: _Body) -> tuple[str, 
     if node.type == "scoped_call_expression":
         scope = node.child_by_field_name("scope")
         if scope is not None and scope.type in NAMED:
-            owner = source.class_name(tree.of(scope), node)
+            owner = source.class_name(tree.node_text(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
         owner = types.get(_receiver_text(tree, receiver), "") or class_of_value(
-            source, receiver, body.around
+            source, receiver, context.around
         )
-    return ("calls", f"{owner}::{tree.of(name)}") if owner else None
+    return ("calls", f"{owner}::{tree.node_text(name)}") if owner else None
 
 
 def _receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
-    """Return the receiver of a call as written; "" if it is itself a call, to avoid repetition."""
-    return "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.of(receiver)
+    """Return the receiver of a call as written; "" if it is itself a call."""
+    return (
+        "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.node_text(receiver)
+    )
 
 
 _MOST: Final = 1_000
@@ -413,7 +414,7 @@ _STRINGS: Final = frozenset({"string", "encapsed_string"})
 _CALLS: Final = "function_call_expression"
 
 
-def key_facts(source: PhpSource) -> Iterator[Fact]:
+def list_setting_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the settings in the array that a file returns."""
     for statement in source.statements():
         value = next(iter(statement.named_children), None)
@@ -439,14 +440,14 @@ def _iter_array_facts(source: PhpSource, statement: Node, array: Node) -> Iterat
 
 def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...], Node]]:
     todo: list[tuple[Node, tuple[str, ...]]] = [(array, ())]
-    found = 0
+    count = 0
     while todo:
         node, above = todo.pop()
-        for key, value in elements(node):
+        for key, value in iter_elements(node):
             name = source.value(key)
-            if not isinstance(name, str) or not name or found >= _MOST:
+            if not isinstance(name, str) or not name or count >= _MOST:
                 continue
-            found += 1
+            count += 1
             path = (*above, name)
             yield path, value
             if value.type == "array_creation_expression" and len(path) < _DEEPEST:
@@ -456,16 +457,16 @@ def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str
 def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], Node]]) -> bool:
     """Return whether most values are prose, as in translation files."""
     values = [value for _, value in keys if value.type != "array_creation_expression"]
-    words = [
-        node
+    prose_count = sum(
+        node.type in _STRINGS
+        and _WORDS.search(source.tree.node_text(node).strip("'\"")) is not None
         for node in values
-        if node.type in _STRINGS and _WORDS.search(source.tree.of(node).strip("'\""))
-    ]
-    return len(words) * 2 > len(values)
+    )
+    return prose_count * 2 > len(values)
 
 
 def _iter_environment_variables(source: PhpSource, value: Node) -> Iterator[str]:
-    """Yield the environment variables that a value reads, without those in nested arrays."""
+    """Yield the environment variables that a value reads, unless it is an array."""
     if value.type == "array_creation_expression":
         return
     for node in source.tree.nodes(frozenset({_CALLS}), value):

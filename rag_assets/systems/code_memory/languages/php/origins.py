@@ -5,8 +5,8 @@ r"""Origins of objects, as texts that can be followed once the other files are k
     currentTeam()->servers                  starts with a function; a property
     @user->currentTeam()                    starts with the signed-in user
 
-An expression with several possible values has several origins. An expression without an object
-(null) has no origins; a computed expression has unknown origins. They are stated by two facts:
+An expression with several possible values has several origins. An expression that is null, a
+string or a boolean has no origins; a computed expression has unknown origins. Two facts state them:
 
 | kind | symbol | values |
 |---|---|---|
@@ -64,7 +64,7 @@ Origins: TypeAlias = "tuple[str, ...] | None"
 
 
 def list_branches(node: Node, operator: str) -> Sequence[Node]:
-    """Return the possible values of an expression: a conditional, `match` or `??` has several."""
+    """Return the branches of a conditional, a `match` or `??`; empty for any other expression."""
     if node.type == "conditional_expression":
         chosen = node.child_by_field_name("body") or node.child_by_field_name("condition")
         found = [chosen, node.child_by_field_name("alternative")]
@@ -77,13 +77,13 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
         found = [arm.child_by_field_name("return_expression") for arm in arms]
     else:
         return ()
-    return [one for one in found if one is not None]
+    return [branch for branch in found if branch is not None]
 
 
 def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
     """Return the iterated expression of a loop, and the variable that holds each element."""
     parts = [named_child for named_child in node.named_children if named_child.type != "comment"]
-    if len(parts) < 2:  # noqa: PLR2004 - it is broken
+    if len(parts) < 2:  # noqa: PLR2004 - a loop that could not be parsed
         return None, None
     value, target = parts[:2]
     if target.type in {"pair", "by_ref"} and target.named_children:
@@ -92,13 +92,13 @@ def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def list_classes(kind: str) -> Origins:
-    """Return the classes of a type."""
-    named = tuple(one for one in kind.split(OR) if one and one not in NO_CLASSES)
+    """Return the classes in a type; None if it has none."""
+    named = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
     return named or None
 
 
 def combine_origins(several: Iterable[Origins]) -> Origins:
-    """Return all origins together; None if any are unknown or if there are too many."""
+    """Return the union of origins; None if any are unknown or if there are too many."""
     found: dict[str, None] = {}
     for origins in several:
         if origins is None:
@@ -108,18 +108,17 @@ def combine_origins(several: Iterable[Origins]) -> Origins:
 
 
 def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
-    """Return origins with further steps; None if one of the results is too long."""
+    """Return origins with further steps; None if any result is too long."""
     if start is None or not steps:
         return start
-    found = tuple(THEN.join((one, *steps)) for one in start)
-    longest = max((one.count(THEN) for one in found), default=0)
+    found = tuple(THEN.join((origin, *steps)) for origin in start)
+    longest = max((origin.count(THEN) for origin in found), default=0)
     size = max(map(len, found), default=0)
     return found if longest <= MOST_STEPS and size <= _MOST_CHARACTERS else None
 
 
 _DEEPEST: Final = 12
-"""Maximum depth of variables and expressions that refer to each other; deeper counts as
-computed."""
+"""Maximum depth of nested expressions and variables; deeper expressions count as computed."""
 
 _ACCESSES: Final = frozenset({"member_access_expression", "nullsafe_member_access_expression"})
 _NOTHING: Final = frozenset({"null", "throw_expression", "boolean", "string", "encapsed_string"})
@@ -129,7 +128,7 @@ _SAME: Final = frozenset({"optional", "tap", "with", "value"})
 
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _AUTH: Final = frozenset({"Auth", "Illuminate\\Support\\Facades\\Auth"})
-_ASK_FOR_USER: Final = frozenset({"auth", "request"})
+_USER_PROVIDERS: Final = frozenset({"auth", "request"})
 _REQUEST: Final = "$request"
 _OWN: Final = "$this->"
 _OF_ELEMENTS: Final = frozenset(
@@ -143,13 +142,13 @@ _CHANGES: Final = frozenset(
 )
 
 
-class Body:
-    """Determines the origins of the expressions in one body.
+class OriginFinder:
+    """A finder of the origins of expressions in the body of one function or method.
 
     Args:
-        method: the method with this body.
-        around: the class of the method.
-        held: origins that other methods assign to the properties of that class, by `$this->name`.
+        around: the class of the method; None for a function.
+        property_origins: origins that the class's methods assign to its properties, by
+            `$this->name`.
     """
 
     def __init__(
@@ -157,16 +156,16 @@ class Body:
         source: PhpSource,
         method: Method,
         around: ClassLike | None,
-        held: Mapping[str, Origins] | None = None,
+        property_origins: Mapping[str, Origins] | None = None,
     ) -> None:
         self._source = source
         self._method = method
         self._around = around
-        self._held = held or {}
+        self._property_origins = property_origins or {}
         self._known: dict[str, Origins] = {}
         self._open: set[str] = set()
 
-    def of(self, node: Node | None, depth: int = 0) -> Origins:
+    def find(self, node: Node | None, depth: int = 0) -> Origins:
         """Return the origins of an expression."""
         if node is None or depth > _DEEPEST:
             return None
@@ -176,10 +175,10 @@ class Body:
             made = class_of_creation(self._source, node)
             return (made,) if made else None
         if node.type == "variable_name":
-            return self._variable_origins(self._source.tree.of(node), depth)
-        held = _list_possible_values(node, self._source.tree.field(node, "operator"))
-        if held:
-            return combine_origins(self.of(one, depth + 1) for one in held)
+            return self._variable_origins(self._source.tree.node_text(node), depth)
+        values = _list_possible_values(node, self._source.tree.field(node, "operator"))
+        if values:
+            return combine_origins(self.find(value, depth + 1) for value in values)
         return self._path_origins(node, depth)
 
     def assigned_origins(self) -> Mapping[str, Origins]:
@@ -188,17 +187,17 @@ class Body:
         return {name: self._variable_origins(name, 0) for name in names}
 
     def _path_origins(self, node: Node, depth: int) -> Origins:
-        """Return the origins of a chain of calls, properties and elements."""
+        """Return the origins of a chain of calls, property accesses and subscripts."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MOST_STEPS:
-            if at.type in _ACCESSES and tree.of(at) in self._known_properties:
+            if at.type in _ACCESSES and tree.node_text(at) in self._known_properties:
                 break
             named = at.child_by_field_name("name")
             if at.type in MEMBER_CALLS | _ACCESSES:
                 if named is None or named.type != "name":
                     return None
-                steps.append(tree.of(named) + (CALLED if at.type in MEMBER_CALLS else ""))
+                steps.append(tree.node_text(named) + (CALLED if at.type in MEMBER_CALLS else ""))
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
                 steps.append(ELEMENT)
@@ -212,52 +211,52 @@ class Body:
         return append_steps(start, steps)
 
     def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """Return the origins of the start of a path; remove the steps that belong to the start."""
+        """Return the origins of the start of a chain; remove the steps that belong to the start."""
         tree = self._source.tree
-        asks = steps[:1] == ["user()"] and self._is_user_request(at)
-        if asks:
+        if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]
             return (SIGNED_IN,)
         if at.type in _ACCESSES:
-            return self._variable_origins(tree.of(at), depth)
+            return self._variable_origins(tree.node_text(at), depth)
         if at.type == "scoped_call_expression":
             return self._static_origins(at)
         if at.type == "function_call_expression":
             return self._function_origins(at, depth)
         if not steps:
             return None
-        return self.of(at, depth + 1)
+        return self.find(at, depth + 1)
 
-    def _is_user_request(self, at: Node) -> bool:
+    def _provides_user(self, at: Node) -> bool:
+        """Return whether `user()` of an expression is the signed-in user: `auth()`, `$request`."""
         tree = self._source.tree
         if at.type == "function_call_expression":
-            return tree.field(at, "function").lstrip("\\") in _ASK_FOR_USER
+            return tree.field(at, "function").lstrip("\\") in _USER_PROVIDERS
         if at.type == "scoped_call_expression":
             scope = tree.field(at, "scope")
             return self._source.class_name(scope, at) in _AUTH
-        return tree.of(at) == _REQUEST
+        return tree.node_text(at) == _REQUEST
 
     def _static_origins(self, at: Node) -> Origins:
         tree, scope = self._source.tree, at.child_by_field_name("scope")
         name = at.child_by_field_name("name")
         if scope is None or scope.type not in NAMED or name is None or name.type != "name":
             return None
-        owner = self._source.class_name(tree.of(scope), at)
-        if owner in _AUTH and tree.of(name) == "user":
+        owner = self._source.class_name(tree.node_text(scope), at)
+        if owner in _AUTH and tree.node_text(name) == "user":
             return (SIGNED_IN,)
         made = class_of_argument(self._source, at) if owner.endswith("App") else ""
-        return (made,) if made else (f"{owner}::{tree.of(name)}{CALLED}",)
+        return (made,) if made else (f"{owner}::{tree.node_text(name)}{CALLED}",)
 
     def _function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        name = self._source.find_scope(at).function_name(self._source.tree.of(function))
+        name = self._source.find_scope(at).function_name(self._source.tree.node_text(function))
         if name in _GIVES_NOTHING:
             return ()
         if name in _SAME:
             arguments = list_arguments(self._source.tree, at)
-            return self.of(arguments[0].value, depth + 1) if arguments else None
+            return self.find(arguments[0].value, depth + 1) if arguments else None
         if name in _CONTAINER:
             made = class_of_argument(self._source, at)
             return (made,) if made else None
@@ -279,14 +278,14 @@ class Body:
         declared = self._declared_origins.get(name)
         if declared and name.startswith(_OWN):
             return declared
-        given: list[Origins] = [declared] if name in self._declared_origins else []
+        several: list[Origins] = [declared] if name in self._declared_origins else []
         for value, step in self._variable_values.get(name, ()):
-            found = self.of(value, depth + 1) if value is not None else None
-            given.append(append_steps(found, [step] if step else []))
+            found = self.find(value, depth + 1) if value is not None else None
+            several.append(append_steps(found, [step] if step else []))
         if declared:
             # Parameters are seldom reassigned to objects of other classes.
-            return combine_origins(origins for origins in given if origins is not None)
-        return combine_origins(given) if given else self._held.get(name)
+            return combine_origins(origins for origins in several if origins is not None)
+        return combine_origins(several) if several else self._property_origins.get(name)
 
     @cached_property
     def _declared_origins(self) -> Mapping[str, Origins]:
@@ -304,12 +303,12 @@ class Body:
     @cached_property
     def _known_properties(self) -> frozenset[str]:
         """Return the properties of `$this` with a declared or assigned origin, as written."""
-        known = {*self._declared_origins, *self._variable_values, *self._held}
+        known = {*self._declared_origins, *self._variable_values, *self._property_origins}
         return frozenset(name for name in known if name.startswith(_OWN))
 
     @cached_property
     def _variable_values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
-        """Return the values of variables, each as an expression and a step; None if computed."""
+        """Return the values of variables, each as an expression (None if computed) and a step."""
         found: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
         for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
@@ -326,38 +325,38 @@ class Body:
             if target is None:
                 continue
             if target.type in {"variable_name", *_ACCESSES}:
-                found.setdefault(tree.of(target), []).append((value, step))
+                found.setdefault(tree.node_text(target), []).append((value, step))
             elif target.type in {"list_literal", "array_creation_expression"}:
                 for inner in tree.nodes(frozenset({"variable_name"}), target):
-                    found.setdefault(tree.of(inner), []).append((None, ""))
+                    found.setdefault(tree.node_text(inner), []).append((None, ""))
         return found
 
-    def _closure_parameters(self, closure: Node) -> Iterable[tuple[str, Node | None]]:
-        """Return a closure's parameters, the first with the expression that holds its elements."""
+    def _closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
+        """Yield a closure's parameters; the first with the expression that holds its elements."""
         tree = self._source.tree
-        given = closure.parent.parent if closure.parent is not None else None
-        call = given.parent if given is not None else None
+        argument = closure.parent.parent if closure.parent is not None else None
+        call = argument.parent if argument is not None else None
         holder = None
         if call is not None and call.type in MEMBER_CALLS:
             named = tree.field(call, "name").lower()
             holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
         parameters = list_parameters(tree, closure, self._source.find_scope(closure))
-        for position, one in enumerate(parameters):
-            yield f"${one.name}", None if position or one.type else holder
+        for position, parameter in enumerate(parameters):
+            yield f"${parameter.name}", None if position or parameter.type else holder
 
 
 def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
-    """Return the expressions whose value an expression may have."""
+    """Return the parts that an expression may evaluate to, such as the branches of a condition."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":
-        given = node.child_by_field_name("right")
-        return [given] if given is not None else ()
+        value = node.child_by_field_name("right")
+        return [value] if value is not None else ()
     return list_branches(node, operator)
 
 
-def return_origins(source: PhpSource, method: Method, body: Body) -> Origins:
-    """Return the origins of a method's return value; None if any part of the value is computed."""
+def _return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
+    """Return the origins of a method's return value; None if any returned value is computed."""
     if method.body is None:
         return None
     inner_end, found = -1, list[Origins]()
@@ -367,12 +366,12 @@ def return_origins(source: PhpSource, method: Method, body: Body) -> Origins:
         if node.type != "return_statement":
             inner_end = node.end_byte
         elif node.named_children:
-            found.append(body.of(node.named_children[0]))
+            found.append(finder.find(node.named_children[0]))
     return combine_origins(found)
 
 
 _OF_FRAMEWORK: Final = "Illuminate\\"
-_TELLS_NOTHING: Final = frozenset({"", "mixed", "object", "iterable", "array"})
+_VAGUE_TYPES: Final = frozenset({"", "mixed", "object", "iterable", "array"})
 _SETS: Final = re.compile(r"\$this->\w+\s*=(?![=>])")
 _CHAINS: Final = CALLS - {"object_creation_expression"}
 _QUERIES: Final = frozenset(
@@ -382,16 +381,16 @@ _QUERIES: Final = frozenset(
     | {"updateorcreate", "where", "wherehas", "wherein", "wherenotin", "wherenotnull", "wherenull"}
     | {"with", "withcount", "withtrashed", "orwhere", "orderbydesc", "keyby", "map", "filter"}
 )
-"""Methods, in lower case, whose results are determined by the file of the class alone."""
+"""Methods, in lower case, with results that the class's own file determines."""
 
 
-class Bodies:
-    """The bodies of a file's functions and methods, each read once."""
+class OriginFinders:
+    """The origin finders of a file's functions and methods, each made once."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
-        self._held: dict[str, Mapping[str, Origins]] = {}
-        self._known: dict[str, Body] = {}
+        self._property_origins: dict[str, Mapping[str, Origins]] = {}
+        self._known: dict[str, OriginFinder] = {}
         self._methods: dict[str, tuple[Method, ClassLike | None]] = {
             name: (function, None) for name, function in source.functions
         }
@@ -400,64 +399,66 @@ class Bodies:
                 self._methods[f"{class_.name}::{method.name}"] = method, class_
 
     def __iter__(self) -> Iterator[tuple[str, Method]]:
-        """Yield the functions and methods, with their names."""
+        """Yield the functions and methods, each with its qualified name."""
         return ((name, method) for name, (method, _) in self._methods.items())
 
-    def of(self, symbol: str) -> Body | None:
-        """Return the body of a function or method; None for anything else."""
+    def find(self, symbol: str) -> OriginFinder | None:
+        """Return the origin finder of a function or method; None for any other symbol."""
         if symbol not in self._methods:
             return None
         if symbol not in self._known:
             method, around = self._methods[symbol]
-            held = self._property_origins(around) if around is not None else {}
-            self._known[symbol] = Body(self._source, method, around, held)
+            assigned = self._find_property_origins(around) if around is not None else {}
+            self._known[symbol] = OriginFinder(self._source, method, around, assigned)
         return self._known[symbol]
 
-    def _property_origins(self, around: ClassLike) -> Mapping[str, Origins]:
+    def _find_property_origins(self, around: ClassLike) -> Mapping[str, Origins]:
         """Return the origins assigned to properties of a class, if all its methods agree."""
-        if around.name not in self._held:
+        if around.name not in self._property_origins:
             found: dict[str, set[Origins]] = {}
             for method in around.methods:
-                if _SETS.search(self._source.tree.of(method.body)) is None:
+                if _SETS.search(self._source.tree.node_text(method.body)) is None:
                     continue
-                for name, origins in Body(self._source, method, around).assigned_origins().items():
+                for name, origins in (
+                    OriginFinder(self._source, method, around).assigned_origins().items()
+                ):
                     if origins != ():
                         found.setdefault(name, set()).add(origins)
-            self._held[around.name] = {
+            self._property_origins[around.name] = {
                 name: next(iter(several)) for name, several in found.items() if len(several) == 1
             }
-        return self._held[around.name]
+        return self._property_origins[around.name]
 
 
-def origin_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
-    """Yield the facts of a file, in no particular order."""
-    for symbol, method in bodies:
-        body = bodies.of(symbol)
-        if body is None or method.body is None:
+def origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fact]:
+    """Yield the facts `goes_through` and `gives` of a file, in no particular order."""
+    for symbol, method in finders:
+        finder = finders.find(symbol)
+        if finder is None or method.body is None:
             continue
-        if origins := _returned_origins(source, method, body):
+        if origins := _undeclared_return_origins(source, method, finder):
             yield source.tree.fact("gives", method.node, symbol, {"of": [*origins]})
         seen: set[tuple[str, ...]] = set()
         for node in _find_longest_chains(source, method.body):
-            origins = body.of(node)
-            told = tuple(origin for origin in origins or () if _needs_other_files(origin))
-            if told and told not in seen:
-                seen.add(told)
-                yield source.tree.fact("goes_through", node, symbol, {"of": [*told]})
+            origins = finder.find(node)
+            unresolved = tuple(origin for origin in origins or () if _needs_other_files(origin))
+            if unresolved and unresolved not in seen:
+                seen.add(unresolved)
+                yield source.tree.fact("goes_through", node, symbol, {"of": [*unresolved]})
 
 
-def _returned_origins(source: PhpSource, method: Method, body: Body) -> Origins:
+def _undeclared_return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
     """Return the origins of a function's return value if its declaration names no class."""
-    told = method.returns
-    if told not in _TELLS_NOTHING and not told.startswith(_OF_FRAMEWORK):
+    declared = method.returns
+    if declared not in _VAGUE_TYPES and not declared.startswith(_OF_FRAMEWORK):
         return None
-    noted = read_noted_return(source, method) if told in _TELLS_NOTHING else None
-    own = [one for one in noted or () if not one.startswith(_OF_FRAMEWORK)]
-    return tuple(own) or return_origins(source, method, body)
+    noted = read_noted_return(source, method) if declared in _VAGUE_TYPES else None
+    own = [origin for origin in noted or () if not origin.startswith(_OF_FRAMEWORK)]
+    return tuple(own) or _return_origins(source, method, finder)
 
 
 def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
-    """Yield the longest chains of calls in a body."""
+    """Yield the chains of calls in a body, without the shorter chains within them."""
     inner: set[int] = set()
     for node in source.tree.nodes(_CHAINS, body):
         if node.id in inner:
@@ -470,7 +471,7 @@ def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
 
 
 def _needs_other_files(origin: str) -> bool:
-    """Return whether resolving a chain may require other files."""
+    """Return whether other files may be needed to resolve an origin."""
     start, *steps = origin.split(THEN)
     calls = [step.removesuffix(CALLED).lower() for step in steps]
     if "::" in start:

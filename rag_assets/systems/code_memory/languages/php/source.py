@@ -1,4 +1,4 @@
-"""One PHP file in the form that its readers use: its scopes, classes, functions and statements.
+"""One PHP file: its scopes, classes, functions and statements.
 
 Names of classes and functions are resolved according to PHP's rules.
 """
@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     compute_value,
     parse_chain,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children, syntax_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -33,8 +33,8 @@ NO_CLASSES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
-    """One name in a `use` statement.
+class PhpImport:
+    """An import: one name in a `use` statement.
 
     Attributes:
         alias: its name in the file.
@@ -50,7 +50,7 @@ class Import:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class NamespaceScope:
     """The part of a file that belongs to one namespace.
 
     Attributes:
@@ -58,7 +58,7 @@ class Scope:
         start, end: byte offsets, half open.
         imports: the imports of classes, by alias in lower case.
         functions: imports of functions, by alias in lower case.
-        used: the names in all `use` statements.
+        used: the imports of all `use` statements.
     """
 
     namespace: str
@@ -66,20 +66,20 @@ class Scope:
     end: int
     imports: Mapping[str, str] = field(default_factory=dict)
     functions: Mapping[str, str] = field(default_factory=dict)
-    used: tuple[Import, ...] = ()
+    used: tuple[PhpImport, ...] = ()
 
     def class_name(self, written: str) -> str:
-        """Return the fully qualified name of a class that is given as written."""
+        """Return the fully qualified name of a class from its name as written."""
         if written.startswith("\\"):
             return written[1:]
         first, separator, rest = written.partition("\\")
         if first.lower() == "namespace" and separator:
             return self.within(rest)
-        found = self.imports.get(first.lower())
-        return self.within(written) if found is None else found + separator + rest
+        imported = self.imports.get(first.lower())
+        return self.within(written) if imported is None else imported + separator + rest
 
     def function_name(self, written: str) -> str:
-        """Return the name of a function given as written: imported, qualified, or unchanged."""
+        """Return the qualified name of a function; unchanged if it is plain and not imported."""
         if written.startswith("\\"):
             return written[1:]
         if "\\" in written:
@@ -91,7 +91,7 @@ class Scope:
         return f"{self.namespace}\\{name}" if self.namespace else name
 
 
-def list_scopes(tree: SyntaxTree) -> list[Scope]:
+def list_scopes(tree: SyntaxTree) -> list[NamespaceScope]:
     """Return the scopes of a file in order; together they cover the file."""
     bounds: list[tuple[str, int, int, list[Node]]] = []
     loose: list[Node] = []
@@ -104,40 +104,40 @@ def list_scopes(tree: SyntaxTree) -> list[Scope]:
         body = child.child_by_field_name("body")
         bounds.append((name, start, child.start_byte, loose))
         if body is not None:
-            bounds.append((tree.of(named), child.start_byte, child.end_byte, body.children))
+            bounds.append((tree.node_text(named), child.start_byte, child.end_byte, body.children))
             name, start, loose = "", child.end_byte, []
         else:
-            name, start, loose = tree.of(named), child.start_byte, []
+            name, start, loose = tree.node_text(named), child.start_byte, []
     bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose))
     return [_build_scope(tree, *bound) for bound in bounds]
 
 
 def _build_scope(
     tree: SyntaxTree, namespace: str, start: int, end: int, nodes: list[Node]
-) -> Scope:
+) -> NamespaceScope:
     used = tuple(
-        found
+        imported
         for node in nodes
         if node.type == "namespace_use_declaration"
-        for found in _read_imports(tree, node)
+        for imported in _read_imports(tree, node)
     )
-    return Scope(
+    return NamespaceScope(
         namespace=namespace,
         start=start,
         end=end,
-        imports={one.alias.lower(): one.name for one in used if one.kind == "class"},
-        functions={one.alias.lower(): one.name for one in used if one.kind == "function"},
+        imports={use.alias.lower(): use.name for use in used if use.kind == "class"},
+        functions={use.alias.lower(): use.name for use in used if use.kind == "function"},
         used=used,
     )
 
 
-def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[Import]:
+def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[PhpImport]:
     kind, prefix = "class", ""
     for child in node.children:
         if child.type in {"function", "const"}:
             kind = child.type
         elif child.type == "namespace_name":
-            prefix = tree.of(child) + "\\"
+            prefix = tree.node_text(child) + "\\"
         elif child.type == "namespace_use_clause":
             yield _read_import(tree, child, kind, prefix)
         elif child.type == "namespace_use_group":
@@ -146,7 +146,7 @@ def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[Import]:
                     yield _read_import(tree, clause, kind, prefix)
 
 
-def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> Import:
+def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> PhpImport:
     alias = clause.child_by_field_name("alias")
     for child in clause.children:
         if child.type in {"function", "const"}:
@@ -154,8 +154,8 @@ def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> Impo
     named = next(
         (n for n in clause.named_children if n.type in _IMPORTED_NAMES and n != alias), None
     )
-    name = (prefix + tree.of(named)).lstrip("\\")
-    return Import(tree.of(alias) or name.rpartition("\\")[2], name, kind, clause)
+    name = (prefix + tree.node_text(named)).lstrip("\\")
+    return PhpImport(tree.node_text(alias) or name.rpartition("\\")[2], name, kind, clause)
 
 
 CLASS_ROLES = {
@@ -176,9 +176,9 @@ class Parameter:
 
     Attributes:
         name: the name without its dollar sign.
-        type: a fully qualified class, several classes with `|` in between, or one built-in type; ""
-            for any other type.
-        promoted: whether it is also a property of its class.
+        type: a fully qualified class, several classes joined by `|`, or one built-in type; "" for
+            any other type.
+        promoted: whether it also declares a property of its class.
     """
 
     name: str
@@ -188,7 +188,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property, or a constant.
+    """A property or a constant of a class.
 
     Attributes:
         name: the name without a dollar sign.
@@ -205,11 +205,11 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method, or a function.
+    """A method or a function.
 
     Attributes:
         name: the name as written.
-        public, static: whether it is declared so.
+        public, static: whether it is public; whether it is static.
         returns: the return type, in the same form as a parameter's type.
         body: the node of its body; None if absent.
         node: the node of the declaration, including attributes.
@@ -230,7 +230,7 @@ class ClassLike:
 
     Attributes:
         role: class, interface, trait or enum.
-        name: the fully qualified name; "class@" and the line for an anonymous class.
+        name: the fully qualified name; for an anonymous class, "class@" and its line.
         parents: classes that it extends; several for an interface.
         interfaces, traits: their fully qualified names.
         abstract: whether it is declared abstract.
@@ -253,19 +253,18 @@ class ClassLike:
 
     def property(self, name: str) -> Property | None:
         """Return a property by its name."""
-        return next((one for one in self.properties if one.name == name), None)
+        return next((own for own in self.properties if own.name == name), None)
 
     def method(self, name: str) -> Method | None:
         """Return a method by its name, ignoring case."""
-        return next((one for one in self.methods if one.name.lower() == name.lower()), None)
+        return next((own for own in self.methods if own.name.lower() == name.lower()), None)
 
 
-def build_class(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
+def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLike:
     """Return the class that a node declares."""
-    body = node.child_by_field_name("body")
-    members = body.named_children if body is not None else []
+    members = field_children(node, "body")
     named = node.child_by_field_name("name")
-    name = scope.within(tree.of(named)) if named else f"class@{node.start_point.row + 1}"
+    name = scope.within(tree.node_text(named)) if named else f"class@{node.start_point.row + 1}"
     return ClassLike(
         role=CLASS_ROLES[node.type],
         name=name,
@@ -285,17 +284,17 @@ def build_class(tree: SyntaxTree, node: Node, scope: Scope) -> ClassLike:
             for member in members
             if member.type == "method_declaration"
         ),
-        body=body,
+        body=node.child_by_field_name("body"),
         node=node,
     )
 
 
-def build_method(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
+def build_method(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Method:
     """Return the method or function that a node declares."""
     visibility = next((c for c in node.children if c.type == "visibility_modifier"), None)
     return Method(
         name=tree.field(node, "name"),
-        public=visibility is None or tree.of(visibility).lower() == "public",
+        public=visibility is None or tree.node_text(visibility).lower() == "public",
         static=_has_modifier(node, "static_modifier"),
         parameters=list_parameters(tree, node, scope),
         returns=get_type(tree, node.child_by_field_name("return_type"), scope),
@@ -304,53 +303,51 @@ def build_method(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
     )
 
 
-def list_parameters(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter, ...]:
+def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tuple[Parameter, ...]:
     """Return the parameters of a function, a method or a closure."""
-    held = node.child_by_field_name("parameters")
     return tuple(
         Parameter(
             tree.field(child, "name").lstrip("&$"),
             get_type(tree, child.child_by_field_name("type"), scope),
             child.type == "property_promotion_parameter",
         )
-        for child in (held.named_children if held is not None else ())
+        for child in field_children(node, "parameters")
         if child.type.endswith("parameter")
     )
 
 
-def get_type(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
-    """Return the class names in a type, joined by `|`.
-
-    If the type has no class and exactly one built-in type apart from null, return that type.
-    """
+def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
+    """Return the classes in a type, joined by `|`, or else its only built-in type except null."""
     if node is None:
         return ""
     if node.type == "union_type":
-        named = [child for child in node.named_children if tree.of(child).lower() != "null"]
+        named = [child for child in node.named_children if tree.node_text(child).lower() != "null"]
         types = dict.fromkeys(get_type(tree, child, scope) for child in named)
-        classes = [one for one in types if one and one not in NO_CLASSES]
+        classes = [name for name in types if name and name not in NO_CLASSES]
         return OR.join(classes or [*types] * (len(types) == 1))
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":
         return get_type(tree, next(iter(node.named_children), None), scope)
-    written = tree.of(node).lstrip("?")
+    written = tree.node_text(node).lstrip("?")
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 
 
 def _iter_classes_in_clause(
-    tree: SyntaxTree, node: Node, clause: str, scope: Scope
+    tree: SyntaxTree, node: Node, clause: str, scope: NamespaceScope
 ) -> Iterator[str]:
     for child in node.children:
         if child.type == clause:
             yield from _iter_classes_in_type(tree, child, scope)
 
 
-def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: Scope) -> Iterator[str]:
-    return (scope.class_name(tree.of(n)) for n in node.named_children if n.type in _NAMES)
+def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Iterator[str]:
+    return (scope.class_name(tree.node_text(n)) for n in node.named_children if n.type in _NAMES)
 
 
-def _read_properties(tree: SyntaxTree, members: list[Node], scope: Scope) -> Iterator[Property]:
+def _read_properties(
+    tree: SyntaxTree, members: list[Node], scope: NamespaceScope
+) -> Iterator[Property]:
     for member in members:
         if member.type == "property_declaration":
             kind = get_type(tree, member.child_by_field_name("type"), scope)
@@ -371,7 +368,7 @@ def _read_constants(tree: SyntaxTree, members: list[Node]) -> Iterator[Property]
             for element in member.named_children:
                 if element.type == "const_element" and element.named_child_count > 1:
                     first, *_, value = element.named_children
-                    yield Property(tree.of(first), "", value, member)
+                    yield Property(tree.node_text(first), "", value, member)
         elif member.type == "enum_case":
             name = tree.field(member, "name")
             yield Property(name, "", member.child_by_field_name("value"), member)
@@ -404,7 +401,7 @@ class PhpSource:
         """Return the text of the file."""
         return self.tree.text
 
-    def find_scope(self, node: Node) -> Scope:
+    def find_scope(self, node: Node) -> NamespaceScope:
         """Return the scope around a node."""
         return self.scopes[max(0, bisect_right(self._starts, node.start_byte) - 1)]
 
@@ -424,13 +421,13 @@ class PhpSource:
     def functions(self) -> tuple[tuple[str, Method], ...]:
         """Return all functions outside classes, with their fully qualified names."""
         return tuple(
-            (self.find_scope(node).within(found.name), found)
+            (self.find_scope(node).within(function.name), function)
             for node in self.tree.nodes(_FUNCTIONS)
-            for found in (build_method(self.tree, node, self.find_scope(node)),)
+            for function in (build_method(self.tree, node, self.find_scope(node)),)
         )
 
     def statements(self) -> Iterator[Node]:
-        """Yield the statements outside classes and functions in order, also those in namespaces."""
+        """Yield the top-level statements of a file and of its namespaces, in order."""
         for child in self.tree.root.named_children:
             body = child.child_by_field_name("body")
             if child.type == "namespace_definition" and body is not None:
@@ -447,7 +444,7 @@ class PhpSource:
         return next(around, None)
 
     def class_name(self, written: str, near: Node) -> str:
-        """Return the fully qualified name of a class that is written near a node.
+        """Return the fully qualified name of a class from its name as written at a node.
 
         `self` and `static` mean the class around the node, `parent` its parent class.
         """
@@ -460,28 +457,25 @@ class PhpSource:
         return self.find_scope(near).class_name(written)
 
     def value(self, node: Node | None) -> Value:
-        """Return the static value of an expression; COMPUTED if it has none."""
+        """Return the static value of an expression; COMPUTED if only running the code gives it."""
         if node is None:
             return None
-        return compute_value(self.tree, node, self._read_constants(node))
+        return compute_value(self.tree, node, self._build_constants(node))
 
     def chain(self, node: Node) -> Chain | None:
         """Return the chain of calls in an expression; None if it is not a chain."""
         return parse_chain(self.tree, node)
 
-    def _read_constants(self, near: Node) -> Constants:
+    def _build_constants(self, near: Node) -> Constants:
         def constant(owner: str, name: str) -> Value:
-            found = next((class_ for class_ in self.classes if class_.name == owner), None)
-            held = (
-                None
-                if found is None
-                else next((one for one in found.constants if one.name == name), None)
-            )
-            if held is None or held.value is None:
+            class_ = next((class_ for class_ in self.classes if class_.name == owner), None)
+            constants = () if class_ is None else class_.constants
+            stated = next((own for own in constants if own.name == name), None)
+            if stated is None or stated.value is None:
                 return COMPUTED
             # Only one reference is followed, since constants may refer to each other in a circle.
             plain = Constants(lambda written: self.class_name(written, near))
-            return compute_value(self.tree, held.value, plain)
+            return compute_value(self.tree, stated.value, plain)
 
         return Constants(lambda written: self.class_name(written, near), constant)
 

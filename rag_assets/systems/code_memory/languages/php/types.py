@@ -1,4 +1,4 @@
-"""Classes of variables, properties and return values, where the text of a method shows them."""
+"""Classes of variables, properties and return values, as far as the text of a method shows them."""
 
 from __future__ import annotations
 
@@ -32,36 +32,35 @@ _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "
 
 def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
     """Return the origins of parameters, according to the comment before a method."""
-    comment = get_comment(source, method)
-    found = {
-        name: _noted_classes(source, kind, method) for kind, name in _PARAMETER.findall(comment)
-    }
-    return {name: origins for name, origins in found.items() if origins}
+    noted = _PARAMETER.findall(_read_comment(source, method))
+    classes = {name: _noted_classes(source, kind, method) for kind, name in noted}
+    return {name: origins for name, origins in classes.items() if origins}
 
 
 def read_noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
-    """Return the origins of a return value, according to the comment; None if it states none."""
-    found = _RETURN.search(get_comment(source, method))
-    return _noted_classes(source, found[1], method) if found is not None else None
+    """Return the origins of a return value according to the comment; None if it states no class."""
+    noted = _RETURN.search(_read_comment(source, method))
+    return _noted_classes(source, noted[1], method) if noted is not None else None
 
 
-def get_comment(source: PhpSource, method: Method) -> str:
+def _read_comment(source: PhpSource, method: Method) -> str:
     """Return the comment before a method; "" if absent."""
     before: Node | None = method.node.prev_named_sibling
-    return source.tree.of(before) if before is not None and before.type == "comment" else ""
+    return source.tree.node_text(before) if before is not None and before.type == "comment" else ""
 
 
 def _noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
-    found = []
-    for one in kind.lstrip("?").split(OR):
-        bare = one.removesuffix(_LIST)
+    """Return the origins in a noted type; None if it also allows a value that is not an object."""
+    origins = []
+    for part in kind.lstrip("?").split(OR):
+        bare = part.removesuffix(_LIST)
         if bare.lower() in _NO_OBJECTS or not bare:
             if bare.lower() not in {"null", "void", "false"}:
-                return None  # The value may be something else.
+                return None
             continue
         name = source.class_name(bare, method.node)
-        found.append(f"{name}::all()" if one.endswith(_LIST) else name)
-    return tuple(found) or None
+        origins.append(f"{name}::all()" if part.endswith(_LIST) else name)
+    return tuple(origins) or None
 
 
 NAMED: Final = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
@@ -72,10 +71,10 @@ _NOTED: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
 _OWN: Final = frozenset({"$this", "self", "static"})
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _CONTAINERS: Final = frozenset({"App", "app()", "$app", "$this->app"})
-"""Receivers that return an object if they are given the name of its class."""
+"""Receivers with methods that return an object of the class they are given."""
 
-_MADE_BY_NAME: Final = frozenset({"make", "makewith"})
-_GIVE_ONE: Final = frozenset(
+_CONTAINER_METHODS: Final = frozenset({"make", "makewith"})
+_RETURN_ONE_RECORD: Final = frozenset(
     {
         *("create", "find", "findorfail", "findornew", "first", "firstor", "firstorcreate"),
         *("firstorfail", "firstornew", "forcecreate", "make", "sole", "updateorcreate"),
@@ -87,11 +86,12 @@ _GIVE_ONE: Final = frozenset(
 def find_variable_types(
     source: PhpSource, method: Method, around: ClassLike | None
 ) -> Mapping[str, str]:
-    """Return the classes of variables and properties, as written; a union has `|` in between.
+    """Return the classes of variables and properties, by the variable or property as written.
+
+    The classes of a union are joined by `|`.
 
     Args:
-        method: the method with the body to read.
-        around: the class of the method.
+        around: the class of the method; None for a function.
     """
     types = {f"${p.name}": p.type for p in method.parameters}
     if around is not None:
@@ -109,7 +109,7 @@ def find_variable_types(
 def _assigned_classes(
     source: PhpSource, body: Node, around: ClassLike | None
 ) -> Mapping[str, set[str]]:
-    """Return the classes of the values assigned in a body; "" if unknown."""
+    """Return the classes of the values that a body assigns to each name; "" is unknown."""
     assigned: dict[str, set[str]] = {}
     noted: dict[str, set[str]] = {}
     signed_in: set[str] = set()
@@ -128,7 +128,7 @@ def _assigned_classes(
     for name, kinds in noted.items():
         if name in signed_in:
             continue  # The signed-in user is not the model that the method is about.
-        # If its value does not show a variable's type, a comment may state it.
+        # A comment may state a type that the variable's value does not show.
         assigned.setdefault(name, set()).discard("")
         assigned[name] |= kinds
     return assigned
@@ -136,9 +136,9 @@ def _assigned_classes(
 
 def _noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield variables, each with the class that a comment states: `@var Invoice|null $invoice`."""
-    for kind, name in _NOTED.findall(source.tree.of(comment)):
-        named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
-        if classes := OR.join(source.class_name(one, comment) for one in named):
+    for kind, name in _NOTED.findall(source.tree.node_text(comment)):
+        named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
+        if classes := OR.join(source.class_name(part, comment) for part in named):
             yield name, classes
 
 
@@ -173,11 +173,11 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
 
 
 def _returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
-    """Return the declared return class of a call of one of the class's own methods."""
+    """Return the declared class of a value that a method of `around` returns; "" if unknown."""
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
-    of = value.child_by_field_name("object") or value.child_by_field_name("scope")
-    if source.tree.of(of) not in _OWN:
+    receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
+    if source.tree.node_text(receiver) not in _OWN:
         return ""
     called = around.method(source.tree.field(value, "name"))
     returns = called.returns if called is not None else ""
@@ -187,43 +187,40 @@ def _returned_class(source: PhpSource, value: Node, around: ClassLike | None) ->
 
 
 def _provided_class(source: PhpSource, value: Node) -> str:
-    """Return the class that the container is asked to provide.
-
-    Examples: `app(Bills::class)`, `App::make(Bills::class)`.
-    """
+    """Return the class that a container lookup names: `app(Bills::class)`, `App::make(…)`."""
     tree = source.tree
     if value.type == "function_call_expression":
         called = tree.field(value, "function").lower().lstrip("\\")
-        asks = called in _CONTAINER
+        is_provided = called in _CONTAINER
     elif value.type in _CALLS_WITH_NAMES:
-        of = value.child_by_field_name("object") or value.child_by_field_name("scope")
-        by_name = tree.field(value, "name").lower() in _MADE_BY_NAME
-        asks = by_name and tree.of(of).lstrip("\\") in _CONTAINERS
+        receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
+        is_lookup = tree.field(value, "name").lower() in _CONTAINER_METHODS
+        is_provided = is_lookup and tree.node_text(receiver).lstrip("\\") in _CONTAINERS
     else:
         return ""
-    return class_of_argument(source, value) if asks else ""
+    return class_of_argument(source, value) if is_provided else ""
 
 
 def class_of_argument(source: PhpSource, call: Node) -> str:
-    """Return the class if the first argument of a call is `Invoice::class`; "" for any other."""
+    """Return the class in a first argument such as `Invoice::class`; "" for any other argument."""
     named = next((argument.value for argument in list_arguments(source.tree, call)), None)
     if named is None or named.type != "class_constant_access_expression":
         return ""
     scope, name = named.named_children[0], named.named_children[-1]
-    is_class = source.tree.of(name).lower() == "class" and scope.type in NAMED
-    return source.class_name(source.tree.of(scope), named) if is_class else ""
+    is_class = source.tree.node_text(name).lower() == "class" and scope.type in NAMED
+    return source.class_name(source.tree.node_text(scope), named) if is_class else ""
 
 
 def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
-    """Return the static call at the start of a chain if only its last call returns one object.
+    """Return the static call that starts a chain, if only the chain's last call returns one object.
 
-    The search stops at the first call that rules this out, because it runs for every call of a
+    The search stops at the first call that rules this out, because it runs for each call of a
     chain.
     """
     at: Node | None = value
     while at is not None and at.type in _CALLS_WITH_NAMES:
         name = tree.field(at, "name").lower()
-        if (name in _GIVE_ONE) != (at is value):
+        if (name in _RETURN_ONE_RECORD) != (at is value):
             return None
         if at.type not in MEMBER_CALLS:
             return at
@@ -234,5 +231,5 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
 def class_of_creation(source: PhpSource, node: Node) -> str:
     """Return the class that `new` instantiates; "" if it is computed."""
     named = next((n for n in node.named_children if n.type in NAMED), None)
-    written = source.tree.of(named)
+    written = source.tree.node_text(named)
     return source.class_name(written, node) if written else ""

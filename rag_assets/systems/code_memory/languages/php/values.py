@@ -1,7 +1,6 @@
 """Static values in a PHP file, and chains of calls, such as `Route::prefix('a')->group(…)`.
 
-Code is never run to get a value. Callers that can read variables and calls pass functions for them
-in `further`.
+Code is never run to get a value. `Constants.further` adds readers for variables and calls.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Computed:
 COMPUTED: Final = Computed()
 
 
-class Closure(Computed):
+class ClosureValue(Computed):
     """A closure as a value.
 
     Attributes:
@@ -50,20 +49,19 @@ class Closure(Computed):
 
 
 Value: TypeAlias = "str | int | float | bool | list[Any] | dict[str, Any] | Computed | None"
-"""An array is a list if none of its elements has a key; otherwise it is a dict with text keys."""
+"""An array is a list if no element has a key; otherwise it is a dict with text keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """How to resolve names in values.
+    """The functions that resolve the names in values.
 
     Attributes:
-        class_name: returns the fully qualified name of a class that is given as written.
+        class_name: returns the fully qualified name of a class from its name as written.
         constant: returns the value of a class constant or an enum case in the same file, by class
             and name; COMPUTED if it is unknown.
-        further: functions that read further expressions, by type. A function is called with the
-            node and the remaining depth. It returns NotImplemented to leave an expression to the
-            default.
+        further: additional readers, by type of node. Each gets the node and the remaining depth; it
+            returns NotImplemented to leave an expression to the default reader.
     """
 
     class_name: Callable[[str], str]
@@ -95,7 +93,7 @@ def compute_value(
     return COMPUTED if read is None else read(tree, node, constants, depth - 1)
 
 
-def elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
+def iter_elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
     """Yield key and value of each array element; the key of an unpacked element is None."""
     for element in array.named_children:
         if element.type != "array_element_initializer":
@@ -111,25 +109,25 @@ def is_static(value: Value) -> bool:
     """Return whether no part of a value is computed."""
     todo: list[Any] = [value]
     while todo:
-        found = todo.pop()
-        if isinstance(found, Computed):
+        part = todo.pop()
+        if isinstance(part, Computed):
             return False
-        if isinstance(found, list):
-            todo += found
-        elif isinstance(found, dict):
-            todo += found.values()
+        if isinstance(part, list):
+            todo += part
+        elif isinstance(part, dict):
+            todo += part.values()
     return True
 
 
 def _read_string(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
-    text = tree.of(node)
+    text = tree.node_text(node)
     return re.sub(r"\\([\\'])", r"\1", text[text.find("'") + 1 : -1])
 
 
 def _read_encapsed_string(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     parts = []
     for child in node.named_children:
-        text = tree.of(child)
+        text = tree.node_text(child)
         if child.type == "escape_sequence":
             text = _ESCAPE.sub(_unescape, text)
         elif child.type != "string_content":
@@ -157,11 +155,11 @@ def _read_heredoc(tree: SyntaxTree, node: Node, _constants: Constants, _depth: i
     plain = {"string_content", "escape_sequence", "nowdoc_string"}
     if any(child.type not in plain for child in body.named_children):
         return COMPUTED
-    return tree.of(body).strip("\r\n")
+    return tree.node_text(body).strip("\r\n")
 
 
 def _read_number(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
-    text = tree.of(node).replace("_", "").lower()
+    text = tree.node_text(node).replace("_", "").lower()
     try:
         if node.type == "float":
             return float(text)
@@ -172,13 +170,13 @@ def _read_number(tree: SyntaxTree, node: Node, _constants: Constants, _depth: in
 
 
 def _read_word(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
-    return {"true": True, "false": False}.get(tree.of(node).lower())
+    return {"true": True, "false": False}.get(tree.node_text(node).lower())
 
 
 def _read_negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
     value = compute_value(tree, node.child_by_field_name("argument"), constants, depth)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if number and tree.of(node).startswith("-"):
+    if number and tree.node_text(node).startswith("-"):
         return -value  # type: ignore[operator]
     return COMPUTED
 
@@ -189,7 +187,7 @@ def _read_concatenation(tree: SyntaxTree, node: Node, constants: Constants, dept
     at: Node | None = node
     while at is not None and at.type == "binary_expression":
         operator = at.child_by_field_name("operator")
-        if tree.of(operator) != ".":
+        if tree.node_text(operator) != ".":
             return COMPUTED
         right = compute_value(tree, at.child_by_field_name("right"), constants, depth)
         if not isinstance(right, str | int) or isinstance(right, bool):
@@ -206,7 +204,7 @@ def _read_array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) 
     keyed: dict[str, Any] = {}
     plain = True
     following = 0
-    for key_node, value_node in elements(node):
+    for key_node, value_node in iter_elements(node):
         if value_node.type == "variadic_unpacking":
             return COMPUTED
         value = compute_value(tree, value_node, constants, depth)
@@ -223,10 +221,10 @@ def _read_array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) 
 
 
 def _read_class_constant(tree: SyntaxTree, node: Node, constants: Constants, _depth: int) -> Value:
-    scope, name = node.named_children[0], tree.of(node.named_children[-1])
+    scope, name = node.named_children[0], tree.node_text(node.named_children[-1])
     if scope.type not in {"name", "qualified_name", "relative_scope", "relative_name"}:
         return COMPUTED
-    owner = constants.class_name(tree.of(scope))
+    owner = constants.class_name(tree.node_text(scope))
     return owner if name.lower() == "class" else constants.constant(owner, name)
 
 
@@ -268,7 +266,7 @@ class Argument:
 
     Attributes:
         value: its expression.
-        name: the name of a named argument; "" for others.
+        name: the name of a named argument; "" for a positional argument.
     """
 
     value: Node
@@ -291,11 +289,11 @@ class Call:
 
     def argument(self, position: int, name: str = "") -> Node | None:
         """Return an argument by its name, or else by its position."""
-        named = next((one.value for one in self.arguments if name and one.name == name), None)
+        named = next((own.value for own in self.arguments if name and own.name == name), None)
         if named is not None:
             return named
-        plain = [one.value for one in self.arguments if not one.name]
-        return plain[position] if position < len(plain) else None
+        positional = [own.value for own in self.arguments if not own.name]
+        return positional[position] if position < len(positional) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +302,7 @@ class Chain:
 
     Attributes:
         root: its start: a class as written (`Route`), a variable (`$router`), or a property
-            (`$this->router`); "" for a function and anything else.
+            (`$this->router`); "" for a function or any other expression.
         static: whether it starts with a static call.
         calls: the calls, in order; if a function starts the chain, its call is the first.
         node: the whole expression.
@@ -335,7 +333,7 @@ def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:
     elif at is not None and at.type == "function_call_expression":
         calls.append(_build_call(tree, at, at.child_by_field_name("function")))
     elif at is not None and at.type in {"variable_name", "member_access_expression"}:
-        root = tree.of(at)
+        root = tree.node_text(at)
     if not calls:
         return None
     return Chain(root, static, tuple(reversed(calls)), node)
@@ -343,22 +341,22 @@ def parse_chain(tree: SyntaxTree, node: Node) -> Chain | None:
 
 def list_arguments(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
     """Return the arguments of a call or of an object creation."""
-    held = node.child_by_field_name("arguments") or next(
+    listed = node.child_by_field_name("arguments") or next(
         (child for child in node.named_children if child.type == "arguments"), None
     )
-    if held is None:
+    if listed is None:
         return ()
-    found = []
-    for child in held.named_children:
+    arguments = []
+    for child in listed.named_children:
         if child.type != "argument":
             continue
         name = child.child_by_field_name("name")
         parts = [n for n in child.named_children if n != name and n.type != "comment"]
         if parts:
-            found.append(Argument(parts[-1], tree.of(name)))
-    return tuple(found)
+            arguments.append(Argument(parts[-1], tree.node_text(name)))
+    return tuple(arguments)
 
 
 def _build_call(tree: SyntaxTree, node: Node, name: Node | None) -> Call:
     static = name is not None and name.type in {"name", "qualified_name", "relative_name"}
-    return Call(tree.of(name) if static else "", list_arguments(tree, node), node)
+    return Call(tree.node_text(name) if static else "", list_arguments(tree, node), node)

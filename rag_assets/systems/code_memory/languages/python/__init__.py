@@ -1,5 +1,5 @@
-"""Python: names, static expressions and definitions; the units and facts of a file; programs.
+"""Python: names, static expressions, definitions, the units and facts of a file, and programs.
 
-tree-sitter is used instead of the standard `ast`. So files with errors, or for other versions of
-Python, keep their definitions, and deep nesting does not stop the reader.
+tree-sitter is used instead of the standard `ast`, because it also reads files with errors, files
+for other versions of Python, and deeply nested code.
 """

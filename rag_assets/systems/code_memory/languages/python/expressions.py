@@ -1,17 +1,17 @@
-"""Static expressions: the value of an expression's text, as JSON.
+"""Static expressions: the value that an expression's text shows, as JSON.
 
 | expression | value |
 |---|---|
-| text, number, True, False, None | itself |
+| string, number, True, False, None | itself |
 | list, tuple, set | {of: list, tuple or set, items, at} |
 | dictionary | {of: dict, items: [[key, value] …], at} |
 | name, dotted name | {of: name, name: reference, at} |
 | call | {of: call, call: expression, arguments, named, at} |
-| attribute of anything but a name | {of: attribute, object, name, at} |
-| a + b, text with names in it (f"…{a}…") | {of: sum, items, at} |
+| attribute of an expression that is not a name | {of: attribute, object, name, at} |
+| a + b, string with names in it (f"…{a}…") | {of: sum, items, at} |
 | *a, **a | {of: spread, value, at} |
-| a if b else c, a or b | {of: choice, items, at} |
-| anything else | {of: computed, why, at} |
+| a if b else c | {of: choice, items, at} |
+| any other expression | {of: computed, why, at} |
 
 `at` has the character offsets of the expression.
 """
@@ -23,7 +23,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, is_comment
+from rag_assets.systems.code_memory.languages.tree import (
+    SyntaxTree,
+    code_children,
+    is_comment,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -51,35 +55,18 @@ _WHY = {
 }
 
 
-def build_expression(
-    tree: SyntaxTree, node: Node | None, references: References, depth: int = 0
-) -> Expression:
-    """Return the value of an expression.
+def build_expression(tree: SyntaxTree, node: Node | None, references: References) -> Expression:
+    """Return the value of an expression; values nested more than 40 deep count as computed.
 
     Args:
         tree: the tree that contains it.
         references: returns the references of names.
-        depth: nesting depth within the outermost expression; beyond a depth of 40, values are not
-            read.
     """
-    if node is None:
-        return None
-    if depth > _DEEPEST:
-        return computed_expression(tree, node, "nesting")
-    return _Reader(tree, references, depth).read(node)
-
-
-def computed_expression(tree: SyntaxTree, node: Node, why: str) -> Expression:
-    """Return the value of an expression that is computed at run time."""
-    return {"of": "computed", "why": why, "at": _get_offsets(tree, node)}
-
-
-def _get_offsets(tree: SyntaxTree, node: Node) -> list[int]:
-    return [tree.start(node), tree.end(node)]
+    return _ExpressionReader(tree, references).read(node)
 
 
 def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
-    """Return a name, or several names joined by dots; "" for anything else."""
+    """Return a name, or several names joined by dots; "" for any other expression."""
     parts: list[str] = []
     at = node
     while at is not None and at.type == "attribute":
@@ -87,60 +74,61 @@ def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
         at = at.child_by_field_name("object")
     if at is None or at.type != "identifier":
         return ""
-    parts.append(tree.of(at))
+    parts.append(tree.node_text(at))
     return ".".join(reversed(parts))
 
 
 def get_text(tree: SyntaxTree, node: Node) -> str | None:
-    """Return the value of a string without computed parts; None for anything else."""
+    """Return the value of a string without inserted expressions; None for any other node."""
     parts = node.named_children if node.type == "concatenated_string" else [node]
-    found = []
+    texts = []
     for part in parts:
         if is_comment(part):
             continue
         if part.type != "string" or any(n.type == "interpolation" for n in part.named_children):
             return None
         try:
-            value = ast.literal_eval(tree.of(part).lstrip("fF"))
+            value = ast.literal_eval(tree.node_text(part).lstrip("fF"))
         except (ValueError, SyntaxError):
             return None
         if not isinstance(value, str):
             return None
-        found.append(value)
-    return "".join(found)
+        texts.append(value)
+    return "".join(texts)
 
 
 def parse_f_string(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | None:
     """Return the parts of an f-string, in order, if its inserted expressions are only names.
 
     Returns:
-        for each part, whether it is a name, and the name or the text; None if the string contains
-            anything else.
+        for each part, whether it is a name, and the name or the text; None if the string inserts
+            any other expression.
     """
     try:
-        held = ast.parse(tree.of(node), mode="eval").body
+        parsed = ast.parse(tree.node_text(node), mode="eval").body
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
-    found: list[tuple[bool, str]] = []
-    for value in held.values if isinstance(held, ast.JoinedStr) else ():
+    parts: list[tuple[bool, str]] = []
+    for value in parsed.values if isinstance(parsed, ast.JoinedStr) else ():
         if isinstance(value, ast.Constant):
-            found.append((False, str(value.value)))
+            parts.append((False, str(value.value)))
             continue
         if not isinstance(value, ast.FormattedValue) or value.conversion >= 0 or value.format_spec:
             return None
         name = ast.unparse(value.value)
         if not _DOTTED.fullmatch(name):
             return None
-        found.append((True, name))
-    return found or None
+        parts.append((True, name))
+    return parts or None
 
 
-class _Reader:
-    def __init__(self, tree: SyntaxTree, references: References, depth: int) -> None:
+class _ExpressionReader:
+    """A reader of expressions; `depth` is the nesting depth within the outermost expression."""
+
+    def __init__(self, tree: SyntaxTree, references: References) -> None:
         self._tree = tree
         self._references = references
-        self._depth = depth
-        self._special: dict[str, Callable[[Node], Expression]] = {
+        self._readers: dict[str, Callable[[Node, int], Expression]] = {
             "identifier": self._read_name,
             "attribute": self._read_name,
             "call": self._read_call,
@@ -148,7 +136,11 @@ class _Reader:
             "binary_operator": self._read_sum,
         }
 
-    def read(self, node: Node) -> Expression:
+    def read(self, node: Node | None, depth: int = 0) -> Expression:
+        if node is None:
+            return None
+        if depth > _DEEPEST:
+            return self._mark_computed(node, "nesting")
         kind = node.type
         if kind in _CONSTANTS:
             return _CONSTANTS[kind]
@@ -157,116 +149,108 @@ class _Reader:
             return self._read_formatted_string(node) if text is None else text
         if kind in {"integer", "float", "unary_operator"}:
             return self._read_number(node)
-        return self._read_compound(node)
+        read = self._readers.get(kind, self._read_compound)
+        return read(node, depth + 1)
 
-    def _read_compound(self, node: Node) -> Expression:
+    def _read_compound(self, node: Node, depth: int) -> Expression:
         kind = node.type
-        special = self._special.get(kind)
-        if special is not None:
-            return special(node)
+        inside = code_children(node)
         if kind in _ITEMS:
-            items = [self._read_inner(child) for child in _list_operands_of_sum(node)]
-            return {"of": _ITEMS[kind], "items": items, "at": self._list_offsets(node)}
-        if kind == "parenthesized_expression":
-            inside = _list_operands_of_sum(node)
-            return self._read_inner(inside[0]) if len(inside) == 1 else self._mark_computed(node)
+            items = [self.read(child, depth) for child in inside]
+            return {"of": _ITEMS[kind], "items": items, "at": self._offsets(node)}
+        if kind == "parenthesized_expression" and len(inside) == 1:
+            return self.read(inside[0], depth)
         if kind in {"list_splat", "dictionary_splat"}:
-            value = self._read_inner(_list_operands_of_sum(node)[0])
-            return {"of": "spread", "value": value, "at": self._list_offsets(node)}
+            value = self.read(inside[0], depth)
+            return {"of": "spread", "value": value, "at": self._offsets(node)}
         if kind == "conditional_expression":
-            inside = _list_operands_of_sum(node)
-            items = [self._read_inner(inside[0]), self._read_inner(inside[-1])]
-            return {"of": "choice", "items": items, "at": self._list_offsets(node)}
+            items = [self.read(inside[0], depth), self.read(inside[-1], depth)]
+            return {"of": "choice", "items": items, "at": self._offsets(node)}
         return self._mark_computed(node)
 
     def _read_formatted_string(self, node: Node) -> Expression:
         """Return the value of a string with inserted expressions."""
-        parts = parse_f_string(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
+        parts = (
+            parse_f_string(self._tree, node) if len(self._tree.node_text(node)) < _TEXT else None
+        )
         if parts is None:
-            return computed_expression(self._tree, node, "text")
-        at = self._list_offsets(node)
+            return self._mark_computed(node, "text")
+        at = self._offsets(node)
         items = [
-            {"of": "name", "name": self._references(text), "at": at} if named else text
-            for named, text in parts
+            {"of": "name", "name": self._references(text), "at": at} if is_name else text
+            for is_name, text in parts
         ]
         return {"of": "sum", "items": items, "at": at}
 
     def _read_number(self, node: Node) -> Expression:
-        text = self._tree.of(node)
+        text = self._tree.node_text(node)
         try:
             value = ast.literal_eval(text) if len(text) < _DIGITS else None
         except (ValueError, SyntaxError):
             value = None
         return value if isinstance(value, int | float) else self._mark_computed(node)
 
-    def _read_name(self, node: Node) -> Expression:
+    def _read_name(self, node: Node, depth: int) -> Expression:
         name = dotted_name(self._tree, node)
         if name:
-            return {"of": "name", "name": self._references(name), "at": self._list_offsets(node)}
+            return {"of": "name", "name": self._references(name), "at": self._offsets(node)}
         return {
             "of": "attribute",
-            "object": self._read_inner(node.child_by_field_name("object")),
+            "object": self.read(node.child_by_field_name("object"), depth),
             "name": self._tree.field(node, "attribute"),
-            "at": self._list_offsets(node),
+            "at": self._offsets(node),
         }
 
-    def _read_call(self, node: Node) -> Expression:
+    def _read_call(self, node: Node, depth: int) -> Expression:
         arguments, named = [], {}
-        held = node.child_by_field_name("arguments")
-        if held is not None and held.type == "argument_list":
-            for child in _list_operands_of_sum(held):
+        listed = node.child_by_field_name("arguments")
+        if listed is not None and listed.type == "argument_list":
+            for child in code_children(listed):
                 if child.type == "keyword_argument":
                     name = self._tree.field(child, "name")
-                    named[name] = self._read_inner(child.child_by_field_name("value"))
+                    named[name] = self.read(child.child_by_field_name("value"), depth)
                 else:
-                    arguments.append(self._read_inner(child))
-        elif held is not None:
-            arguments.append(self._read_inner(held))
-        called = self._read_inner(node.child_by_field_name("function"))
+                    arguments.append(self.read(child, depth))
+        elif listed is not None:
+            arguments.append(self.read(listed, depth))
         return {
             "of": "call",
-            "call": called,
+            "call": self.read(node.child_by_field_name("function"), depth),
             "arguments": arguments,
             "named": named,
-            "at": self._list_offsets(node),
+            "at": self._offsets(node),
         }
 
-    def _read_dictionary(self, node: Node) -> Expression:
+    def _read_dictionary(self, node: Node, depth: int) -> Expression:
         items = []
-        for child in _list_operands_of_sum(node):
+        for child in code_children(node):
             if child.type == "pair":
-                key = self._read_inner(child.child_by_field_name("key"))
-                items.append([key, self._read_inner(child.child_by_field_name("value"))])
+                key = self.read(child.child_by_field_name("key"), depth)
+                items.append([key, self.read(child.child_by_field_name("value"), depth)])
             else:
-                items.append([None, self._read_inner(child)])
-        return {"of": "dict", "items": items, "at": self._list_offsets(node)}
+                items.append([None, self.read(child, depth)])
+        return {"of": "dict", "items": items, "at": self._offsets(node)}
 
-    def _read_sum(self, node: Node) -> Expression:
+    def _read_sum(self, node: Node, depth: int) -> Expression:
         """Return the value of a sum; the grammar nests `a + b + c` to the left."""
-        found: list[Node] = []
+        operands: list[Node] = []
         at: Node | None = node
         while at is not None and at.type == "binary_operator" and self._is_addition(at):
-            found.extend(n for n in [at.child_by_field_name("right")] if n is not None)
+            operands.extend(n for n in [at.child_by_field_name("right")] if n is not None)
             at = at.child_by_field_name("left")
-        if not found or at is None:
+        if not operands or at is None:
             return self._mark_computed(node)
-        items = [self._read_inner(part) for part in [at, *reversed(found)]]
+        items = [self.read(operand, depth) for operand in [at, *reversed(operands)]]
         if all(isinstance(item, str) for item in items):
             return "".join(items)
-        return {"of": "sum", "items": items, "at": self._list_offsets(node)}
+        return {"of": "sum", "items": items, "at": self._offsets(node)}
 
     def _is_addition(self, node: Node) -> bool:
         return self._tree.field(node, "operator") == "+"
 
-    def _read_inner(self, node: Node | None) -> Expression:
-        return build_expression(self._tree, node, self._references, self._depth + 1)
+    def _mark_computed(self, node: Node, why: str = "") -> Expression:
+        why = why or _WHY.get(node.type, "expression")
+        return {"of": "computed", "why": why, "at": self._offsets(node)}
 
-    def _mark_computed(self, node: Node) -> Expression:
-        return computed_expression(self._tree, node, _WHY.get(node.type, "expression"))
-
-    def _list_offsets(self, node: Node) -> list[int]:
-        return _get_offsets(self._tree, node)
-
-
-def _list_operands_of_sum(node: Node) -> list[Node]:
-    return [child for child in node.named_children if not is_comment(child)]
+    def _offsets(self, node: Node) -> list[int]:
+        return [self._tree.start(node), self._tree.end(node)]

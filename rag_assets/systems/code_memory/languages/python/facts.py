@@ -6,19 +6,18 @@
 | imports | the enclosing definition | name, alias, level, member |
 | extends | the class | name: reference |
 | calls | the enclosing definition | name: reference; calls of builtins are left out |
-| exports | "" | names: in `__all__`, if it is written out |
+| exports | "" | names: the names in `__all__`, if it is written out |
 | assigns | the class; "" at top level | name, value: expression, adds: whether it is `+=`, under |
 | invokes | "" | call: expression, under |
-| written | as for its statement | empty; an inner call that starts on a separate line |
-| defines_setting | "" | name: of a constant at top level; of: code |
-| configured_by | the definition | key: of `settings.KEY` |
-| reads_env | the definition | key: of `os.environ["KEY"]`, `os.getenv("KEY")`, `env("KEY")` |
+| written | the symbol of its statement | empty; marks an inner call on its own line |
+| defines_setting | "" | name: a constant at top level; of: code |
+| configured_by | the definition | key: KEY in `settings.KEY` |
+| reads_env | the definition | key: KEY in `os.environ["KEY"]`, `os.getenv("KEY")`, `env("KEY")` |
 
-References are described in `source`, expressions in `expressions`. The method in `self.method()`
-may be inherited: then a call to each base's method is stated, too. `under` is the compound
-statement around an assignment or call (`if`, `for`, `try` …), "" if absent. Only files that mention
-a framework have the facts assigns, invokes and written: in other files they would be many and
-useless.
+References are described in `source`, expressions in `expressions`. If a class does not define the
+method in `self.method()`, there is one `calls` fact for each base. `under` is the kind of the
+compound statement around an assignment or call (`if`, `for`, `try` …), "" if absent. Only files
+that mention a framework have the facts assigns, invokes and written.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from rag_assets.systems.code_memory.languages.python.expressions import (
 from rag_assets.systems.code_memory.languages.python.scopes import Scopes, nodes_inside
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
-    Definition,
-    Import,
+    PythonDefinition,
+    PythonImport,
     PythonSource,
 )
 from rag_assets.systems.code_memory.languages.python.units import list_units
-from rag_assets.systems.code_memory.languages.tree import is_comment
+from rag_assets.systems.code_memory.languages.tree import code_children
 from rag_assets.systems.code_memory.symbols.model import CodeText
 
 if TYPE_CHECKING:
@@ -49,15 +48,15 @@ if TYPE_CHECKING:
 _OWN = frozenset({"self", "cls"})
 
 
-def list_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """Yield the facts of a file, in no particular order."""
-    yield from (_import_fact(source, one, "") for one in source.imports)
+def _iter_name_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+    """Yield the definitions, imports, bases and calls of a file, in no particular order."""
+    yield from (_import_fact(source, imported, "") for imported in source.imports)
     symbols = frozenset(definition.symbol for definition in source.definitions)
-    yield from _call_facts(source, scopes, None, top_level(source), symbols)
+    yield from _call_facts(source, scopes, None, _iter_top_level_nodes(source), symbols)
     for definition in source.definitions:
         values = _declaration_values(source, scopes, definition)
         yield Fact("declares", *_declaration_span(source, definition), definition.symbol, values)
-        yield from (_import_fact(source, each, definition.symbol) for each in definition.imports)
+        yield from (_import_fact(source, inner, definition.symbol) for inner in definition.imports)
         if definition.sort == "class":
             for parent in scopes.parents(definition):
                 yield Fact(
@@ -69,17 +68,22 @@ def list_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
         yield from _call_facts(source, scopes, definition, nodes_inside(definition), symbols)
 
 
-def _declaration_span(source: PythonSource, definition: Definition) -> tuple[int, int]:
+def _declaration_span(source: PythonSource, definition: PythonDefinition) -> tuple[int, int]:
     return source.tree.start(definition.node), source.tree.end(definition.last)
 
 
-def _import_fact(source: PythonSource, one: Import, symbol: str) -> Fact:
-    values = {"name": one.name, "alias": one.alias, "level": one.level, "member": one.member}
-    return source.tree.fact("imports", one.node, symbol, values)
+def _import_fact(source: PythonSource, imported: PythonImport, symbol: str) -> Fact:
+    values = {
+        "name": imported.name,
+        "alias": imported.alias,
+        "level": imported.level,
+        "member": imported.member,
+    }
+    return source.tree.fact("imports", imported.node, symbol, values)
 
 
 def _declaration_values(
-    source: PythonSource, scopes: Scopes, definition: Definition
+    source: PythonSource, scopes: Scopes, definition: PythonDefinition
 ) -> Mapping[str, Any]:
     decorators = [
         build_expression(
@@ -95,7 +99,7 @@ def _declaration_values(
 def _call_facts(
     source: PythonSource,
     scopes: Scopes,
-    definition: Definition | None,
+    definition: PythonDefinition | None,
     nodes: Iterator[Node],
     symbols: Collection[str],
 ) -> Iterator[Fact]:
@@ -113,11 +117,11 @@ def _call_facts(
 def _inherited_methods(
     source: PythonSource,
     scopes: Scopes,
-    definition: Definition | None,
+    definition: PythonDefinition | None,
     call: Node,
     symbols: Collection[str],
 ) -> Iterator[str]:
-    """Yield the methods of bases that `self.method()` may call if the class lacks the method."""
+    """Yield the methods of bases that `self.method()` may call; none if the class defines it."""
     written = dotted_name(source.tree, call.child_by_field_name("function"))
     root, _, method = written.partition(".")
     around = definition
@@ -129,7 +133,7 @@ def _inherited_methods(
         yield from (f"{parent}.{method}" for parent in scopes.parents(around))
 
 
-def top_level(source: PythonSource) -> Iterator[Node]:
+def _iter_top_level_nodes(source: PythonSource) -> Iterator[Node]:
     """Yield the nodes outside definitions."""
     todo = [source.tree.root]
     while todo:
@@ -145,7 +149,7 @@ _MENTIONS_FRAMEWORK = re.compile(
 )
 
 
-def list_statement_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+def _iter_framework_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the assignments and calls of a file, if the file mentions a framework."""
     if not _MENTIONS_FRAMEWORK.search(source.text):
         return
@@ -156,7 +160,7 @@ def list_statement_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]
 
 
 def _block_facts(
-    source: PythonSource, scopes: Scopes, definition: Definition | None
+    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None
 ) -> Iterator[Fact]:
     for statement, under in source.statements(None if definition is None else definition.body):
         if statement.type == "expression_statement" and statement.named_children:
@@ -166,7 +170,11 @@ def _block_facts(
 
 
 def _iter_statement_facts(
-    source: PythonSource, scopes: Scopes, definition: Definition | None, node: Node, under: str
+    source: PythonSource,
+    scopes: Scopes,
+    definition: PythonDefinition | None,
+    node: Node,
+    under: str,
 ) -> Iterator[Fact]:
     def reference(name: str) -> str:
         return scopes.reference(name, definition)
@@ -197,7 +205,7 @@ def _iter_statement_facts(
 
 
 def _iter_inner_calls(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
-    """Yield the position of each call within a statement: a route, or a change of a table."""
+    """Yield a fact `written` for each inner call on its own line: a route, a change of a table."""
     rows = {statement.start_point[0]}
     todo = [statement]
     while todo:
@@ -217,12 +225,12 @@ _READERS: Final = frozenset({"env", "config"})
 """Conventional names of the functions that read settings in django-environ and decouple."""
 
 
-def list_setting_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
+def _iter_setting_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
     """Yield the settings that a file defines, and the settings that a file reads."""
     yield from _iter_defined_settings(source)
     if not _MENTIONS_SETTINGS.search(source.text):
         return
-    yield from _iter_used_settings(source, scopes, None, top_level(source))
+    yield from _iter_used_settings(source, scopes, None, _iter_top_level_nodes(source))
     for definition in source.definitions:
         yield from _iter_used_settings(source, scopes, definition, nodes_inside(definition))
 
@@ -240,7 +248,7 @@ def _iter_defined_settings(source: PythonSource) -> Iterator[Fact]:
 
 
 def _iter_used_settings(
-    source: PythonSource, scopes: Scopes, definition: Definition | None, nodes: Iterator[Node]
+    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None, nodes: Iterator[Node]
 ) -> Iterator[Fact]:
     symbol = "" if definition is None else definition.symbol
     seen: set[tuple[str, str]] = set()
@@ -252,7 +260,7 @@ def _iter_used_settings(
 
 
 def _read_setting_use(
-    source: PythonSource, scopes: Scopes, definition: Definition | None, node: Node
+    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None, node: Node
 ) -> tuple[str, str] | None:
     if node.type == "attribute":
         owner, _, key = dotted_name(source.tree, node).rpartition(".")
@@ -276,7 +284,7 @@ def _read_setting_use(
 
 
 def _are_settings(reference: str) -> bool:
-    """Return whether a reference is a settings module, or Django's object `settings`."""
+    """Return whether a reference names a settings module, or Django's object `settings`."""
     name = reference.lstrip(".:")
     return reference == "django.conf.settings" or (
         (reference != name or "." in name) and name.rpartition(".")[2] in _MODULES
@@ -284,7 +292,11 @@ def _are_settings(reference: str) -> bool:
 
 
 def _read_variable_name(source: PythonSource, node: Node | None) -> tuple[str, str] | None:
-    text = source.tree.of(node).strip("\"'") if node is not None and node.type == "string" else ""
+    text = (
+        source.tree.node_text(node).strip("\"'")
+        if node is not None and node.type == "string"
+        else ""
+    )
     return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
 
@@ -295,47 +307,46 @@ _MOST_EXPORTED: Final = 2_000
 
 
 class _ComputedError(Exception):
-    """The content of the list is known only at run time."""
+    """The content of `__all__` is known only at run time."""
 
 
-def list_export_facts(source: PythonSource) -> Iterator[Fact]:
-    """Yield the fact with the names that `from module import *` imports, if `__all__` limits them.
+def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
+    """Yield the fact `exports` if `__all__` limits what `from module import *` imports.
 
-    A list that is computed, even in part, yields no fact, because its content is unknown.
+    If any part of `__all__` is computed, its content is unknown, and there is no fact.
     """
     if _ALL not in source.text:
         return
-    found: dict[str, None] = {}
-    stated: Node | None = None
+    names: dict[str, None] = {}
+    first: Node | None = None
     try:
         for statement, under in source.statements():
-            held = statement.named_children[0] if statement.named_children else None
-            if statement.type == "delete_statement" and _ALL in source.tree.of(statement):
+            node = statement.named_children[0] if statement.named_children else None
+            if statement.type == "delete_statement" and _ALL in source.tree.node_text(statement):
                 return
-            if statement.type != "expression_statement" or held is None:
+            if statement.type != "expression_statement" or node is None:
                 continue
-            added = _find_added_names(source, held)
+            added = _find_added_names(source, node)
             if added is None:
                 continue
-            stated = stated or held
-            if held.type == "assignment" and not under:
-                found = {}
-            found |= dict.fromkeys(added)
+            first = first or node
+            if node.type == "assignment" and not under:
+                names = {}
+            names |= dict.fromkeys(added)
     except _ComputedError:
         return
-    if stated is not None and len(found) <= _MOST_EXPORTED:
-        values = {"names": [*found]}
-        yield Fact("exports", source.tree.start(stated), source.tree.end(stated), "", values)
+    if first is not None and len(names) <= _MOST_EXPORTED:
+        yield source.tree.fact("exports", first, "", {"names": [*names]})
 
 
 def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
-    """Return the names that a statement adds to `__all__`; None if it does not concern the list."""
+    """Return the names that a statement adds to `__all__`; None if it does not change the list."""
     if node.type == "call":
         return _find_extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
     target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-    named = source.tree.of(target)
+    named = source.tree.node_text(target)
     while value is not None and value.type == "assignment":
         named += " " + source.tree.field(value, "left")
         value = value.child_by_field_name("right")
@@ -356,12 +367,8 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
     function = source.tree.field(node, "function")
     if function.partition(".")[0] != _ALL:
         return None
-    given = node.child_by_field_name("arguments")
-    values = (
-        []
-        if given is None
-        else [named_child for named_child in given.named_children if not is_comment(named_child)]
-    )
+    arguments = node.child_by_field_name("arguments")
+    values = [] if arguments is None else code_children(arguments)
     if len(values) != 1 or function not in {f"{_ALL}.extend", f"{_ALL}.append"}:
         raise _ComputedError
     if function == f"{_ALL}.append":
@@ -371,38 +378,35 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
 
 def _names_in_list(source: PythonSource, node: Node) -> list[str]:
     """Return the strings in a written-out list, or in a sum of such lists."""
-    found: list[str] = []
+    names: list[str] = []
     todo = [node]
     while todo:
         at = todo.pop()
-        parts = [named_child for named_child in at.named_children if not is_comment(named_child)]
+        parts = code_children(at)
         if at.type in _LISTS:
-            found += [_string_value(source, part) for part in parts]
+            names += [_string_value(source, part) for part in parts]
         elif at.type == "parenthesized_expression" or _is_sum(source, at):
             todo += reversed(parts)
         else:
             raise _ComputedError
-    return found
+    return names
 
 
 def _is_sum(source: PythonSource, node: Node) -> bool:
     operator = node.child_by_field_name("operator")
-    return node.type == "binary_operator" and source.tree.of(operator) == "+"
+    return node.type == "binary_operator" and source.tree.node_text(operator) == "+"
 
 
 def _string_value(source: PythonSource, node: Node) -> str:
     if node.type not in {"string", "concatenated_string"}:
         raise _ComputedError
     parts = [node] if node.type == "string" else node.named_children
-    inner = [
-        named_child
-        for part in parts
-        if part.type == "string"
-        for named_child in part.named_children
-    ]
-    if any(one.type not in _PLAIN for one in inner):
+    tokens = [token for part in parts if part.type == "string" for token in part.named_children]
+    if any(token.type not in _PLAIN for token in tokens):
         raise _ComputedError
-    return "".join(source.tree.of(one) for one in inner if one.type == "string_content")
+    return "".join(
+        source.tree.node_text(token) for token in tokens if token.type == "string_content"
+    )
 
 
 def read(text: str) -> CodeText:
@@ -410,7 +414,11 @@ def read(text: str) -> CodeText:
     source = PythonSource(text)
     scopes = Scopes(source)
     notes = ("parts of the file could not be parsed as Python",) if source.tree.has_errors else ()
-    found = [*list_facts(source, scopes), *list_statement_facts(source, scopes)]
-    found += [*list_setting_facts(source, scopes), *list_export_facts(source)]
-    facts = sorted(found, key=lambda fact: (fact.start, fact.end))
+    facts = [
+        *_iter_name_facts(source, scopes),
+        *_iter_framework_facts(source, scopes),
+        *_iter_setting_facts(source, scopes),
+        *_iter_export_facts(source),
+    ]
+    facts.sort(key=lambda fact: (fact.start, fact.end))
     return CodeText(list_units(source), tuple(facts), notes)

@@ -1,4 +1,4 @@
-"""The Python code of a repository: its modules, and what the names in them refer to."""
+"""The Python code of a repository: its modules, and the targets of the names in them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.python.source import absolute, get_module_name
+from rag_assets.systems.code_memory.languages.python.source import (
+    get_module_name,
+    resolve_reference,
+)
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _STEPS: Final = 30
-"""Maximum number of imports or variables followed to find what a name refers to."""
+"""Maximum number of imports or variables followed to find the target of a name."""
 _PARTS: Final = 60
 """Maximum number of parts of a dotted name."""
 _ANCESTORS: Final = 200
@@ -20,7 +23,7 @@ _ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setu
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A place in a repository that supports a statement: character offsets, half open."""
+    """A span of a file that supports a statement: character offsets, half open."""
 
     path: str
     start: int
@@ -29,7 +32,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that could not be resolved from the text, with a short reason."""
+    """A statement that could not be resolved without running the code, with a short reason."""
 
     reason: str
     evidence: Evidence
@@ -44,7 +47,7 @@ class Module:
         path: the path of the file.
         package: whether it is an `__init__.py`.
         declared: its definitions, by symbol.
-        bases: references of the bases of each class, by the class's symbol.
+        bases: references of base classes, by the symbol of the class.
         imported: references, by the names that imports at top level bind.
         stars: modules imported by `*`.
         assigned: assignments in order, by the symbol of the class ("" for top level).
@@ -88,13 +91,13 @@ class Module:
 
     def values(self, symbol: str, name: str) -> list[Fact]:
         """Return the assignments to a name, in order."""
-        return [one for one in self.assigned.get(symbol, ()) if one.values["name"] == name]
+        return [fact for fact in self.assigned.get(symbol, ()) if fact.values["name"] == name]
 
     def constant(self, symbol: str, name: str) -> Any:
-        """Return the last unconditional value of a name; without one, its last value, else None."""
-        held = self.values(symbol, name)
-        found = [f for f in held if not f.values["under"] and not f.values["adds"]] or held
-        return found[-1].values["value"] if found else None
+        """Return the last value that a name always gets, else its last value, else None."""
+        facts = self.values(symbol, name)
+        plain = [f for f in facts if not f.values["under"] and not f.values["adds"]] or facts
+        return plain[-1].values["value"] if plain else None
 
     def owns(self, symbol: str) -> bool:
         """Return whether the module itself defines or assigns a name."""
@@ -103,14 +106,14 @@ class Module:
         return symbol in self.declared or is_assigned
 
     def evidence(self, expression: Any) -> Evidence:
-        """Return the place of an expression."""
+        """Return the span of an expression."""
         start, end = expression["at"] if isinstance(expression, dict) else (0, 0)
         return Evidence(self.path, start, end)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A definition or a variable in a module; the symbol "" stands for the module itself."""
+class PythonName:
+    """The target of a name: a definition or variable in a module, or a module (symbol "")."""
 
     module: Module
     symbol: str
@@ -135,29 +138,29 @@ class Place:
         """Return the definitions in a class, by name."""
         head = f"{self.symbol}."
         declared = self.module.declared.items()
-        return {key.removeprefix(head): one for key, one in declared if key.startswith(head)}
+        return {key.removeprefix(head): fact for key, fact in declared if key.startswith(head)}
 
 
-class Program:
+class PythonProgram:
     """The Python code of one repository.
 
     Attributes:
         modules: the modules, by dotted name.
 
     Args:
-        files: the files of the repository; files in other languages only show its roots.
+        files: the files of the repository; files in other languages only mark its roots.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
-        held = list(files)
-        paths = [one.path.rpartition("/") for one in held]
-        packages = {folder for folder, _, file in paths if file == "__init__.py"}
-        roots = {folder for folder, _, file in paths if file in _ROOT_FILES}
+        files = list(files)
+        paths = [file.path.rpartition("/") for file in files]
+        packages = {folder for folder, _, name in paths if name == "__init__.py"}
+        roots = {folder for folder, _, name in paths if name in _ROOT_FILES}
         self.modules: dict[str, Module] = {}
         self._all: list[Module] = []
-        for one in held:
-            if one.path.endswith(".py"):
-                module = Module.from_facts(one, get_module_name(one.path, packages, roots))
+        for file in files:
+            if file.path.endswith(".py"):
+                module = Module.from_facts(file, get_module_name(file.path, packages, roots))
                 self.modules.setdefault(module.name, module)
                 self._all.append(module)
         self._parents: dict[str, list[str]] = {}
@@ -171,33 +174,35 @@ class Program:
         return (value for value in values if isinstance(value, str))
 
     def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute name of a reference, resolved to the module with the definition.
+        """Return the absolute name of a reference, in the module that defines its target.
 
         Args:
             reference: the reference as in a file's facts.
             module: the module of that file.
         """
         if reference[:1] in {":", "."}:
-            return self._canonical_name(absolute(reference, module.name, package=module.package))
+            return self._canonical_name(
+                resolve_reference(reference, module.name, package=module.package)
+            )
         root = reference.partition(".")[0]
-        if any(root == one.partition(".")[0] for one in module.imported.values()):
+        if any(root == name.partition(".")[0] for name in module.imported.values()):
             return self._canonical_name(reference)
         for star in module.stars:
-            name = f"{absolute(star, module.name, package=module.package)}.{reference}"
+            name = f"{resolve_reference(star, module.name, package=module.package)}.{reference}"
             if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
                 return self._canonical_name(name)
         return reference
 
-    def find_place(self, written: str, module: Module) -> Place | None:
-        """Return the place that a name in a module refers to; variables precede packages."""
+    def find_place(self, written: str, module: Module) -> PythonName | None:
+        """Return the target of a name in a module; variables take precedence over packages."""
         root = written.partition(".")[0]
         name = self.absolute(written, module)
         if root not in module.imported and module.owns(root):
             name = f"{module.name}.{name}"
         return self.place(name)
 
-    def follow(self, written: str, module: Module) -> tuple[str, Place | None]:
-        """Return the name and place that a name refers to, following variables that only rename."""
+    def follow(self, written: str, module: Module) -> tuple[str, PythonName | None]:
+        """Return a name's target and the target's name, following variables that only rename."""
         for _ in range(_STEPS):
             place = self.find_place(written, module)
             value = None if place is None else place.value
@@ -207,36 +212,32 @@ class Program:
         return (self.absolute(written, module) if place is None else place.name), place
 
     def called_name(self, call: Any, module: Module) -> str:
-        """Return the absolute name of the function or class that a call calls; "" if computed."""
+        """Return the absolute name of the called function or class; "" if it is computed."""
         name = call["call"] if is_a(call, "call") else None
         return self.resolve_name(self.absolute(name["name"], module)) if is_a(name, "name") else ""
 
-    def place(self, name: str) -> Place | None:
-        """Return the definition, variable or module that an absolute name refers to.
-
-        Returns:
-            None if it is outside the repository.
-        """
+    def place(self, name: str) -> PythonName | None:
+        """Return the target of an absolute name; None if it is outside the repository."""
         return self._resolve(name)[1]
 
     def resolve_name(self, name: str) -> str:
-        """Return an absolute name in the form used by the module or package that defines it."""
-        outside, place = self._resolve(name)
-        return outside if place is None else place.name
+        """Return an absolute name as the module or package that defines its target names it."""
+        last, place = self._resolve(name)
+        return last if place is None else place.name
 
     def _canonical_name(self, name: str) -> str:
         place = self.place(name)
         return name if place is None else place.name
 
-    def _resolve(self, name: str) -> tuple[str, Place | None]:
-        """Return the last name that re-exports lead to, and its place in the repository."""
+    def _resolve(self, name: str) -> tuple[str, PythonName | None]:
+        """Return the last name that re-exports lead to, and its target in the repository."""
         seen: set[str] = set()
         at = name
         while at not in seen and len(seen) < _STEPS:
             seen.add(at)
             module, symbol = self._split_module_name(at)
             if module is not None and (not symbol or module.owns(symbol)):
-                return at, Place(module, symbol)
+                return at, PythonName(module, symbol)
             passed = self._follow_import(module, symbol) if module is not None else ""
             if not passed:
                 break
@@ -244,7 +245,7 @@ class Program:
         return at, None
 
     def ancestry(self, name: str) -> list[str]:
-        """Return the names of a class and its ancestors, nearest first, including outside ones."""
+        """Return the names of a class and all its ancestors, nearest first."""
         found: list[str] = []
         entered: set[str] = set()
         todo = [(self.resolve_name(name), False)]
@@ -257,12 +258,12 @@ class Program:
                 todo.append((at, True))
                 # A shared ancestor comes after all its subclasses: reverse post-order.
                 todo.extend((base, False) for base in self._resolve_bases(at))
-        # If there are too many, the classes entered last are left out.
+        # Beyond _ANCESTORS, the classes entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
-    def lineage(self, name: str) -> Iterator[Place]:
+    def lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""
-        places = (self.place(one) for one in self.ancestry(name))
+        places = (self.place(ancestor) for ancestor in self.ancestry(name))
         return (place for place in places if place is not None)
 
     def attribute(self, name: str, attribute: str) -> Any:
@@ -275,10 +276,10 @@ class Program:
     def _resolve_bases(self, name: str) -> list[str]:
         if name not in self._parents:
             place = self.place(name)
-            held = [] if place is None else place.module.bases.get(place.symbol, [])
+            bases = [] if place is None else place.module.bases.get(place.symbol, [])
             self._parents[name] = [
-                self.resolve_name(self.absolute(one, place.module))
-                for one in held
+                self.resolve_name(self.absolute(base, place.module))
+                for base in bases
                 if place is not None
             ]
         return self._parents[name]
@@ -287,14 +288,14 @@ class Program:
         """Return the import that binds a name in a module, with the rest of the name."""
         root, dot, rest = symbol.partition(".")
         if root in module.imported:
-            target = absolute(module.imported[root], module.name, package=module.package)
+            target = resolve_reference(module.imported[root], module.name, package=module.package)
             return f"{target}{dot}{rest}"
         for star in module.stars:
-            source = absolute(star, module.name, package=module.package)
-            held = self.modules.get(source)
-            if held is None or held is module:
+            source = resolve_reference(star, module.name, package=module.package)
+            other = self.modules.get(source)
+            if other is None or other is module:
                 continue
-            if held.owns(symbol) or root in held.imported or held.stars:
+            if other.owns(symbol) or root in other.imported or other.stars:
                 return f"{source}.{symbol}"
         return ""
 
@@ -318,7 +319,7 @@ def written_name(value: Any) -> str:
     return str(called["name"]) if is_a(called, "name") else ""
 
 
-def argument(call: Any, position: int, name: str) -> Any:
+def find_argument(call: Any, position: int, name: str) -> Any:
     """Return an argument of a call by its name, else by its position; None if it is missing."""
     if name in call["named"]:
         return call["named"][name]

@@ -1,4 +1,4 @@
-"""The meaning of names within a function: imports, definitions, and objects of known classes."""
+"""The meaning of names in a Python file: imports, definitions, and objects of known classes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
-from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
+from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
+from rag_assets.systems.code_memory.languages.tree import field_children
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -26,10 +27,10 @@ _TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The target of a name.
+    """The module, class or function that a name stands for, or the class of its object.
 
     Attributes:
-        reference: the reference of a module, class or function; "" if it is unknown.
+        reference: the reference of the module, class or function; "" if it is unknown.
         instance: whether the name stands for an object of that class.
     """
 
@@ -41,7 +42,7 @@ _UNKNOWN = Meaning()
 
 
 class Scopes:
-    """The meaning of a file's names, by the definition that uses them."""
+    """The meanings of a file's names, which depend on the definition that uses them."""
 
     def __init__(self, source: PythonSource) -> None:
         self._source = source
@@ -51,10 +52,10 @@ class Scopes:
             if definition.sort == "class"
         }
         self._top = {name: Meaning(ref) for name, ref in source.names.items()}
-        self._local: dict[Definition, dict[str, Meaning]] = {}
-        self._fields: dict[Definition, dict[str, str]] = {}
+        self._local: dict[PythonDefinition, dict[str, Meaning]] = {}
+        self._fields: dict[PythonDefinition, dict[str, str]] = {}
 
-    def reference(self, written: str, near: Definition | None) -> str:
+    def reference(self, written: str, near: PythonDefinition | None) -> str:
         """Return the reference of a dotted name; if it is unknown, the name as written."""
         root, dot, rest = written.partition(".")
         meaning = self.meaning(root, near)
@@ -62,20 +63,20 @@ class Scopes:
             return written
         return f"{meaning.reference}{dot}{rest}"
 
-    def meaning(self, name: str, near: Definition | None) -> Meaning | None:
+    def meaning(self, name: str, near: PythonDefinition | None) -> Meaning | None:
         """Return the meaning of a name; None if the file does not bind it."""
         at, steps = near, 0
         while at is not None and steps < _DEEPEST:
             # Names in a class body are not visible in its methods.
             if at.sort != "class" or at is near:
-                found = self._names_in(at).get(name)
+                found = self._local_meanings(at).get(name)
                 if found is not None:
                     return found
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
-    def called_reference(self, node: Node, near: Definition | None) -> str:
-        """Return the reference of the called name; "" if the receiver of the call is unknown."""
+    def called_reference(self, node: Node, near: PythonDefinition | None) -> str:
+        """Return the reference of the function that a call names; "" if its receiver is unknown."""
         function = node.child_by_field_name("function")
         name = dotted_name(self._source.tree, function)
         if name:
@@ -86,7 +87,7 @@ class Scopes:
         method = self._source.tree.field(function, "attribute")
         return f"{owner}.{method}" if owner else ""
 
-    def _resolve_name(self, name: str, near: Definition | None) -> str:
+    def _resolve_name(self, name: str, near: PythonDefinition | None) -> str:
         root, dot, rest = name.partition(".")
         meaning = self.meaning(root, near)
         if meaning is None or not meaning.reference:
@@ -96,10 +97,10 @@ class Scopes:
         first, more, last = rest.partition(".")
         if not more:
             return f"{meaning.reference}.{first}" if first else ""
-        held = self._attribute_class(meaning.reference, first) if root == "self" else ""
-        return f"{held}.{last}" if held and "." not in last else ""
+        owner = self._attribute_class(meaning.reference, first) if root == "self" else ""
+        return f"{owner}.{last}" if owner and "." not in last else ""
 
-    def _receiver_class(self, node: Node | None, near: Definition | None) -> str:
+    def _receiver_class(self, node: Node | None, near: PythonDefinition | None) -> str:
         """Return the class of the object that `X()` or `super()` returns."""
         if node is None or node.type != "call":
             return ""
@@ -109,37 +110,36 @@ class Scopes:
             return self._parent_class(near)
         return self._resolve_class(written, near) if written else ""
 
-    def _parent_class(self, near: Definition | None) -> str:
+    def _parent_class(self, near: PythonDefinition | None) -> str:
         around = near
         while around is not None and around.sort != "class":
             around = around.within
-        found = [] if around is None else list(self.parents(around))
-        return found[0] if len(found) == 1 else ""
+        parents = [] if around is None else list(self.parents(around))
+        return parents[0] if len(parents) == 1 else ""
 
-    def parents(self, definition: Definition) -> Iterator[str]:
+    def parents(self, definition: PythonDefinition) -> Iterator[str]:
         """Yield the references of a class's bases; computed bases are left out."""
-        held = definition.node.child_by_field_name("superclasses")
-        for child in [] if held is None else held.named_children:
+        for child in field_children(definition.node, "superclasses"):
             base = child.child_by_field_name("value") if child.type == "subscript" else child
             name = dotted_name(self._source.tree, base)
             if name:
                 yield self.reference(name, definition.within)
 
-    def _resolve_class(self, written: str, near: Definition | None) -> str:
-        """Return the reference of a name if it names a class, here or by naming convention."""
+    def _resolve_class(self, written: str, near: PythonDefinition | None) -> str:
+        """Return the reference of a class in this file, or of a name that looks like a class."""
         name = self._resolve_name(written, near)
         if name.startswith(":"):
             return name if name in self._own else ""
         last = name.rpartition(".")[2]
         return name if last[:1].isupper() and not last.isupper() else ""
 
-    def _class_in_annotation(self, node: Node | None, near: Definition | None) -> str:
-        """Return the class in an annotation; `| None` and Optional are ignored."""
+    def _class_in_annotation(self, node: Node | None, near: PythonDefinition | None) -> str:
+        """Return the class in an annotation, without `| None` or Optional; "" if unknown."""
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._unwrap_annotation(at)
         if at is None or at.type == "string":
-            written = "" if at is None else self._source.tree.of(at).strip("\"'")
+            written = "" if at is None else self._source.tree.node_text(at).strip("\"'")
             return self._resolve_class(written, near) if _is_dotted(written) else ""
         written = dotted_name(self._source.tree, at)
         return self._resolve_class(written, near) if written else ""
@@ -156,14 +156,14 @@ class Scopes:
 
     def _attribute_class(self, owner: str, name: str) -> str:
         """Return the class of an attribute annotated in the body of a class in this file."""
-        one = self._own.get(owner)
-        if one is None:
+        definition = self._own.get(owner)
+        if definition is None:
             return ""
-        if one not in self._fields:
-            self._fields[one] = dict(self._iter_annotated_attributes(one))
-        return self._fields[one].get(name, "")
+        if definition not in self._fields:
+            self._fields[definition] = dict(self._iter_annotated_attributes(definition))
+        return self._fields[definition].get(name, "")
 
-    def _iter_annotated_attributes(self, definition: Definition) -> Iterator[tuple[str, str]]:
+    def _iter_annotated_attributes(self, definition: PythonDefinition) -> Iterator[tuple[str, str]]:
         for statement, _ in self._source.statements(definition.body):
             for node in statement.named_children:
                 if node.type == "assignment" and node.child_by_field_name("type") is not None:
@@ -172,16 +172,16 @@ class Scopes:
                     )
                     yield self._source.tree.field(node, "left"), found
 
-    def _names_in(self, definition: Definition) -> dict[str, Meaning]:
+    def _local_meanings(self, definition: PythonDefinition) -> dict[str, Meaning]:
         if definition not in self._local:
             found: dict[str, Meaning] = {}
             self._local[definition] = found
             self._bind_names(definition, found)
         return self._local[definition]
 
-    def _bind_names(self, definition: Definition, found: dict[str, Meaning]) -> None:
-        for each in definition.imports:
-            found[each.alias] = Meaning(each.reference)
+    def _bind_names(self, definition: PythonDefinition, found: dict[str, Meaning]) -> None:
+        for imported in definition.imports:
+            found[imported.alias] = Meaning(imported.reference)
         for member in definition.members:
             found[member.name] = Meaning(f":{member.symbol}")
         if definition.sort == "class":
@@ -190,44 +190,47 @@ class Scopes:
             *self._iter_parameter_meanings(definition),
             *self._iter_assigned_names(definition),
         ]:
-            same = found.get(name, meaning) == meaning
-            found[name] = meaning if same else _UNKNOWN
+            is_same = found.get(name, meaning) == meaning
+            found[name] = meaning if is_same else _UNKNOWN
 
-    def _iter_parameter_meanings(self, definition: Definition) -> Iterator[tuple[str, Meaning]]:
+    def _iter_parameter_meanings(
+        self, definition: PythonDefinition
+    ) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
-        held = definition.node.child_by_field_name("parameters")
-        for index, node in enumerate([] if held is None else held.named_children):
+        for index, node in enumerate(field_children(definition.node, "parameters")):
             name = node if node.type == "identifier" else node.child_by_field_name("name")
             if name is None and node.named_children:
                 name = node.named_children[0]
             around = definition.within
             if index == 0 and definition.sort == "method" and around is not None:
-                yield tree.of(name), self._first_parameter_meaning(definition, around)
+                yield tree.node_text(name), self._first_parameter_meaning(definition, around)
                 continue
             kind = self._class_in_annotation(node.child_by_field_name("type"), around)
             plain = name is not None and name.type == "identifier"
-            yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
+            yield tree.node_text(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
-    def _first_parameter_meaning(self, definition: Definition, around: Definition) -> Meaning:
+    def _first_parameter_meaning(
+        self, definition: PythonDefinition, around: PythonDefinition
+    ) -> Meaning:
         """Return the meaning of a method's first parameter, which is the object or its class."""
-        marks = {self._source.tree.of(n).strip("@ \n") for n in definition.decorators}
+        marks = {self._source.tree.node_text(n).strip("@ \n") for n in definition.decorators}
         if "staticmethod" in marks:
             return _UNKNOWN
         return Meaning(f":{around.symbol}", "classmethod" not in marks)
 
-    def _iter_assigned_names(self, definition: Definition) -> Iterator[tuple[str, Meaning]]:
+    def _iter_assigned_names(self, definition: PythonDefinition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
         for node in nodes_inside(definition):
             if node.type in _TARGETS:
                 target = node.child_by_field_name(_TARGETS[node.type])
                 if target is not None and target.type == "identifier":
-                    yield tree.of(target), self._assigned_meaning(node, definition)
+                    yield tree.node_text(target), self._assigned_meaning(node, definition)
                 elif target is not None and target.type not in {"attribute", "subscript"}:
-                    yield from ((tree.of(n), _UNKNOWN) for n in _iter_identifiers(target))
+                    yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(target))
             elif node.type in {"as_pattern_target", "lambda_parameters"}:
-                yield from ((tree.of(n), _UNKNOWN) for n in _iter_identifiers(node))
+                yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(node))
 
-    def _assigned_meaning(self, node: Node, near: Definition) -> Meaning:
+    def _assigned_meaning(self, node: Node, near: PythonDefinition) -> Meaning:
         if node.type != "assignment":
             return _UNKNOWN
         value = node.child_by_field_name("right")
@@ -238,8 +241,8 @@ class Scopes:
         return Meaning(kind, True) if kind else _UNKNOWN
 
 
-def nodes_inside(definition: Definition) -> Iterator[Node]:
-    """Yield the nodes of a definition's body, without those of nested definitions."""
+def nodes_inside(definition: PythonDefinition) -> Iterator[Node]:
+    """Yield the nodes of a definition's body, without the nodes of nested definitions."""
     todo = [] if definition.body is None else [definition.body]
     while todo:
         node = todo.pop()

@@ -1,4 +1,4 @@
-"""One Python file: its definitions and imports, and the references that names stand for.
+"""One Python file: its definitions, its imports, and the references that names stand for.
 
 A reference is a name that is resolved as far as one file allows:
 
@@ -24,7 +24,7 @@ _LAYOUTS = frozenset({"src", "lib", "python"})
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class PythonImport:
     """One name that an import statement binds.
 
     Attributes:
@@ -51,27 +51,27 @@ class Import:
         return "." * self.level + self.name
 
 
-def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[Import]:
+def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
     """Yield the names that an import statement binds, in order."""
     if statement.type == "import_statement":
         for child in statement.children_by_field_name("name"):
             name, alias = _name_and_alias(tree, child)
-            yield Import(name, alias or name.partition(".")[0], 0, False, statement)
+            yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
     module, level = _module_and_level(tree, statement)
     prefix = f"{module}." if module else ""
     for child in statement.children_by_field_name("name"):
         name, alias = _name_and_alias(tree, child)
-        yield Import(prefix + name, alias or name, level, True, statement)
+        yield PythonImport(prefix + name, alias or name, level, True, statement)
     if any(child.type == "wildcard_import" for child in statement.children):
-        yield Import(f"{prefix}*", "*", level, True, statement)
+        yield PythonImport(f"{prefix}*", "*", level, True, statement)
 
 
 def _module_and_level(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
     if statement.type == "future_import_statement":
         return "__future__", 0
     node = statement.child_by_field_name("module_name")
-    text = "".join(tree.of(node).split())
+    text = "".join(tree.node_text(node).split())
     module = text.lstrip(".")
     return module, len(text) - len(module)
 
@@ -80,7 +80,7 @@ def _name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     if node.type == "aliased_import":
         alias = tree.field(node, "alias")
         return "".join(tree.field(node, "name").split()), alias
-    return "".join(tree.of(node).split()), ""
+    return "".join(tree.node_text(node).split()), ""
 
 
 def get_module_name(path: str, packages: Collection[str] = (), roots: Collection[str] = ()) -> str:
@@ -93,8 +93,7 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
             folders of a namespace package start below such a folder.
 
     Returns:
-        a name that does not include the `src` folder of a src layout; "" for `__init__.py` at a
-            root.
+        the name, without the `src` folder of a src layout; "" for `__init__.py` at a root.
     """
     folders, _, file = path.rpartition("/")
     stem = file.rsplit(".", 1)[0]
@@ -113,8 +112,8 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
     return ".".join(reversed(names))
 
 
-def absolute(reference: str, module: str, *, package: bool) -> str:
-    """Return the absolute dotted name of a reference; "" if it leaves the outermost package.
+def resolve_reference(reference: str, module: str, *, package: bool) -> str:
+    """Return the absolute dotted name of a reference; "" if its dots leave the outermost package.
 
     Args:
         reference: a name in the form that this module describes.
@@ -143,7 +142,7 @@ DEFINITIONS = frozenset({"class_definition", "function_definition"})
 
 
 @dataclass(slots=True, eq=False)
-class Definition:
+class PythonDefinition:
     """A class or a function, with the definition around it.
 
     Attributes:
@@ -161,11 +160,11 @@ class Definition:
     sort: Sort
     name: str
     symbol: str
-    within: Definition | None
+    within: PythonDefinition | None
     depth: int
     decorators: tuple[Node, ...]
-    members: list[Definition] = field(default_factory=list)
-    imports: list[Import] = field(default_factory=list)
+    members: list[PythonDefinition] = field(default_factory=list)
+    imports: list[PythonImport] = field(default_factory=list)
 
     @property
     def whole(self) -> Node:
@@ -175,7 +174,7 @@ class Definition:
 
     @property
     def last(self) -> Node:
-        """Return the last token of its code; comments in its block may follow that token."""
+        """Return the last token of its code; comments may follow that token in its block."""
         at = self.node
         while True:
             code = [child for child in at.children if not is_comment(child) and child.end_byte]
@@ -185,7 +184,7 @@ class Definition:
 
     @property
     def public(self) -> bool:
-        """Return whether its name has no leading underscore, or is a dunder name."""
+        """Return whether its name is a dunder name or does not start with an underscore."""
         special = self.name.startswith("__") and self.name.endswith("__")
         return special or not self.name.startswith("_")
 
@@ -206,8 +205,8 @@ class PythonSource:
 
     def __init__(self, text: str) -> None:
         self.tree = syntax_tree(text, "tree_sitter_python")
-        self.definitions: list[Definition] = []
-        self.imports: list[Import] = []
+        self.definitions: list[PythonDefinition] = []
+        self.imports: list[PythonImport] = []
         self._find_definitions()
 
     @property
@@ -217,17 +216,17 @@ class PythonSource:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Return the references of top-level names; names bound by assignments are left out."""
+        """Return the references of top-level definitions and imports, by name."""
         found: dict[str, str] = {}
         for definition in self.definitions:
             if definition.within is None:
                 found.setdefault(definition.name, f":{definition.name}")
-        for each in self.imports:
-            found.setdefault(each.alias, each.reference)
+        for imported in self.imports:
+            found.setdefault(imported.alias, imported.reference)
         return found
 
     @property
-    def outermost(self) -> Iterator[Definition]:
+    def outermost(self) -> Iterator[PythonDefinition]:
         """Yield the definitions at top level."""
         return (definition for definition in self.definitions if definition.within is None)
 
@@ -238,8 +237,8 @@ class PythonSource:
             block: the block of a class, or the module.
 
         Yields:
-            each simple statement or definition, and the outermost compound statement around it
-            (`if`, `for`, `try` …); "" if absent.
+            each simple statement or definition, and the kind of the outermost compound statement
+            around it (`if`, `for`, `try` …); "" if absent.
         """
         todo = [(child, "") for child in reversed((block or self.tree.root).named_children)]
         while todo:
@@ -252,19 +251,19 @@ class PythonSource:
 
     def _find_definitions(self) -> None:
         """Find all definitions and imports in one pass over the tree."""
-        todo: list[tuple[Node, Definition | None]] = [(self.tree.root, None)]
+        todo: list[tuple[Node, PythonDefinition | None]] = [(self.tree.root, None)]
         while todo:
             node, around = todo.pop()
             inner = around
             if node.type in DEFINITIONS:
                 inner = self._define(node, around)
             elif node.type in IMPORTS:
-                held = self.imports if around is None else around.imports
-                held.extend(list_imports(self.tree, node))
+                imports = self.imports if around is None else around.imports
+                imports.extend(list_imports(self.tree, node))
                 continue
             todo.extend((child, inner) for child in reversed(node.named_children))
 
-    def _define(self, node: Node, around: Definition | None) -> Definition:
+    def _define(self, node: Node, around: PythonDefinition | None) -> PythonDefinition:
         name = self.tree.field(node, "name")
         depth = 0 if around is None else around.depth + 1
         # At greater depth, the total length of names would grow quadratically.
@@ -276,7 +275,7 @@ class PythonSource:
         decorators: tuple[Node, ...] = ()
         if above is not None and above.type == "decorated_definition":
             decorators = tuple(n for n in above.named_children if n.type == "decorator")
-        definition = Definition(node, sort, name, prefix + name, around, depth, decorators)
+        definition = PythonDefinition(node, sort, name, prefix + name, around, depth, decorators)
         self.definitions.append(definition)
         if around is not None:
             around.members.append(definition)

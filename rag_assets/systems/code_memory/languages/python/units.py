@@ -1,4 +1,4 @@
-"""Units of a Python file: heads of classes, methods, relations, functions and settings."""
+"""Units of a Python file: class heads, methods, relations, functions, settings and migrations."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
-from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
+from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import (
     add_rest_units,
-    descendants,
+    code_children,
     end_with_comment,
+    field_children,
     first_comment,
     is_comment,
+    iter_descendants,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
@@ -40,76 +42,79 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class _ClassPart:
-    """A part of a class that is a separate unit, or a nested class that yields several units."""
+    """A part of a class that is a separate unit, or a nested class with several units.
+
+    Attributes:
+        nested: the nested class; None for a single unit.
+    """
 
     node: Node
     role: Role
     symbol: str
     alone: bool
-    of: Definition | None = None
+    nested: PythonDefinition | None = None
 
 
 def list_units(source: PythonSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
     found: list[Unit] = []
-    for one in source.outermost:
-        found += _iter_definition_units(source, one, 0)
+    for definition in source.outermost:
+        found += _iter_definition_units(source, definition, 0)
     found += _iter_statement_units(source)
     return add_rest_units(source.text, _drop_nested_units(found))
 
 
 def _iter_definition_units(
-    source: PythonSource, definition: Definition, level: int
+    source: PythonSource, definition: PythonDefinition, level: int
 ) -> Iterator[Unit]:
     if definition.sort != "class":
-        alone = definition.public
         yield _build_unit(
             source,
             definition.whole,
             definition.sort,
             definition.symbol,
-            alone=alone,
+            alone=definition.public,
             signed=definition.node,
         )
         return
-    pieces = list(_find_pieces(source, definition))
-    if not pieces or level >= _LEVELS:
+    parts = list(_iter_class_parts(source, definition))
+    if not parts or level >= _LEVELS:
         yield _build_unit(
             source, definition.whole, "class", definition.symbol, alone=True, signed=definition.node
         )
         return
-    yield from _split_class(source, definition, pieces, level)
+    yield from _split_class(source, definition, parts, level)
 
 
 def _split_class(
-    source: PythonSource, definition: Definition, pieces: list[_ClassPart], level: int
+    source: PythonSource, definition: PythonDefinition, parts: list[_ClassPart], level: int
 ) -> Iterator[Unit]:
-    """Yield the units of a class: its head, its pieces, and the text between them."""
+    """Yield the units of a class: its head, its parts, and the text between them."""
     text, at = source.text, source.tree.start(first_comment(definition.whole))
     end = end_with_comment(source.tree, definition.whole)
     cuts = _statement_ends(source, definition.node)
     first = True
-    for piece in pieces:
-        start = source.tree.start(first_comment(piece.node))
+    for part in parts:
+        start = source.tree.start(first_comment(part.node))
         if start < at:
             continue
         yield from _unit_of_text_between(
             definition, text, at, start, cuts, head=first, source=source
         )
         first = False
-        if piece.of is not None:
-            yield from _iter_definition_units(source, piece.of, level + 1)
+        if part.nested is not None:
+            yield from _iter_definition_units(source, part.nested, level + 1)
         else:
-            signed = piece.node if piece.role == "method" else None
+            signed = part.node if part.role == "method" else None
             yield _build_unit(
-                source, piece.node, piece.role, piece.symbol, alone=piece.alone, signed=signed
+                source, part.node, part.role, part.symbol, alone=part.alone, signed=signed
             )
-        at = end_with_comment(source.tree, piece.node)
+        at = end_with_comment(source.tree, part.node)
     yield from _unit_of_text_between(definition, text, at, end, cuts, head=first, source=source)
 
 
 def _unit_of_text_between(
-    definition: Definition,
+    definition: PythonDefinition,
     text: str,
     start: int,
     end: int,
@@ -118,12 +123,12 @@ def _unit_of_text_between(
     head: bool,
     source: PythonSource,
 ) -> Iterator[Unit]:
-    """Yield a unit for the head of a class, or for the text between two of its pieces."""
-    piece = text[start:end]
-    if not piece.strip():
+    """Yield a unit for the head of a class, or for the text between two of its parts."""
+    span = text[start:end]
+    if not span.strip():
         return
-    begin = start + len(piece) - len(piece.lstrip())
-    stop = start + len(piece.rstrip())
+    begin = start + len(span) - len(span.lstrip())
+    stop = start + len(span.rstrip())
     inner = tuple(cut for cut in cuts if begin < cut <= stop)
     if head:
         signature = _read_signature(source, definition.node)
@@ -132,37 +137,38 @@ def _unit_of_text_between(
         yield Unit(begin, stop, "rest", definition.symbol, "", alone=False, cuts=inner)
 
 
-def _find_pieces(source: PythonSource, definition: Definition) -> Iterator[_ClassPart]:
+def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Iterator[_ClassPart]:
     """Yield the parts of a class that are separate units, in order."""
     by_node = {member.node.id: member for member in definition.members}
     small = _is_small(source, definition)
     for statement, _ in source.statements(definition.body):
-        relation = _find_relation_piece(source, definition, statement)
+        relation = _find_relation(source, definition, statement)
         if relation is not None:
             yield relation
-        elif _is_operations(source, definition, statement):
-            yield from _iter_operation_pieces(source, statement)
+        elif _lists_operations(source, definition, statement):
+            yield from _iter_operations(source, statement)
         elif not small:
             node = statement.child_by_field_name("definition") or statement
             member = by_node.get(node.id)
             if member is not None and member.sort == "method":
-                whole = member.whole
-                yield _ClassPart(whole, "method", member.symbol, member.public)
+                yield _ClassPart(member.whole, "method", member.symbol, member.public)
             elif member is not None and member.members:
                 yield _ClassPart(member.whole, "class", member.symbol, True, member)
 
 
-def _is_small(source: PythonSource, definition: Definition) -> bool:
+def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
     if definition.node.end_byte - definition.node.start_byte > SMALL:
         return False
-    held = definition.node.child_by_field_name("superclasses")
-    bases = [] if held is None else held.named_children
-    names = [definition.name, *(source.tree.of(base) for base in bases if base.type != "call")]
+    bases = field_children(definition.node, "superclasses")
+    names = [
+        definition.name,
+        *(source.tree.node_text(base) for base in bases if base.type != "call"),
+    ]
     return not any(_VIEWS.search(name) for name in names)
 
 
-def _find_relation_piece(
-    source: PythonSource, definition: Definition, statement: Node
+def _find_relation(
+    source: PythonSource, definition: PythonDefinition, statement: Node
 ) -> _ClassPart | None:
     """Return a field that relates a model to another model; None for any other statement."""
     node = next(iter(statement.named_children), None)
@@ -178,14 +184,15 @@ def _find_relation_piece(
     return _ClassPart(statement, "relation", f"{definition.symbol}.{name}", True)
 
 
-def _is_operations(source: PythonSource, definition: Definition, statement: Node) -> bool:
+def _lists_operations(source: PythonSource, definition: PythonDefinition, statement: Node) -> bool:
+    """Return whether a statement lists the operations of a migration."""
     node = next(iter(statement.named_children), None)
     if definition.name != "Migration" or node is None or node.type != "assignment":
         return False
     return source.tree.field(node, "left") == "operations"
 
 
-def _iter_operation_pieces(source: PythonSource, statement: Node) -> Iterator[_ClassPart]:
+def _iter_operations(source: PythonSource, statement: Node) -> Iterator[_ClassPart]:
     """Yield a migration's operations that change tables; each symbol is the model's name."""
     value = statement.named_children[0].child_by_field_name("right")
     for node in [] if value is None or value.type != "list" else value.named_children:
@@ -195,16 +202,20 @@ def _iter_operation_pieces(source: PythonSource, statement: Node) -> Iterator[_C
 
 
 def _model_name(source: PythonSource, call: Node) -> str:
-    held = call.child_by_field_name("arguments")
-    plain = [] if held is None else [n for n in held.named_children if not is_comment(n)]
+    listed = call.child_by_field_name("arguments")
+    arguments = [] if listed is None else code_children(listed)
     named = {
         source.tree.field(n, "name"): n.child_by_field_name("value")
-        for n in plain
+        for n in arguments
         if n.type == "keyword_argument"
     }
-    first = next((n for n in plain if n.type == "string"), None)
+    first = next((n for n in arguments if n.type == "string"), None)
     node = named.get("model_name") or first or named.get("name") or named.get("old_name")
-    text = "" if node is None or node.type != "string" else source.tree.of(node).strip("\"'rRbBuU")
+    text = (
+        ""
+        if node is None or node.type != "string"
+        else source.tree.node_text(node).strip("\"'rRbBuU")
+    )
     return text if text.isidentifier() else ""
 
 
@@ -266,16 +277,16 @@ def _read_signature(source: PythonSource, node: Node) -> str:
 
 
 def _statement_ends(source: PythonSource, node: Node) -> tuple[int, ...]:
-    """Return the ends of statements, and of elements of long lists: text may be cut there."""
-    ends = {source.tree.end(n) for n in descendants(node) if n.type in _ENDS}
-    value = next((n for n in descendants(node) if n.type in {"list", "dictionary"}), None)
+    """Return the offsets at which text may be cut: ends of statements and of list elements."""
+    ends = {source.tree.end(n) for n in iter_descendants(node) if n.type in _ENDS}
+    value = next((n for n in iter_descendants(node) if n.type in {"list", "dictionary"}), None)
     if node.type == "expression_statement" and value is not None:
         ends |= {end_with_comment(source.tree, child) for child in value.named_children}
     return tuple(sorted(ends))
 
 
 def _drop_nested_units(units: list[Unit]) -> list[Unit]:
-    """Return units without overlaps; a unit that lies within another is left out."""
+    """Return units without overlaps; a unit within another unit is left out."""
     found: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
         if not found or unit.start >= found[-1].end:

@@ -36,7 +36,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     COMPUTED,
     MEMBER_CALLS,
     Call,
-    elements,
+    iter_elements,
     parse_chain,
 )
 from rag_assets.systems.code_memory.languages.tree import is_comment
@@ -122,7 +122,7 @@ class Expressions:
 
     def _read_array(self, node: Node) -> Json:
         items = []
-        for key, value in elements(node):
+        for key, value in iter_elements(node):
             if value.type == "variadic_unpacking":
                 inner = next(iter(value.named_children), None)
                 items.append([None, {"of": "spread", "value": self.read(inner)}])
@@ -134,7 +134,7 @@ class Expressions:
         """Return a string that has variables in it."""
         parts: list[Json] = []
         for child in node.named_children:
-            text = self._source.tree.of(child)
+            text = self._source.tree.node_text(child)
             if child.type == "escape_sequence":
                 parts.append(_ESCAPED.get(text, text))
             else:
@@ -161,42 +161,42 @@ class Expressions:
         return {"of": "join", "parts": parts[::-1]}
 
     def _operator_text(self, node: Node) -> str:
-        return self._source.tree.of(node.child_by_field_name("operator"))
+        return self._source.tree.node_text(node.child_by_field_name("operator"))
 
     def _read_unary(self, node: Node) -> Json:
         inner = node.named_children[-1] if node.named_children else None
-        if self._source.tree.of(node).startswith("!"):
+        if self._source.tree.node_text(node).startswith("!"):
             return {"of": "not", "value": self.read(inner)}
         return self._read_scalar(node)
 
     def _read_variable(self, node: Node) -> Json:
-        return {"of": "variable", "name": self._source.tree.of(node).lstrip("$")}
+        return {"of": "variable", "name": self._source.tree.node_text(node).lstrip("$")}
 
     def _read_property(self, node: Node) -> Json:
         name = node.child_by_field_name("name")
         if name is None or name.type != "name":
             return _build_computed(node.type)
         held = self.read(node.child_by_field_name("object"))
-        return {"of": "property", "object": held, "name": self._source.tree.of(name)}
+        return {"of": "property", "object": held, "name": self._source.tree.node_text(name)}
 
     def _read_static_property(self, node: Node) -> Json:
-        name = self._source.tree.of(node.child_by_field_name("name")).lstrip("$")
+        name = self._source.tree.node_text(node.child_by_field_name("name")).lstrip("$")
         return {"of": "property", "object": {"of": "variable", "name": "this"}, "name": name}
 
     def _read_constant(self, node: Node) -> Json:
         value = self._source.value(node)
         if value is not COMPUTED:
             return value
-        scope, name = node.named_children[0], self._source.tree.of(node.named_children[-1])
+        scope, name = node.named_children[0], self._source.tree.node_text(node.named_children[-1])
         if scope.type not in _NAMES:
             return _build_computed(node.type)
-        owner = self._source.class_name(self._source.tree.of(scope), node)
+        owner = self._source.class_name(self._source.tree.node_text(scope), node)
         return (
             owner if name.lower() == "class" else {"of": "constant", "class": owner, "name": name}
         )
 
     def _read_name(self, node: Node) -> Json:
-        written = self._source.tree.of(node)
+        written = self._source.tree.node_text(node)
         if written.upper() in {"__DIR__", "__FILE__"}:
             return {"of": "directory" if written.upper() == "__DIR__" else "file"}
         if written.upper() == "__NAMESPACE__":
@@ -228,7 +228,7 @@ class Expressions:
         named = next((child for child in node.named_children if child.type in _NAMES), None)
         if named is None:
             return _build_computed(node.type)
-        written = self._source.tree.of(named)
+        written = self._source.tree.node_text(named)
         return {"of": "new", "class": self._source.class_name(written, node)}
 
     def _read_load(self, node: Node) -> Json:
@@ -238,7 +238,7 @@ class Expressions:
         left = node.child_by_field_name("left")
         if left is None or left.type != "variable_name":
             return _build_computed(node.type)
-        name = self._source.tree.of(left).lstrip("$")
+        name = self._source.tree.node_text(left).lstrip("$")
         value = self.read(node.child_by_field_name("right"))
         if node.type == "augmented_assignment_expression":
             joins = self._operator_text(node) == ".="
@@ -271,7 +271,7 @@ class Expressions:
         scope = call.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return {"root": self.read(scope)}
-        written = self._source.tree.of(scope)
+        written = self._source.tree.node_text(scope)
         if written.lower() in {"self", "static", "parent"}:
             return {"class": written.lower()}
         return {"class": self._source.class_name(written, call)}

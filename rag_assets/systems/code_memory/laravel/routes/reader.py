@@ -118,24 +118,24 @@ class RoutePositions:
 
     def _record_router_parameter(self, parameter: Node) -> None:
         """Record a parameter with a router type; its name means a router throughout the file."""
-        written = self._source.tree.of(parameter.child_by_field_name("type")).lstrip("?")
+        written = self._source.tree.node_text(parameter.child_by_field_name("type")).lstrip("?")
         named = self._source.class_name(written, parameter) if written else ""
         if named in ROUTER_TYPES:
-            self._routers.add(self._source.tree.of(parameter.child_by_field_name("name")))
+            self._routers.add(self._source.tree.node_text(parameter.child_by_field_name("name")))
 
     def _is_routing_static_call(self, node: Node) -> bool:
-        name = self._source.tree.of(node.child_by_field_name("name")).lower()
+        name = self._source.tree.node_text(node.child_by_field_name("name")).lower()
         scope = node.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return False
-        owner = self._source.class_name(self._source.tree.of(scope), node)
+        owner = self._source.class_name(self._source.tree.node_text(scope), node)
         if owner in FACADES:
             return name not in _OTHERS
         return name in {"routes", "userroutes"}
 
     def _is_routing_member_call(self, node: Node) -> bool:
         tree = self._source.tree
-        name = tree.of(node.child_by_field_name("name")).lower()
+        name = tree.node_text(node.child_by_field_name("name")).lower()
         if name in _LOADERS:
             return True
         if name not in ROUTING and name != "routes":
@@ -143,7 +143,7 @@ class RoutePositions:
         held = node.child_by_field_name("object")
         # A longer text is a chain, whose start is examined separately.
         short = held is not None and held.end_byte - held.start_byte <= _LONGEST_RECEIVER
-        written = tree.of(held) if short else ""
+        written = tree.node_text(held) if short else ""
         if name == "routes":
             return written == "$this"
         return written.replace('"', "'") in _ROUTERS or written in self._routers
@@ -392,7 +392,7 @@ class _Reader:
         if body is None or len(parts) != _PAIR:
             return
         named = parts[1].named_children if parts[1].type == "pair" else [parts[1]]
-        names = [self._source.tree.of(one).lstrip("&$") for one in named]
+        names = [self._source.tree.node_text(one).lstrip("&$") for one in named]
         values = {
             "over": self._expressions.read(parts[0]),
             "key": names[0] if len(names) > 1 else "",

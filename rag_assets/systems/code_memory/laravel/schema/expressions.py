@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     Call,
     Chain,
-    Closure,
+    ClosureValue,
     Constants,
     compute_value,
 )
@@ -129,7 +129,7 @@ class ExpressionReader:
 
 
 def _read_binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
-    if reader.tree.of(node.child_by_field_name("operator")) != "??":
+    if reader.tree.node_text(node.child_by_field_name("operator")) != "??":
         return NotImplemented
     left = reader.inner(node.child_by_field_name("left"), scope, depth)
     right = reader.inner(node.child_by_field_name("right"), scope, depth)
@@ -141,11 +141,11 @@ def _read_binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int)
 
 def _read_name(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
     known = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
-    return known.get(reader.tree.of(node), COMPUTED)
+    return known.get(reader.tree.node_text(node), COMPUTED)
 
 
 def _read_variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
-    return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
+    return scope.variables.get(reader.tree.node_text(node).lstrip("$"), COMPUTED)
 
 
 def _read_subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
@@ -186,7 +186,7 @@ def _read_setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int
 
 
 _FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]]] = {
-    **dict.fromkeys(CLOSURES, lambda _, __, node, ___: Closure(node)),
+    **dict.fromkeys(CLOSURES, lambda _, __, node, ___: ClosureValue(node)),
     "binary_expression": _read_binary,
     "name": _read_name,
     **dict.fromkeys(("variable_name", "member_access_expression"), _read_variable),

@@ -14,7 +14,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     COMPUTED,
     Call,
     Chain,
-    Closure,
+    ClosureValue,
     Computed,
 )
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
@@ -170,7 +170,7 @@ class _MigrationWalk:
         left, right = (node.child_by_field_name(name) for name in ("left", "right"))
         if left is None or right is None:
             return
-        name = self._tree.of(left).lstrip("$")
+        name = self._tree.node_text(left).lstrip("$")
         context.scope.variables[name] = self._reader.value(right, context.scope)
         if right.type.endswith("call_expression"):
             self._read_call(right, context)
@@ -200,7 +200,8 @@ class _MigrationWalk:
         over = self._reader.value(chain.calls[0].argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
         names = [
-            self._tree.of(variable).lstrip("$") for variable in _iter_declared_variables(closure)
+            self._tree.node_text(variable).lstrip("$")
+            for variable in _iter_declared_variables(closure)
         ]
         # A loop lists the key before the value, a closure the value before the key.
         self._push_loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
@@ -214,7 +215,7 @@ class _MigrationWalk:
         ]
         if len(parts) > 1:
             names = [
-                self._tree.of(variable).lstrip("$&")
+                self._tree.node_text(variable).lstrip("$&")
                 for variable in _iter_declared_variables(parts[1])
             ]
             self._push_loop(body, self._read_value(parts[0], context), names, context)
@@ -263,7 +264,7 @@ class _MigrationWalk:
             blueprint.call("dropColumn", given[1:], {})
         self._todo.append(_Step(None, context, ends=(blueprint, fact)))
         values_given = (*given, *named.values())
-        closure = next((one.node for one in values_given if isinstance(one, Closure)), None)
+        closure = next((one.node for one in values_given if isinstance(one, ClosureValue)), None)
         if closure is not None:
             self._enter_closure(closure, context, blueprint)
         elif name in {"create", "table"}:
@@ -333,7 +334,7 @@ class _MigrationWalk:
         scope = self._reader.scope(self._owner, method.name)
         tables: dict[str, Blueprint] = {}
         for parameter, argument in zip(method.parameters, call.arguments, strict=False):
-            given = self._tree.of(argument.value).lstrip("$")
+            given = self._tree.node_text(argument.value).lstrip("$")
             if given in context.tables:
                 tables[parameter.name] = context.tables[given]
             scope.variables[parameter.name] = self._read_value(argument.value, context)
@@ -341,7 +342,7 @@ class _MigrationWalk:
         self._push_block(method.body, inner)
 
     def _enter_closure(self, node: Node, context: _Context, blueprint: Blueprint) -> None:
-        name = self._tree.of(next(_iter_declared_variables(node), None)).lstrip("$")
+        name = self._tree.node_text(next(_iter_declared_variables(node), None)).lstrip("$")
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 

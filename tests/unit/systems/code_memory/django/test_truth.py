@@ -17,9 +17,9 @@ import rdmo
 
 from rag_assets.systems.code_memory.derived.documents import derive_django_routes
 from rag_assets.systems.code_memory.django.urlconf import Routes, read_routes
-from rag_assets.systems.code_memory.frameworks.definitions import framework
+from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.frameworks.repository import File
-from rag_assets.systems.code_memory.frameworks.tables import Table, TableReader
+from rag_assets.systems.code_memory.frameworks.tables import MappedTable, TableReader
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.django.api import API
 from tests.unit.systems.code_memory.django.project import PROJECT, facts, is_suffixed, written
@@ -160,8 +160,8 @@ def _view(name: str) -> str:
     return name.rpartition(".")[2] if name.startswith(("django.", "rest_framework.")) else name
 
 
-def tables_of(files: list[FileFacts]) -> dict[str, Table]:
-    reader = TableReader(framework("django"), [File(file) for file in files])
+def tables_of(files: list[FileFacts]) -> dict[str, MappedTable]:
+    reader = TableReader(get_framework("django"), [File(file) for file in files])
     return {table.name: table for table in reader.tables()}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.systems.code_memory.languages.texts import known_bugs, read_markdown
+from rag_assets.systems.code_memory.languages.texts import list_known_bugs, read_markdown
 from rag_assets.systems.code_memory.symbols.model import CodeText
 from tests.unit.systems.code_memory.languages.readers import assert_covers
 
@@ -74,7 +74,7 @@ def test_facts_of_documents() -> None:
     ids=["sections", "items", "sections with sections"],
 )
 def test_each_known_bug_is_a_unit(text: str, count: int) -> None:
-    bugs = [unit for unit in known_bugs(text) if unit.role == "section"]
+    bugs = [unit for unit in list_known_bugs(text) if unit.role == "section"]
     assert len(bugs) == count
     assert all(unit.alone for unit in bugs)
 
@@ -84,7 +84,7 @@ def test_each_known_bug_is_a_unit(text: str, count: int) -> None:
 @given(st.lists(st.sampled_from([*TEXT, *TEXT.splitlines(keepends=True), "\r\n"])).map("".join))
 def test_units_cover_any_text(text: str) -> None:
     assert_covers(text, read_markdown(text))
-    assert_covers(text, CodeText(known_bugs(text), ()))
+    assert_covers(text, CodeText(list_known_bugs(text), ()))
 
 
 @pytest.mark.slow

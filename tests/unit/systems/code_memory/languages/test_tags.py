@@ -16,8 +16,8 @@ from rag_assets.systems.code_memory.languages.tags import (
     TagLanguage,
     Tags,
     load_query,
+    load_tag_languages,
     read_tags,
-    tag_languages,
 )
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
 from rag_assets.systems.code_memory.reading import read_code
@@ -30,7 +30,7 @@ c c++ csharp clojure dart elixir elm erlang go haskell java javascript julia kot
 php python r ruby rust scala shell sql swift typescript zig terraform protobuf graphql prisma
 """
 GRAMMARS = [
-    grammar for tag_language in tag_languages().values() for grammar in tag_language.grammars
+    grammar for tag_language in load_tag_languages().values() for grammar in tag_language.grammars
 ]
 
 
@@ -43,7 +43,7 @@ def language_of(path: Path) -> TagLanguage:
     """Return the language of a file."""
     media_type = find_media_type(path.name)
     assert media_type is not None
-    return tag_languages()[media_type.removeprefix("text/x-")]
+    return load_tag_languages()[media_type.removeprefix("text/x-")]
 
 
 def told(tags: Tags) -> str:
@@ -61,7 +61,7 @@ def told(tags: Tags) -> str:
 
 
 def test_every_language_is_listed_and_has_a_media_type_and_a_sample() -> None:
-    listed = tag_languages().keys()
+    listed = load_tag_languages().keys()
     assert listed >= set(ASKED_FOR.split())
     assert {f"text/x-{name}" for name in listed} <= SOURCE_CODE
     assert {language_of(path).name for path in samples()} == listed
@@ -116,14 +116,14 @@ def test_units_cover_a_sample_and_each_word_is_in_its_index(path: Path) -> None:
 def test_a_call_keeps_the_last_name_in_front_of_it(
     language: str, text: str, receiver: str, name: str
 ) -> None:
-    references = read_tags(text, tag_languages()[language]).references
+    references = read_tags(text, load_tag_languages()[language]).references
     assert receiver in {reference.receiver for reference in references if reference.name == name}
 
 
 def test_an_index_tells_how_a_name_is_used_and_counts_what_it_leaves_out() -> None:
     lines = "\n".join(f"  owners.each {{ |o| other_name{n % 2} }}" for n in range(30))
     text = f"# the owners of a krate, see KrateOwner\ndef owners\n{lines}\nend\nowners(1)\n"
-    language = tag_languages()["ruby"]
+    language = load_tag_languages()["ruby"]
     index = index_names(text, read_tags(text, language), language)
     packed = dict(line.split("|", 1) for line in index.split("\n"))
     assert "the" not in packed
@@ -136,7 +136,7 @@ def test_an_index_tells_how_a_name_is_used_and_counts_what_it_leaves_out() -> No
 
 
 def test_an_index_of_commented_lines_takes_linear_time() -> None:
-    language = tag_languages()["python"]
+    language = load_tag_languages()["python"]
 
     def index(lines: int) -> None:
         text = "x = 1  # foo_bar\n" * lines
@@ -149,7 +149,7 @@ def test_an_index_of_commented_lines_takes_linear_time() -> None:
 def test_an_index_of_too_many_names_keeps_definitions_and_uses_before_mentions() -> None:
     names = "\n".join(f"var A{n} = b{n};" for n in range(15_000))
     text = f"{names}\nfunction zebra() {{}}\nzebra();\n"
-    language = tag_languages()["javascript"]
+    language = load_tag_languages()["javascript"]
     index = index_names(text, read_tags(text, language), language)
     packed = dict(line.split("|", 1) for line in index.split("\n"))
     assert len(packed) == 20_000
@@ -166,7 +166,7 @@ def test_words_of_prose_are_names_only_where_they_look_like_some() -> None:
 
 
 def test_a_long_text_has_what_its_parts_have() -> None:
-    text, language = (SAMPLES / "sample.rb").read_text(), tag_languages()["ruby"]
+    text, language = (SAMPLES / "sample.rb").read_text(), load_tag_languages()["ruby"]
     once, many = read_tags(text, language), read_tags(text * 150, language)
     assert len(many.definitions) == 150 * len(once.definitions)
     assert len(many.references) == 150 * len(once.references)
@@ -188,7 +188,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("language", sorted(tag_languages()))
+@pytest.mark.parametrize("language", sorted(load_tag_languages()))
 def test_hostile_text_is_read_in_bounded_time_and_covered(language: str) -> None:
     for text in HOSTILE:
         reading = read_code(text, f"text/x-{language}")
@@ -205,7 +205,7 @@ def test_damaged_text_leaves_little_memory() -> None:
     text = "\ud7ff\U0001f600é|" * 5_000
     tracemalloc.start()
     try:
-        read_tags(text, tag_languages()["lua"])
+        read_tags(text, load_tag_languages()["lua"])
         syntax_tree.cache_clear()
         gc.collect()
         kept_bytes, _ = tracemalloc.get_traced_memory()
@@ -228,7 +228,7 @@ def test_nested_text_takes_linear_time(language: str) -> None:
     first, last = NESTED[language]
 
     def read(levels: int) -> None:
-        read_tags(first * levels + last * levels, tag_languages()[language])
+        read_tags(first * levels + last * levels, load_tag_languages()[language])
         syntax_tree.cache_clear()
 
     assert_linear(read, 700)
@@ -238,7 +238,7 @@ def test_nested_text_takes_linear_time(language: str) -> None:
 @pytest.mark.parametrize("language", ["c++", "csharp", "go", "ruby", "typescript"])
 def test_repeated_text_takes_linear_time(language: str, unit: str) -> None:
     def read(times: int) -> None:
-        read_tags("x = a" + unit * times, tag_languages()[language])
+        read_tags("x = a" + unit * times, load_tag_languages()[language])
         syntax_tree.cache_clear()
 
     assert_linear(read, 1_000)
@@ -247,7 +247,7 @@ def test_repeated_text_takes_linear_time(language: str, unit: str) -> None:
 def test_a_query_stops_soon_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_assets.systems.code_memory.languages.tags._SECONDS", 0.05)
     started = process_time()
-    tags = read_tags("f(a, b, c);\n" * 40_000, tag_languages()["clojure"])
+    tags = read_tags("f(a, b, c);\n" * 40_000, load_tag_languages()["clojure"])
     syntax_tree.cache_clear()
     assert "stopped at its limit" in tags.note
     assert tags.definitions == tags.references == ()
@@ -255,6 +255,6 @@ def test_a_query_stops_soon_after_its_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_deep_nesting_beyond_a_window_is_left_out() -> None:
-    tags = read_tags("(f " * 60_000 + ")" * 60_000, tag_languages()["clojure"])
+    tags = read_tags("(f " * 60_000 + ")" * 60_000, load_tag_languages()["clojure"])
     syntax_tree.cache_clear()
     assert tags.note == "the clojure query stopped at its limit (240000 characters)"

@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
     defined_name,
     depends_on_place,
     find_definition,
-    go_module,
+    find_go_folder,
     local_names,
     resolve_spelling,
     spellings,
@@ -239,7 +239,7 @@ def test_facts_of_files_without_a_style_make_no_edges_by_name() -> None:
     ],
 )
 def test_import_paths_of_go_tell_the_folder_of_a_package(path: str, folder: str) -> None:
-    assert go_module(path) == folder
+    assert find_go_folder(path) == folder
 
 
 @given(at=PARTS, local=LOCAL)

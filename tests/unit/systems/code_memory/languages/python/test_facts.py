@@ -3,7 +3,10 @@
 import pytest
 
 from rag_assets.systems.code_memory.languages.python.facts import read
-from rag_assets.systems.code_memory.languages.python.source import absolute, get_module_name
+from rag_assets.systems.code_memory.languages.python.source import (
+    get_module_name,
+    resolve_reference,
+)
 
 TEXT = """
 import os.path
@@ -140,4 +143,4 @@ REFERENCES = {
     ("reference", "module", "package", "name"), REFERENCES.values(), ids=list(REFERENCES)
 )
 def test_references_become_absolute(reference: str, module: str, package: bool, name: str) -> None:
-    assert absolute(reference, module, package=package) == name
+    assert resolve_reference(reference, module, package=package) == name
