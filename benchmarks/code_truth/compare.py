@@ -80,7 +80,7 @@ def column_names(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]
 
 def derived_columns(tables: Mapping[str, Table]) -> list[str]:
     """`table.column` of tables that are derived."""
-    return [f"{name}.{column.name}" for name, table in tables.items() for column in table.columns]
+    return [f"{name}.{column}" for name, table in tables.items() for column in table.columns]
 
 
 def explained(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str, list[str]]:

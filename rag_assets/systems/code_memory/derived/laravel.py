@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
@@ -33,7 +33,7 @@ from rag_assets.systems.code_memory.laravel.routes.machine import (
 )
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
 from rag_assets.systems.code_memory.laravel.routes.program import framework_version
-from rag_assets.systems.code_memory.laravel.schema.tables import Column, Table, resolve_tables
+from rag_assets.systems.code_memory.laravel.schema.tables import Table, resolve_tables
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
@@ -104,7 +104,8 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     about_routes = _RouteDocuments(php, models, version)
     documents = [about_routes.document(route) for route in routes.routes]
     for name, table in tables.tables.items():
-        documents.append(_table_document(table, by_table.get(name, ()), pivots.get(name, ())))
+        models_of_table, pivots_of_table = by_table.get(name, ()), pivots.get(name, ())
+        documents.append(_table_document(name, table, models_of_table, pivots_of_table))
     for name in sorted(by_table.keys() - tables.tables.keys()):
         # If there are migrations, only a named table counts: a class without a table is then more
         # likely a base class of models than a model.
@@ -119,9 +120,9 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     ]
     unresolved += [("the table is computed", one, TABLES) for one in tables.unresolved]
     unresolved += [
-        ("; ".join(one.reasons), one.evidence[-1], TABLE + one.name)
-        for one in tables.tables.values()
-        if one.reasons and one.evidence
+        ("; ".join(table.reasons), table.evidence[-1], TABLE + name)
+        for name, table in tables.tables.items()
+        if table.reasons
     ]
     described = (
         Unresolved(at.path, at.fact.line_start, " ".join(reason.split()), about)
@@ -271,22 +272,22 @@ def _group_by_pivot(
 
 
 def _table_document(
-    table: Table, models: Sequence[Model], pivots: Sequence[tuple[str, Relation]]
+    name: str, table: Table, models: Sequence[Model], pivots: Sequence[tuple[str, Relation]]
 ) -> DerivedDocument:
     stated = [_build_statement("changed_in", FILE + at.path, at) for at in table.evidence]
-    for key in table.foreign_keys:
+    for key in table.foreign_keys.values():
         # The last statement about a foreign key counts.
         places = [at for at in table.evidence if _states_key(at.fact, key.columns)]
         if key.table and places:
             stated.append(_build_statement("references", TABLE + key.table, places[-1]))
     stated += map(_mapping_statement, models)
-    node = TABLE + table.name
+    node = TABLE + name
     stated += [
-        _build_statement("relates_to", node, one.evidence, source=name, how="convention")
-        for name, one in pivots
+        _build_statement("relates_to", node, relation.evidence, source=method, how="convention")
+        for method, relation in pivots
     ]
-    lines = table_lines(table, [model.name for model in models])
-    return DerivedDocument("table", node, table_keys(table.name), lines, tuple(stated))
+    lines = _describe_table(name, table, [model.name for model in models])
+    return DerivedDocument("table", node, table_keys(name), lines, tuple(stated))
 
 
 def _unmigrated_table_document(name: str, models: Sequence[Model]) -> DerivedDocument:
@@ -312,35 +313,36 @@ def _mapping_statement(model: Model) -> Statement:
     return _build_statement("maps_to", target, model.evidence, source=model.name, how=model.how)
 
 
-def table_lines(table: Table, models: Sequence[str]) -> tuple[str, ...]:
+def _describe_table(name: str, table: Table, models: Sequence[str]) -> tuple[str, ...]:
     """Return the description of a table, line by line."""
+    columns = (_describe_column(*column) for column in table.columns.items())
     indexes = [
-        f"- {index.kind} ({', '.join(index.columns)}) {index.name}".rstrip()
-        for index in table.indexes
+        f"- {kind} ({', '.join(columns)}) {index}".rstrip()
+        for index, (kind, columns) in table.indexes.items()
     ]
     keys = [
-        f"- ({', '.join(foreign_key.columns)}) to {foreign_key.table or '?'} "
-        f"({', '.join(foreign_key.references)})"
-        + (f" on delete {foreign_key.on_delete}" if foreign_key.on_delete else "")
-        for foreign_key in table.foreign_keys
+        f"- ({', '.join(key.columns)}) to {key.table or '?'} ({', '.join(key.references)})"
+        + (f" on delete {key.on_delete}" if key.on_delete else "")
+        for key in table.foreign_keys.values()
     ]
     return (
-        f"table {table.name}",
+        f"table {name}",
         *([f"models: {', '.join(models)}"] if models else []),
         "columns:",
-        *(f"- {_describe_column(column)}" for column in table.columns),
+        *(f"- {column}" for column in columns),
         *(["indexes:", *indexes] if indexes else []),
         *(["foreign keys:", *keys] if keys else []),
         *([f"incomplete: {'; '.join(table.reasons)}"] if table.reasons else []),
     )
 
 
-def _describe_column(column: Column) -> str:
-    more = ["nullable"] if column.nullable else []
-    for name in _SHOWN_ATTRIBUTES:
-        value = column.attributes.get(name)
+def _describe_column(name: str, attributes: Mapping[str, Any]) -> str:
+    described = [f"{name} {attributes.get('type', '')}"]
+    described += ["nullable"] if attributes.get("nullable") else []
+    for attribute in _SHOWN_ATTRIBUTES:
+        value = attributes.get(attribute)
         if value is True:
-            more.append(name)
+            described.append(attribute)
         elif value not in (None, False):
-            more.append(f"{name} {' '.join(str(value).split())[:_LONGEST_ATTRIBUTE]}")
-    return ", ".join([f"{column.name} {column.type}", *more])
+            described.append(f"{attribute} {' '.join(str(value).split())[:_LONGEST_ATTRIBUTE]}")
+    return ", ".join(described)

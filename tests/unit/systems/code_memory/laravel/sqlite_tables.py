@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rag_assets.systems.code_memory.laravel.schema.tables import Column, Table
+from rag_assets.systems.code_memory.laravel.schema.tables import Table
 
 SQLITE_TYPES = {
     **dict.fromkeys(
@@ -31,18 +31,18 @@ SQLITE_TYPES = {
 
 def ours(table: Table) -> dict[str, Any]:
     """Columns, indexes and foreign keys of a resulting table."""
-    primary = next((i.columns for i in table.indexes if i.kind == "primary"), ())
+    primary = next((columns for kind, columns in table.indexes.values() if kind == "primary"), ())
     return {
-        "columns": {column.name: _column(column) for column in table.columns},
-        "primary": primary,
+        "columns": {name: _column(attributes) for name, attributes in table.columns.items()},
+        "primary": tuple(primary),
         "indexes": {
-            index.name: (index.kind == "unique", index.columns)
-            for index in table.indexes
-            if index.kind in {"unique", "index"}
+            name: (kind == "unique", tuple(columns))
+            for name, (kind, columns) in table.indexes.items()
+            if kind in {"unique", "index"}
         },
         "foreign": sorted(
-            (key.columns, key.table, key.references, key.on_delete, key.on_update)
-            for key in table.foreign_keys
+            (tuple(key.columns), key.table, tuple(key.references), key.on_delete, key.on_update)
+            for key in table.foreign_keys.values()
         ),
     }
 
@@ -89,17 +89,14 @@ def laravels(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _column(column: Column) -> tuple[str, bool, str | None, bool]:
-    stated = column.attributes
+def _column(stated: Mapping[str, Any]) -> tuple[str, bool, str | None, bool]:
     generated = "virtualAs" in stated or "storedAs" in stated
     default = _default(stated)
-    if column.type.startswith("timestamp") and stated.get("useCurrent"):
+    if stated["type"].startswith(("timestamp", "dateTime")) and stated.get("useCurrent"):
         default = "current_timestamp"
-    if column.type.startswith("dateTime") and stated.get("useCurrent"):
-        default = "current_timestamp"
-    kind = SQLITE_TYPES.get(column.type, column.type)
+    kind = SQLITE_TYPES.get(stated["type"], stated["type"])
     # A generated column is nullable in SQLite unless it says otherwise, which Laravel never does.
-    return (kind, column.nullable or generated, default, generated)
+    return (kind, bool(stated.get("nullable")) or generated, default, generated)
 
 
 def _default(stated: Mapping[str, Any]) -> str | None:

@@ -32,7 +32,7 @@ def tables(*texts: str, **files: str) -> Tables:
 
 
 def columns(found: Tables, table: str = "a") -> list[str]:
-    return [column.name for column in found.tables[table].columns]
+    return [*found.tables[table].columns]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_all_branches_are_applied_and_leave_the_table_incomplete(body: str) -> N
     found = tables(migration(CREATED), migration(body))
 
     assert columns(found) == ["id", "my", "lite"]
-    assert (
-        found.tables["a"].reasons[0] == "a statement depends on a condition whose value is unknown"
+    assert next(iter(found.tables["a"].reasons)) == (
+        "a statement depends on a condition whose value is unknown"
     )
 
 
@@ -94,9 +94,9 @@ def test_names_that_settings_give_are_those_of_the_repository() -> None:
 
     assert set(found.tables) == {"acl_roles", "audits", "new"}
     assert columns(found, "acl_roles") == ["id", "role_id", "acl_code"]
-    index = found.tables["acl_roles"].indexes[-1]
-    assert index.columns == ("role_id", "model_id")
-    assert index.name == "acl_roles_role_id_model_id_index"
+    name, index = [*found.tables["acl_roles"].indexes.items()][-1]
+    assert index == ("index", ["role_id", "model_id"])
+    assert name == "acl_roles_role_id_model_id_index"
     assert not found.tables["acl_roles"].reasons
 
 
@@ -114,7 +114,7 @@ def test_a_column_of_an_unknown_name_leaves_the_table_incomplete() -> None:
     text = "Schema::create('a', fn (Blueprint $t) => $t->string(config('none.column')));"
     found = tables(migration(text))
     assert columns(found) == []
-    assert found.tables["a"].reasons == ("the name of a column is not known",)
+    assert [*found.tables["a"].reasons] == ["the name of a column is not known"]
 
 
 def test_secrets_of_settings_are_not_among_facts() -> None:
