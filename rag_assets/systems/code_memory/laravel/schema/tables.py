@@ -220,18 +220,26 @@ def _apply_statement(evidence: Evidence, tables: dict[str, Table], *, change_kee
     table.add_evidence(evidence)
     for column in values.get("columns", ()):
         table.add_column(column, change_keeps=change_keeps)
-    for command in values.get("commands", ()):
+    _run_commands(values.get("commands", ()), tables, name)
+    target = values.get("to")
+    if isinstance(target, str):
+        _rename_table(tables, name, target)
+    elif action == "rename":
+        table.reasons["the new name of the table is computed"] = None
+
+
+def _run_commands(
+    commands: Sequence[Mapping[str, Any]], tables: dict[str, Table], name: str
+) -> None:
+    """Apply the commands of a statement to a table; a command may drop the table."""
+    table = tables[name]
+    for command in commands:
         table.run(command)
         if command["name"] == "renameColumn":
             for key in _iter_references(tables, name):
                 _rename(key.references, command["from"], command["to"])
         elif command["name"] in {"drop", "dropIfExists"}:
             tables.pop(name, None)
-    target = values.get("to")
-    if isinstance(target, str):
-        _rename_table(tables, name, target)
-    elif action == "rename":
-        table.reasons["the new name of the table is computed"] = None
 
 
 def _iter_references(tables: Mapping[str, Table], name: str) -> Iterator[ForeignKey]:
