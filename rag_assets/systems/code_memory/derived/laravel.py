@@ -32,7 +32,7 @@ from rag_assets.systems.code_memory.laravel.routes.machine import (
     run_providers,
 )
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
-from rag_assets.systems.code_memory.laravel.routes.program import framework_version
+from rag_assets.systems.code_memory.laravel.routes.program import find_framework_version
 from rag_assets.systems.code_memory.laravel.schema.tables import Table, resolve_tables
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -92,7 +92,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     """Derive the routes and tables of a Laravel repository."""
     php = [file for file in files if file.language in {"php", "sql"}]
     # The manifest states the version, on which the router's behaviour depends.
-    version = framework_version(files)
+    version = find_framework_version(files)
     routes = collect_routes(run_providers(files))
     tables = resolve_tables(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models = resolve_models(php)
@@ -198,9 +198,9 @@ class _RouteDocuments:
         """Yield the method that the route runs; if it is inherited, also the controller."""
         owner, _, method = route.action.partition("@")
         called = [method or _INVOKED]
-        if called == [_INVOKED] and _COMPONENT in self._inheritance.ancestors(owner):
+        if called == [_INVOKED] and _COMPONENT in self._inheritance.iter_ancestors(owner):
             called += _OF_COMPONENTS
-        declared = [self._inheritance.method(owner, one) for one in called]
+        declared = [self._inheritance.find_method(owner, one) for one in called]
         run = [one.symbol for one in declared if one is not None]
         for target in run or [f"{owner}::{called[0]}"]:
             yield _build_statement("routes_to", target, last)
@@ -208,11 +208,11 @@ class _RouteDocuments:
         if self._inheritance.is_declared(owner) and not is_own:
             yield _build_statement("routes_to", owner, last)
         for target in run:
-            for own in self._followed.own_methods(target):
-                path = self._inheritance.path_of(own)
-                for above, fact in self._inheritance.calls(own):
+            for own in self._followed.list_own_methods(target):
+                path = self._inheritance.get_path(own)
+                for above, fact in self._inheritance.iter_inherited_calls(own):
                     yield Statement.from_fact("calls", above, path, fact, source=own)
-            for relation in self._followed.relations_of_action(target):
+            for relation in self._followed.iter_relations(target):
                 infer = partial(Statement.from_fact, source=relation.source, how="inferred")
                 yield infer(relation.kind, relation.target, relation.path, relation.fact)
 

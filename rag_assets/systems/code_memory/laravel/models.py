@@ -43,7 +43,7 @@ _PIVOTS: Final = frozenset({"Pivot", "MorphPivot"})
 _AUTH_USER: Final = "Illuminate\\Foundation\\Auth\\User"
 
 
-def model_facts(source: PhpSource) -> tuple[Fact, ...]:
+def list_model_facts(source: PhpSource) -> tuple[Fact, ...]:
     """Return the facts of the kinds `eloquent_class` and `relation`.
 
     Each trait, and each class with a parent, yields an `eloquent_class`. Its values: class, parent,
@@ -58,13 +58,13 @@ def model_facts(source: PhpSource) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     for class_ in source.classes:
         if class_.role in _ROLES and (class_.parents or class_.role == _TRAIT):
-            facts.append(_class_fact(reader, class_))
+            facts.append(_build_class_fact(reader, class_))
             for method in class_.methods:
                 facts += _iter_relation_facts(reader, class_, method)
     return tuple(sorted(facts, key=lambda fact: fact.start))
 
 
-def _class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
+def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
     tree = reader.tree
     values: dict[str, Any] = {
         "class": class_like.name,
@@ -76,12 +76,15 @@ def _class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
     start, end = tree.start(class_like.node), tree.end(class_like.node)
     if class_like.body is not None:
         end = start + len(tree.text[start : tree.start(class_like.body)].rstrip())
-    stated = class_like.property("table")
-    evidence = stated.node if stated is not None else None
-    value = reader.value(stated.value, Scope(class_like)) if stated is not None else None
+    table = class_like.property("table")
+    evidence = table.node if table is not None else None
+    value = reader.read_value(table.value, Scope(class_like)) if table is not None else None
     returned = _find_returned_table(class_like)
     if returned is not None:
-        evidence, value = returned, reader.value(returned, reader.scope(class_like, "getTable"))
+        evidence, value = (
+            returned,
+            reader.read_value(returned, reader.build_scope(class_like, "getTable")),
+        )
     if evidence is not None and value is not None:
         values["table"] = _to_json(value)
         start, end = tree.start(evidence), tree.end(evidence)
@@ -99,20 +102,20 @@ def _find_returned_table(class_like: ClassLike) -> Node | None:
 def _iter_relation_facts(
     reader: ExpressionReader, class_like: ClassLike, method: Method
 ) -> Iterator[Fact]:
-    known = set[int]()
+    read_nodes = set[int]()
     for node in descendants(method.body, into=_INNER) if method.body is not None else ():
         chain = reader.source.chain(node) if node.type == "member_call_expression" else None
-        if chain is None or node.id in known:
+        if chain is None or node.id in read_nodes:
             continue
-        known.update(call.node.id for call in chain.calls)
+        read_nodes.update(call.node.id for call in chain.calls)
         call = chain.calls[0]
         if chain.root != "$this" or call.name not in _PARAMETERS:
             continue
-        scope = reader.scope(class_like, method.name)
+        scope = reader.build_scope(class_like, method.name)
         arguments = {
             name: _to_json(value)
             for position, name in enumerate(_PARAMETERS[call.name])
-            if (value := reader.value(call.argument(position, name), scope)) is not None
+            if (value := reader.read_value(call.argument(position, name), scope)) is not None
         }
         values = {
             "class": class_like.name,
@@ -174,7 +177,7 @@ def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, Model]:
     """
     world = _ModelClasses(sorted(files, key=lambda file: file.path))
     names = [name for name in sorted(world.classes) if world.is_model(name)]
-    return {name: world.model(name) for name in names}
+    return {name: world.build_model(name) for name in names}
 
 
 def may_be_model(fact: Fact) -> bool:
@@ -205,81 +208,83 @@ class _ModelClasses:
                 elif fact.kind == "eloquent_class":
                     self.classes.setdefault(fact.values["class"], Evidence(file.path, fact))
                 elif fact.kind == "relation":
-                    held = self._relations.setdefault(fact.values["class"], [])
-                    held.append(Evidence(file.path, fact))
+                    relations = self._relations.setdefault(fact.values["class"], [])
+                    relations.append(Evidence(file.path, fact))
 
-    def lineage(self, name: str) -> list[str]:
+    def list_ancestors(self, name: str) -> list[str]:
         """Return a class and its parents, nearest first, including an outside parent."""
-        found: list[str] = []
-        while name and name not in found:
-            found.append(name)
-            known = self.classes.get(name)
-            name = known.fact.values["parent"] if known is not None else ""
-        return found
+        ancestors: list[str] = []
+        while name and name not in ancestors:
+            ancestors.append(name)
+            class_ = self.classes.get(name)
+            name = class_.fact.values["parent"] if class_ is not None else ""
+        return ancestors
 
     def is_model(self, name: str) -> bool:
         """Return whether a class descends from Eloquent's Model."""
         if self.classes[name].fact.values["trait"]:
             return False
-        last = self.lineage(name)[-1]
+        last = self.list_ancestors(name)[-1]
         return last not in self.classes and last not in self.declared and _is_base(last)
 
-    def model(self, name: str) -> Model:
+    def build_model(self, name: str) -> Model:
         """Return a model with its table and relations."""
-        stated, own = self._find_stated_table(name), self.classes[name]
-        abstract = bool(own.fact.values["abstract"])
-        table = self._table_of(name) if stated is not None or not abstract else ""
-        how: How = "stated" if stated is not None else "convention"
-        return Model(name, table, how, abstract, self._all_relations(name), stated or own)
+        table_statement, declaration = self._find_stated_table(name), self.classes[name]
+        abstract = bool(declaration.fact.values["abstract"])
+        table = self._find_table(name) if table_statement is not None or not abstract else ""
+        how: How = "stated" if table_statement is not None else "convention"
+        return Model(
+            name, table, how, abstract, self._list_relations(name), table_statement or declaration
+        )
 
-    def _table_of(self, name: str) -> str:
+    def _find_table(self, name: str) -> str:
         """Return the table of a class: stated, or by convention; "" if it is computed."""
-        stated = self._find_stated_table(name)
-        if stated is None:
-            pivot = class_basename(self.lineage(name)[-1]) in _PIVOTS
+        statement = self._find_stated_table(name)
+        if statement is None:
+            pivot = class_basename(self.list_ancestors(name)[-1]) in _PIVOTS
             return table_of_class(name, pivot=pivot)
-        table = stated.fact.values["table"]
+        table = statement.fact.values["table"]
         return table if isinstance(table, str) else ""
 
     def _find_stated_table(self, name: str) -> Evidence | None:
         """Return the nearest class or trait that states the table."""
-        held = (self.classes[holder] for holder in self._list_member_holders(name))
-        return next((one for one in held if "table" in one.fact.values), None)
+        evidences = (self.classes[holder] for holder in self._list_member_holders(name))
+        return next((evidence for evidence in evidences if "table" in evidence.fact.values), None)
 
     def _list_member_holders(self, name: str) -> list[str]:
         """Return the classes and traits whose members a class inherits, nearest first."""
-        found: list[str] = []
-        for holder in self.lineage(name):
+        holders: list[str] = []
+        for holder in self.list_ancestors(name):
             todo = [holder]
             while todo:
-                at = todo.pop(0)
-                if at in self.classes and at not in found:
-                    found.append(at)
-                    todo += self.classes[at].fact.values["traits"]
-        return found
+                current = todo.pop(0)
+                if current in self.classes and current not in holders:
+                    holders.append(current)
+                    todo += self.classes[current].fact.values["traits"]
+        return holders
 
-    def _all_relations(self, name: str) -> tuple[Relation, ...]:
-        found: dict[tuple[str, int], Relation] = {}
-        named: set[str] = set()
+    def _list_relations(self, name: str) -> tuple[Relation, ...]:
+        relations: dict[tuple[str, int], Relation] = {}
+        names: set[str] = set()
         for holder in self._list_member_holders(name):
             evidences = self._relations.get(holder, [])
-            fresh = [e for e in evidences if e.fact.values["name"] not in named]
-            for evidence in fresh:
+            new = [e for e in evidences if e.fact.values["name"] not in names]
+            for evidence in new:
                 relation = self._build_relation(name, holder, evidence)
-                found[relation.name, evidence.fact.start] = relation
-            named |= {evidence.fact.values["name"] for evidence in fresh}
-        return tuple(found.values())
+                relations[relation.name, evidence.fact.start] = relation
+            names |= {evidence.fact.values["name"] for evidence in new}
+        return tuple(relations.values())
 
     def _build_relation(self, name: str, holder: str, evidence: Evidence) -> Relation:
         values = evidence.fact.values
-        given = {key: v for key, v in values["arguments"].items() if isinstance(v, str)}
-        related = name if given.get("related") == holder else given.get("related", "")
+        arguments = {key: v for key, v in values["arguments"].items() if isinstance(v, str)}
+        related = name if arguments.get("related") == holder else arguments.get("related", "")
         related = related.lstrip("\\")
-        kind, table = values["kind"], given.get("table", "")
+        kind, table = values["kind"], arguments.get("table", "")
         if table in self.classes:
-            table = self._table_of(table)
+            table = self._find_table(table)
         elif not table and kind == "belongsToMany" and related:
             table = joining_table(name, related)
-        elif not table and kind in {"morphToMany", "morphedByMany"} and given.get("name"):
-            table = morph_table(given["name"])
+        elif not table and kind in {"morphToMany", "morphedByMany"} and arguments.get("name"):
+            table = morph_table(arguments["name"])
         return Relation(values["name"], kind, related, table, evidence)

@@ -62,23 +62,27 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
     If the subject is the only argument, the ability follows from the enclosing method.
     """
-    given = [call.argument(0), call.argument(1), call.argument(2)]
+    arguments = [call.argument(0), call.argument(1), call.argument(2)]
     # The first argument is the user whose abilities are checked.
-    first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
-    told = source.value(first)
+    first, second = arguments[1:] if call.name.lower() == "authorizeforuser" else arguments[:2]
+    stated = source.value(first)
     is_subject = first is not None and first.type == "variable_name"
-    alone = second is None and (is_subject or (isinstance(told, str) and "\\" in told))
-    subject, told = (first, "") if alone else (_get_subject(second), told)
-    about = source.value(subject)
-    model = about if isinstance(about, str) else ""
+    is_only_subject = second is None and (
+        is_subject or (isinstance(stated, str) and "\\" in stated)
+    )
+    subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
+    subject_value = source.value(subject)
+    model = subject_value if isinstance(subject_value, str) else ""
     variable = source.tree.of(subject) if subject is not None else ""
     if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
-    for ability in told if isinstance(told, list) else [told]:
+    for ability in stated if isinstance(stated, list) else [stated]:
         if isinstance(ability, str):
             values = {"ability": ability, "model": model}
-            held = {VARIABLE: variable, SUBJECT: subject} if variable.startswith("$") else {}
-            yield "authorizes", {**values, **held}
+            subject_values = (
+                {VARIABLE: variable, SUBJECT: subject} if variable.startswith("$") else {}
+            )
+            yield "authorizes", {**values, **subject_values}
 
 
 def _get_constant(source: PhpSource, node: Node | None) -> str:
@@ -119,19 +123,21 @@ def read_definitions(source: PhpSource, call: Call) -> Iterator[tuple[str, _Valu
     if not isinstance(name, str) or not name:
         return
     if call.name.lower() == "define":
-        yield "defines_ability", {"ability": name, "answers": _deciding_method(action)}
+        yield "defines_ability", {"ability": name, "answers": _find_deciding_method(action)}
     elif isinstance(action, str):
-        told = source.value(call.argument(2))
-        methods = told if isinstance(told, dict) else {one: one for one in _OF_GATES}
+        stated = source.value(call.argument(2))
+        methods = (
+            stated if isinstance(stated, dict) else dict(zip(_OF_GATES, _OF_GATES, strict=True))
+        )
         for ability, method in methods.items():
             if isinstance(method, str):
                 answers = f"{action}::{method}"
                 yield "defines_ability", {"ability": f"{name}.{ability}", "answers": answers}
 
 
-def _deciding_method(action: Any) -> str:
+def _find_deciding_method(action: Any) -> str:
     """Return the method in an action, which is a pair or one text; "" for anything else."""
-    if isinstance(action, list) and all(isinstance(one, str) for one in action):
+    if isinstance(action, list) and all(isinstance(part, str) for part in action):
         action = "@".join(action[:_PAIR])
     if not isinstance(action, str) or not action:
         return ""
@@ -142,10 +148,10 @@ def _deciding_method(action: Any) -> str:
 def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
     """Yield checks on the object in a variable: one check for each possible class of it."""
     model = values["model"] or types.get(values[VARIABLE], "")
-    for one in model.split(OR):
-        told = {"ability": values["ability"], "model": one}
-        if any(told.values()):
-            yield told
+    for class_name in model.split(OR):
+        check = {"ability": values["ability"], "model": class_name}
+        if any(check.values()):
+            yield check
 
 
 _CAN: Final = "can"
@@ -162,8 +168,8 @@ class Policies:
         inheritance: Inheritance,
     ) -> None:
         self._inheritance = inheritance
-        named = guards.get(_CAN, ())
-        self._names = {_AUTHORIZE, *([_CAN] if not named or _AUTHORIZE in named else [])}
+        guarding = guards.get(_CAN, ())
+        self._names = {_AUTHORIZE, *([_CAN] if not guarding or _AUTHORIZE in guarding else [])}
         self._mapped: dict[str, str] = {}
         self._abilities: set[str] = set()
         for fact in (fact for file in files for fact in file.facts):
@@ -172,7 +178,7 @@ class Policies:
             elif fact.kind == "defines_ability":
                 self._abilities.add(str(fact.values["ability"]))
 
-    def policy_of_model(self, model: str) -> str:
+    def find_policy(self, model: str) -> str:
         """Return a model's policy: from a map, else the first existing candidate, else ""."""
         candidates = filter(self._inheritance.is_declared, tried_policies(model))
         return self._mapped.get(model) or next(candidates, "")
@@ -186,19 +192,19 @@ class Policies:
         Args:
             middleware: the middleware as the route states it: `can:send,invoice`.
         """
-        name, _, given = middleware.partition(":")
+        name, _, parameters = middleware.partition(":")
         if name not in self._names:
             return None
-        ability, *about = (part.strip() for part in given.split(","))
-        model = self._bound_class(route, about[0]) if about else ""
-        policy = self.policy_of_model(model) if model else ""
-        answers = method_of_ability(ability)
-        defined = ability in self._abilities
-        if policy and (not defined or self._inheritance.method(policy, answers)):
-            return policy, f"{policy}::{answers}", model in self._mapped
-        return ("", ABILITY + ability, True) if defined else None
+        ability, *subjects = (part.strip() for part in parameters.split(","))
+        model = self._find_bound_class(route, subjects[0]) if subjects else ""
+        policy = self.find_policy(model) if model else ""
+        method = method_of_ability(ability)
+        is_defined = ability in self._abilities
+        if policy and (not is_defined or self._inheritance.find_method(policy, method)):
+            return policy, f"{policy}::{method}", model in self._mapped
+        return ("", ABILITY + ability, True) if is_defined else None
 
-    def _bound_class(self, route: Route, about: str) -> str:
+    def _find_bound_class(self, route: Route, about: str) -> str:
         """Return a stated class, or the class that a route parameter is bound to: its type."""
         if "\\" in about:
             return about.lstrip("\\")
@@ -207,10 +213,10 @@ class Policies:
         }:
             return ""
         owner, _, method = route.action.partition("@")
-        action = self._inheritance.method(owner, method or _INVOKED)
-        for taken in action.values.get("parameters", ()) if action is not None else ():
-            if about in {str(taken["name"]), snake(str(taken["name"]))}:
-                return str(taken["type"])
+        action = self._inheritance.find_method(owner, method or _INVOKED)
+        for declared in action.values.get("parameters", ()) if action is not None else ():
+            if about in {str(declared["name"]), snake(str(declared["name"]))}:
+                return str(declared["type"])
         return ""
 
 
@@ -235,18 +241,18 @@ _Guards: TypeAlias = "tuple[Sequence[str], Sequence[str], Sequence[str], Node]"
 """Middleware, the methods that it is limited to, the methods that it excludes, and the evidence."""
 
 
-def guard_facts(source: PhpSource) -> Iterator[Fact]:
+def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the facts of the controllers in a file."""
     if "iddleware" not in source.text:
         return
     for class_ in source.classes:
-        constructor, stating = class_.method("__construct"), class_.method("middleware")
-        found: list[_Guards] = []
+        constructor, listing = class_.method("__construct"), class_.method("middleware")
+        guards: list[_Guards] = []
         if constructor is not None:
-            found += _guards_in_constructor(source, constructor)
-        if stating is not None and stating.static and not stating.parameters:
-            found += _guards_in_list(source, stating)
-        for names, only, without, node in found:
+            guards += _iter_constructor_guards(source, constructor)
+        if listing is not None and listing.static and not listing.parameters:
+            guards += _iter_listed_guards(source, listing)
+        for names, only, without, node in guards:
             methods = _find_guarded_methods(class_, only, without)
             for name in names if methods is not None else ():
                 alias = name.partition(":")[0].lstrip("\\")
@@ -266,16 +272,16 @@ def _find_guarded_methods(
     return [name for name in only or own if name.lower() not in excluded] or None
 
 
-def _guards_in_constructor(source: PhpSource, method: Method) -> Iterator[_Guards]:
+def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield middleware from calls such as `$this->middleware('auth')->only('store')`."""
     if method.body is None:
         return
-    known: set[int] = set()
+    read_nodes: set[int] = set()
     for node in source.tree.nodes(_STATING, method.body):
-        chain = None if node.id in known else source.chain(node)
+        chain = None if node.id in read_nodes else source.chain(node)
         if chain is None:
             continue
-        known.update(call.node.id for call in chain.calls)
+        read_nodes.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
             names = _list_strings(source, chain.calls[0].argument(0, "middleware"))
             only, without = (_list_option_names(source, chain, name) for name in ("only", "except"))
@@ -289,7 +295,7 @@ def _list_option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
     return [text for argument in call.arguments for text in _list_strings(source, argument.value)]
 
 
-def _guards_in_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
+def _iter_listed_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield middleware in a returned list: names, or `new Middleware('auth', only: ['store'])`."""
     if method.body is None:
         return
@@ -298,10 +304,10 @@ def _guards_in_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
     for array in listed:
         for entry in array.named_children if array.type == "array_creation_expression" else ():
             if entry.type in _LISTS and len(entry.named_children) == 1:
-                yield from _guards_in_entry(source, entry.named_children[0])
+                yield from _iter_guards_of_entry(source, entry.named_children[0])
 
 
-def _guards_in_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
+def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type == "parenthesized_expression" and node.named_children:
         node = node.named_children[0]
     if node.type != "object_creation_expression":
@@ -320,7 +326,7 @@ def _list_strings(source: PhpSource, node: Node | None) -> list[str]:
     """Return the texts in an expression, which may be a list; computed texts are left out."""
     value = source.value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
-    return [one for one in listed if isinstance(one, str)]
+    return [item for item in listed if isinstance(item, str)]
 
 
 def read_kernel(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -330,7 +336,7 @@ def read_kernel(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
         alias = "" if key.isdigit() else key
         for name in names if isinstance(names, list) else [names]:
             if isinstance(name, str) and (alias or "\\" in name):
-                yield _name_fact(alias, name)
+                yield _build_name_statement(alias, name)
 
 
 def read_names(
@@ -343,17 +349,20 @@ def read_names(
     elif on_configuration and name in _GROUPS:
         added = (call.argument(at, kind) for at, kind in enumerate(("append", "prepend")))
         yield from (
-            _name_fact(name, string) for node in added for string in _list_strings(source, node)
+            _build_name_statement(name, string)
+            for node in added
+            for string in _list_strings(source, node)
         )
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
         alias = source.value(call.argument(0))
         if isinstance(alias, str):
             yield from (
-                _name_fact(alias, string) for string in _list_strings(source, call.argument(1))
+                _build_name_statement(alias, string)
+                for string in _list_strings(source, call.argument(1))
             )
 
 
-def _name_fact(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
+def _build_name_statement(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
     """Return a fact without the arguments after the name: `throttle:api`."""
     return "uses_middleware", {"name": name.partition(":")[0].lstrip("\\"), "alias": alias}
 
@@ -366,28 +375,28 @@ def resolve_middleware(
     Args:
         version: major version of Laravel; since version 11, Laravel has its own names.
     """
-    usual: Mapping[str, list[str]] = {}
+    defaults: Mapping[str, list[str]] = {}
     if version is not None and version >= _WITHOUT_KERNEL:
         text = resources.files(__package__).joinpath("middleware.toml").read_text("utf-8")
-        usual = tomllib.loads(text)["names"]
-    named = {name: list(usual[name]) for name in _GROUPS & usual.keys()}
+        defaults = tomllib.loads(text)["names"]
+    entries = {name: list(defaults[name]) for name in _GROUPS & defaults.keys()}
     for file in files:
         for fact in file.facts:
             if fact.kind == "uses_middleware" and fact.values.get("alias"):
-                named.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
-    named = {**usual, **named}
-    found = {name: tuple(dict.fromkeys(_list_classes(name, named))) for name in named}
-    return {name: classes for name, classes in found.items() if classes}
+                entries.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
+    entries = {**defaults, **entries}
+    classes_by_name = {name: tuple(dict.fromkeys(_list_classes(name, entries))) for name in entries}
+    return {name: classes for name, classes in classes_by_name.items() if classes}
 
 
-def _list_classes(name: str, named: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _list_classes(name: str, entries: Mapping[str, Sequence[str]]) -> Iterator[str]:
     todo, seen = [name], set[str]()
     while todo:
-        at = todo.pop()
-        if at in seen:
+        entry = todo.pop()
+        if entry in seen:
             continue
-        seen.add(at)
-        if "\\" in at:
-            yield at
+        seen.add(entry)
+        if "\\" in entry:
+            yield entry
         else:
-            todo += reversed(named.get(at, ()))
+            todo += reversed(entries.get(entry, ()))

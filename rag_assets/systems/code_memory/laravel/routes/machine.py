@@ -64,7 +64,7 @@ _ROUTERS = frozenset({"router", "Illuminate\\Routing\\Router"})
 
 def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
     """Return the value of an expression."""
-    machine.spend(1)
+    machine.spend_steps(1)
     if not isinstance(node, dict):
         return limit_size(node)
     read = _READERS.get(node["of"])
@@ -72,24 +72,24 @@ def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
 
 
 def _evaluate_array(machine: Machine, node: Json, frame: Frame) -> Value:
-    found: dict[str | int, Value] = {}
-    following = 0
-    for key, held in node["items"]:
-        if isinstance(held, dict) and held.get("of") == "spread":
-            unpacked = list_values(evaluate(machine, held["value"], frame))
-            machine.spend(len(unpacked))
+    array: dict[str | int, Value] = {}
+    next_index = 0
+    for key, item in node["items"]:
+        if isinstance(item, dict) and item.get("of") == "spread":
+            unpacked = list_values(evaluate(machine, item["value"], frame))
+            machine.spend_steps(len(unpacked))
             for value in unpacked:
-                found[following] = value
-                following += 1
+                array[next_index] = value
+                next_index += 1
             continue
-        value = evaluate(machine, held, frame)
-        named = following if key is None else to_array_key(evaluate(machine, key, frame))
-        if named is None:
+        value = evaluate(machine, item, frame)
+        key_value = next_index if key is None else to_array_key(evaluate(machine, key, frame))
+        if key_value is None:
             return Unknown("a key of an array")
-        found[named] = value
-        if isinstance(named, int):
-            following = max(following, named + 1)
-    return found
+        array[key_value] = value
+        if isinstance(key_value, int):
+            next_index = max(next_index, key_value + 1)
+    return array
 
 
 def _evaluate_variable(machine: Machine, node: Json, frame: Frame) -> Value:
@@ -97,26 +97,26 @@ def _evaluate_variable(machine: Machine, node: Json, frame: Frame) -> Value:
     if name == "this":
         return frame.this if frame.this is not None else Unknown("$this")
     if name in frame.variables:
-        machine.assume(*frame.assumed.get(name, ()))
+        machine.record_assumptions(*frame.assumed.get(name, ()))
         return frame.variables[name]
     return ROUTER if name == "router" else Unknown(f"${name}")
 
 
 def _evaluate_property(machine: Machine, node: Json, frame: Frame) -> Value:
     name = node["name"]
-    held = evaluate(machine, node["object"], frame)
+    object_ = evaluate(machine, node["object"], frame)
     if name == "router":
         return ROUTER
-    if name in {"value", "name"} and isinstance(held, str | int):
-        return held
-    if not isinstance(held, Instance):
+    if name in {"value", "name"} and isinstance(object_, str | int):
+        return object_
+    if not isinstance(object_, Instance):
         return Unknown(f"the property {name}")
-    found = machine.program.member(held.name, name)
-    if found is None:
+    property_ = machine.program.find_property(object_.name, name)
+    if property_ is None:
         # Laravel's own providers have a null namespace.
         return None if name == "namespace" else Unknown(f"the property {name}")
-    path, value = found
-    inner = Frame(path, f"{held.name}::", held, {}, frame.context, frame.depth)
+    path, value = property_
+    inner = Frame(path, f"{object_.name}::", object_, {}, frame.context, frame.depth)
     return evaluate(machine, value, inner)
 
 
@@ -124,19 +124,19 @@ def _evaluate_constant(machine: Machine, node: Json, frame: Frame) -> Value:
     owner, name = node["class"], node["name"]
     if owner.lower() in {"self", "static"}:
         owner = frame.this.name if isinstance(frame.this, Instance) else frame.owner
-    value = machine.program.constant(owner, name) if owner else None
+    value = machine.program.find_constant(owner, name) if owner else None
     return Unknown(f"the constant {name}") if value is None else value
 
 
 def _evaluate_item(machine: Machine, node: Json, frame: Frame) -> Value:
-    held = evaluate(machine, node["array"], frame)
+    array = evaluate(machine, node["array"], frame)
     key = evaluate(machine, node["key"], frame)
-    if isinstance(held, dict):
-        named = None if isinstance(key, Unknown) else to_array_key(key)
-        return Unknown("a key of an array") if named is None else held.get(named)
+    if isinstance(array, dict):
+        key_value = None if isinstance(key, Unknown) else to_array_key(key)
+        return Unknown("a key of an array") if key_value is None else array.get(key_value)
     if to_text(key) in _ROUTERS:
         return ROUTER
-    return held if isinstance(held, Unknown) else Unknown("an element")
+    return array if isinstance(array, Unknown) else Unknown("an element")
 
 
 def _evaluate_choice(machine: Machine, node: Json, frame: Frame) -> Value:
@@ -163,16 +163,16 @@ def _evaluate_closure(machine: Machine, node: Json, frame: Frame) -> Value:
     if not node["block"]:
         return Closure(None)
     # As in PHP, variables are bound with their current values.
-    machine.spend(len(frame.variables) // 10)
+    machine.spend_steps(len(frame.variables) // 10)
     body = Body(frame.path, frame.symbol, node["block"])
     return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
 
 
 def _evaluate_set(machine: Machine, node: Json, frame: Frame) -> Value:
-    mark = machine.mark()
+    mark = machine.count_assumptions()
     value = evaluate(machine, node["value"], frame)
     frame.variables[node["name"]] = value
-    frame.assumed[node["name"]] = machine.assumed_since(mark)
+    frame.assumed[node["name"]] = machine.list_assumptions_since(mark)
     return value
 
 
@@ -193,8 +193,8 @@ _READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
     "chain": evaluate_chain,
     "new": lambda _, node, __: Instance(node["class"]),
     "closure": _evaluate_closure,
-    "load": lambda machine, node, frame: machine.load(
-        evaluate(machine, node["path"], frame), frame, stated=False
+    "load": lambda machine, node, frame: machine.load_file(
+        evaluate(machine, node["path"], frame), frame, is_route_file=False
     ),
     "set": _evaluate_set,
     "computed": lambda _, node, __: Unknown(node["why"]),
@@ -227,7 +227,9 @@ class Machine:
         self._left = MOST_STEPS
         self._left_of_one = MOST_STEPS_OF_ONE
 
-    def function(self, function: Function, this: Value, given: Arguments, frame: Frame) -> Value:
+    def call_function(
+        self, function: Function, this: Value, arguments: Arguments, frame: Frame
+    ) -> Value:
         """Evaluate a function or a method, and return its result."""
         inner = Frame(
             path=function.body.path,
@@ -238,16 +240,16 @@ class Machine:
             context=replace(frame.context, evidence=frame.context.evidence[:-1]),
             depth=frame.depth + 1,
         )
-        self._bind_parameters(function.parameters, given, inner)
+        self._bind_parameters(function.parameters, arguments, inner)
         return self._evaluate_function_body(function.body, inner)
 
-    def closure(
-        self, closure: Closure, given: Arguments, frame: Frame, *, this: Value = None
+    def call_closure(
+        self, closure: Closure, arguments: Arguments, frame: Frame, *, this: Value = None
     ) -> Value:
         """Evaluate a closure, and return its result."""
         if closure.body is None:
             return Unknown("a function")
-        self.spend(len(closure.variables) // 10)
+        self.spend_steps(len(closure.variables) // 10)
         inner = Frame(
             path=closure.body.path,
             symbol=closure.body.symbol,
@@ -256,10 +258,10 @@ class Machine:
             context=frame.context,
             depth=frame.depth + 1,
         )
-        self._bind_parameters(closure.parameters, given, inner)
+        self._bind_parameters(closure.parameters, arguments, inner)
         return self._evaluate_function_body(closure.body, inner)
 
-    def load(self, path: Value, frame: Frame, *, stated: bool) -> Value:
+    def load_file(self, path: Value, frame: Frame, *, is_route_file: bool) -> Value:
         """Evaluate a file.
 
         Args:
@@ -267,30 +269,30 @@ class Machine:
         """
         if not isinstance(path, str):
             why = path.why if isinstance(path, Unknown) else "no text"
-            self.miss(f"the path of a file is computed: {why}", frame)
+            self.record_unresolved(f"the path of a file is computed: {why}", frame.context)
             return Unknown("a file")
-        found = self.program.file_of(path, frame.path)
-        if found is None:
-            if stated or "route" in path.lower():
-                self.miss("a loaded file is not in the repository", frame)
+        file = self.program.find_file(path, frame.path)
+        if file is None:
+            if is_route_file or "route" in path.lower():
+                self.record_unresolved("a loaded file is not in the repository", frame.context)
             return Unknown("a file")
-        if found in self._loading:
+        if file in self._loading:
             return Unknown("a file that loads itself")
-        self.spend(len(frame.variables) // 10)
+        self.spend_steps(len(frame.variables) // 10)
         variables = {**frame.variables, "router": ROUTER}
-        inner = Frame(found, "", frame.this, variables, frame.context, frame.depth + 1)
-        self.loaded.add(found)
-        self._loading.append(found)
+        inner = Frame(file, "", frame.this, variables, frame.context, frame.depth + 1)
+        self.loaded.add(file)
+        self._loading.append(file)
         try:
-            return self._evaluate_function_body(Body(found, "", 0), inner)
+            return self._evaluate_function_body(Body(file, "", 0), inner)
         finally:
             self._loading.pop()
 
-    def begin(self) -> None:
+    def reset_provider_steps(self) -> None:
         """Reset the limits that count per provider, before the next provider is evaluated."""
         self._left_of_one = MOST_STEPS_OF_ONE
 
-    def spend(self, steps: int) -> None:
+    def spend_steps(self, steps: int) -> None:
         """Count evaluation steps.
 
         Raises:
@@ -305,60 +307,60 @@ class Machine:
         """Return the value of an expression, which is given as JSON."""
         return evaluate(self, node, frame)
 
-    def call(self, called: Value, given: Arguments, frame: Frame) -> Value:
+    def call(self, callback: Value, arguments: Arguments, frame: Frame) -> Value:
         """Evaluate a callable value, and return its result."""
-        return call_value(self, called, given, frame)
+        return call_value(self, callback, arguments, frame)
 
-    def miss(self, reason: str, frame: Frame) -> None:
-        """Record why a part of the current statement is unresolved."""
-        if frame.context.evidence:
-            self.unresolved.append(Unresolved(reason, frame.context.evidence[-1]))
+    def record_unresolved(self, reason: str, context: Context) -> None:
+        """Record why a part of the last statement of a context is unresolved."""
+        if context.evidence:
+            self.unresolved.append(Unresolved(reason, context.evidence[-1]))
 
-    def assume(self, *reasons: str) -> None:
+    def record_assumptions(self, *reasons: str) -> None:
         """Record assumptions behind the value of the current statement."""
         self._assumed += reasons
 
-    def mark(self) -> int:
+    def count_assumptions(self) -> int:
         """Return the number of recorded assumptions; pass it to assumed_since."""
         return len(self._assumed)
 
-    def assumed_since(self, mark: int) -> tuple[str, ...]:
+    def list_assumptions_since(self, mark: int) -> tuple[str, ...]:
         """Return the assumptions that were recorded after a call of mark()."""
         return tuple(dict.fromkeys(self._assumed[mark:]))[:_MOST_ASSUMPTIONS]
 
-    def context(self, frame: Frame) -> Context:
+    def build_context(self, frame: Frame) -> Context:
         """Return the context of the current statement, with its assumptions."""
         missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))[:_MOST_ASSUMPTIONS]
         return replace(frame.context, missing=missing)
 
     @contextmanager
-    def within(self, frame: Frame) -> Iterator[None]:
+    def enter_group(self, frame: Frame) -> Iterator[None]:
         """Make the current statement the group of all routes that are created in the block."""
         outer, assumed = frame.context, self._assumed
-        frame.context, self._assumed = self.context(frame), []
+        frame.context, self._assumed = self.build_context(frame), []
         try:
             yield
         finally:
             frame.context, self._assumed = outer, assumed
 
-    def settle(self, value: Value, frame: Frame) -> None:
+    def register_resource(self, value: Value, frame: Frame) -> None:
         """Register a pending resource at the end of its statement."""
         if not isinstance(value, PendingResource):
             return
         computed = [key for key, option in value.options.items() if isinstance(option, Unknown)]
         if not isinstance(value.name, str) or computed:
             what = ", ".join(computed) if isinstance(value.name, str) else "the name"
-            self.miss(f"a resource with computed parts: {what}", frame)
+            self.record_unresolved(f"a resource with computed parts: {what}", frame.context)
         else:
-            self.spend(_STEPS_OF_RESOURCE)
-            ResourceRegistrar(self.router).register(value, self.context(frame))
+            self.spend_steps(_STEPS_OF_RESOURCE)
+            ResourceRegistrar(self.router).register(value, self.build_context(frame))
 
     def _bind_parameters(
-        self, parameters: Sequence[Mapping[str, Any]], given: Arguments, frame: Frame
+        self, parameters: Sequence[Mapping[str, Any]], arguments: Arguments, frame: Frame
     ) -> None:
         for position, parameter in enumerate(parameters):
             missing = Unknown(f"${parameter['name']}")
-            value = given.at(position, parameter["name"], missing)
+            value = arguments.get(position, parameter["name"], missing)
             if value is missing and "default" in parameter:
                 value = evaluate(self, parameter["default"], frame)
             elif value is missing and parameter["type"] in ROUTER_TYPES:
@@ -374,13 +376,13 @@ class Machine:
     def _evaluate_body(self, body: Body, frame: Frame) -> Value:
         """Evaluate the statements of a body; return its result, or _ENDED."""
         if frame.depth > DEEPEST:
-            self.miss("code that is nested too deeply", frame)
+            self.record_unresolved("code that is nested too deeply", frame.context)
             return _ENDED
         outer, assumed = frame.context, self._assumed
         frame.depth += 1
         try:
-            for fact in self.program.body(body):
-                self.spend(10 + len(outer.evidence))
+            for fact in self.program.list_statements(body):
+                self.spend_steps(10 + len(outer.evidence))
                 evidence = (*outer.evidence, Evidence(frame.path, fact))
                 frame.context = replace(frame.context, evidence=evidence)
                 self._assumed = []
@@ -397,7 +399,7 @@ class Machine:
         op = values["op"]
         if op in {"do", "return"}:
             value = evaluate(self, values["value"], frame)
-            self.settle(value, frame)
+            self.register_resource(value, frame)
             return value if op == "return" else _ENDED
         if op == "if":
             return self._evaluate_branches(values, frame)
@@ -416,10 +418,6 @@ class Machine:
             return self._evaluate_body(body, frame)
         finally:
             frame.context = outer
-
-    def record_unresolved(self, reason: str, context: Context) -> None:
-        """Record that the last statement of a context has an unresolved part."""
-        self.unresolved.append(Unresolved(reason, context.evidence[-1]))
 
     def _evaluate_branches(self, values: Mapping[str, Any], frame: Frame) -> Value:
         outer = frame.context
@@ -442,7 +440,7 @@ class Machine:
 
     def _evaluate_branch(self, body: Body, frame: Frame, *, sure: bool) -> Value:
         """Evaluate a branch; if it may not run, the variables that it sets become unknown."""
-        self.spend(len(frame.variables) // 10)
+        self.spend_steps(len(frame.variables) // 10)
         before = dict(frame.variables)
         value = self._evaluate_body(body, frame)
         if not sure:
@@ -486,21 +484,23 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
         machine.deferred.clear()
         _run_methods(machine, name, ("boot",))
         _run_route_provider(machine, name)
-    for path in sorted(program.top_levels()):
+    for path in sorted(program.iter_top_level_paths()):
         if path.endswith("bootstrap/app.php") and not is_test(path):
-            first = Evidence(path, program.body(Body(path, "", 0))[0])
+            first = Evidence(path, program.list_statements(Body(path, "", 0))[0])
             _run_guarded(
-                machine, partial(machine.load, ROOT + path, _make_frame(path), stated=False), first
+                machine,
+                partial(machine.load_file, ROOT + path, _make_frame(path), is_route_file=False),
+                first,
             )
     return machine
 
 
 def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:
     for method in methods:
-        function = machine.program.method(name, method)
+        function = machine.program.find_method(name, method)
         if function is not None:
             frame = _make_frame(function.body.path)
-            run = partial(machine.function, function, Instance(name), Arguments(()), frame)
+            run = partial(machine.call_function, function, Instance(name), Arguments(()), frame)
             _run_guarded(machine, run, Evidence(function.body.path, function.fact))
 
 
@@ -509,13 +509,13 @@ def _run_route_provider(machine: Machine, name: str) -> None:
     if machine.deferred:
         last, evidence = machine.deferred[-1]
         frame = _make_frame(evidence.path)
-        _run_guarded(machine, partial(machine.closure, last, Arguments(()), frame), evidence)
-    elif _ROUTE_PROVIDER in machine.program.lineage(name):
+        _run_guarded(machine, partial(machine.call_closure, last, Arguments(()), frame), evidence)
+    elif _ROUTE_PROVIDER in machine.program.list_ancestors(name):
         _run_methods(machine, name, ("map",))
 
 
 def _run_guarded(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
-    machine.begin()
+    machine.reset_provider_steps()
     try:
         run()
     except RecursionError:
@@ -535,7 +535,7 @@ def collect_routes(machine: Machine) -> Routes:
     routes, unresolved = [], list(machine.unresolved)
     for draft in machine.router.drafts:
         if isinstance(draft.uri, str):
-            routes.append(draft.route())
+            routes.append(draft.build_route())
         elif draft.context.evidence:
             reason = f"the URI is computed: {draft.uri.why}"
             unresolved.append(Unresolved(reason, draft.context.evidence[-1]))
@@ -544,10 +544,10 @@ def collect_routes(machine: Machine) -> Routes:
 
 
 def _report_unloaded_files(machine: Machine) -> Iterator[Unresolved]:
-    for path in sorted(machine.program.top_levels()):
+    for path in sorted(machine.program.iter_top_level_paths()):
         if path in machine.loaded or is_test(path):
             continue
-        facts = machine.program.body(Body(path, "", 0))
+        facts = machine.program.list_statements(Body(path, "", 0))
         first = next((fact for fact in facts if makes_routes(fact)), None)
         if first is not None:
             yield Unresolved("a routes file that no known statement loads", Evidence(path, first))

@@ -18,16 +18,16 @@ _FRAMEWORK: Final = "laravel/framework"
 _VERSION: Final = re.compile(r"\d{1,3}")
 
 
-def framework_version(files: Iterable[FileFacts]) -> int | None:
+def find_framework_version(files: Iterable[FileFacts]) -> int | None:
     """Return the major version that a manifest requires; None if no manifest states it."""
     for file in files:
         if file.language == "php" or posixpath.basename(file.path) != "composer.json":
             continue
         for fact in file.facts:
             if fact.kind == "depends_on" and fact.values.get("package") == _FRAMEWORK:
-                told = _VERSION.search(str(fact.values.get("constraint", "")))
-                if told is not None:
-                    return int(told[0])
+                version = _VERSION.search(str(fact.values.get("constraint", "")))
+                if version is not None:
+                    return int(version[0])
     return None
 
 
@@ -78,60 +78,69 @@ class Program:
         self._bodies: dict[Body, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
         self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-        given = list(files)
-        self._inheritance = Inheritance(one for one in given if one.language == "php")
-        self.version = framework_version(given)
-        for one in given:
-            self.paths.add(one.path)
-            if one.language == "php":
-                self._add_file(one)
+        files_ = list(files)
+        self._inheritance = Inheritance(file for file in files_ if file.language == "php")
+        self.version = find_framework_version(files_)
+        for file in files_:
+            self.paths.add(file.path)
+            if file.language == "php":
+                self._add_file(file)
         for facts in self._bodies.values():
             facts.sort(key=lambda fact: fact.start)
 
-    def body(self, body: Body) -> Sequence[Fact]:
+    def list_statements(self, body: Body) -> Sequence[Fact]:
         """Return the statements of a body, in order."""
         return self._bodies.get(body, ())
 
-    def top_levels(self) -> Iterator[str]:
+    def iter_top_level_paths(self) -> Iterator[str]:
         """Yield the paths of files with top-level statements that may create routes."""
         yield from (body.path for body in self._bodies if not body.symbol and not body.block)
 
-    def constant(self, owner: str, name: str) -> Any:
+    def find_constant(self, owner: str, name: str) -> Any:
         """Return a constant of a class, own or inherited; None if it is unknown."""
-        for one in self.lineage(owner):
-            if (one, name) in self._constants:
-                return self._constants[one, name]
+        for ancestor in self.list_ancestors(owner):
+            if (ancestor, name) in self._constants:
+                return self._constants[ancestor, name]
         return None
 
-    def lineage(self, name: str) -> list[str]:
+    def list_ancestors(self, name: str) -> list[str]:
         """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
         if name not in self._lineages:
-            self._lineages[name] = [*islice(self._inheritance.ancestors(name), _MOST_ANCESTORS)]
+            self._lineages[name] = [
+                *islice(self._inheritance.iter_ancestors(name), _MOST_ANCESTORS)
+            ]
         return self._lineages[name]
 
-    def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
+    def find_method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
         """Return a method of a class, own or inherited; None if it cannot create routes.
 
         Args:
             above: whether to skip the class itself.
         """
-        for one in self.lineage(owner)[above:]:
-            fact = self._inheritance.own_method(one, name) if one in self.classes else None
+        for ancestor in self.list_ancestors(owner)[above:]:
+            fact = (
+                self._inheritance.find_own_method(ancestor, name)
+                if ancestor in self.classes
+                else None
+            )
             if fact is not None:
                 return self._methods.get(fact.symbol)
         return None
 
-    def member(self, owner: str, name: str) -> tuple[str, Any] | None:
+    def find_property(self, owner: str, name: str) -> tuple[str, Any] | None:
         """Return a property of a class, own or inherited: the class's file and an expression."""
-        keys = ((one, name) for one in self.lineage(owner))
+        keys = ((ancestor, name) for ancestor in self.list_ancestors(owner))
         return next((self._members[key] for key in keys if key in self._members), None)
 
     def compute_lookup_cost(self, name: str) -> int:
         """Return the cost of looking up a setting: the number of settings that must be searched."""
         files = name.split(".")[:-1]
-        return sum(len(one[1]) for file in files for one in self._settings.get(file, ())) // 10
+        return (
+            sum(len(settings[1]) for file in files for settings in self._settings.get(file, ()))
+            // 10
+        )
 
-    def setting(self, name: str, near: str) -> tuple[str, Any] | None:
+    def find_setting(self, name: str, near: str) -> tuple[str, Any] | None:
         """Return the file that states a setting, and its value there; None if no file states it.
 
         The value of a setting with other settings below it is `{"keys": names}`.
@@ -145,21 +154,21 @@ class Program:
         while values is None and "." in key:
             file, _, key = key.partition(".")
             prefix = f"{key}."
-            stated = [
+            candidates = [
                 (at, settings)
                 for at, settings in self._settings.get(file, ())
                 if key in settings or any(one.startswith(prefix) for one in settings)
             ]
-            if stated:
-                path, values = max(stated, key=lambda one: _count_shared_folders(one[0], near))
+            if candidates:
+                path, values = max(candidates, key=lambda one: _count_shared_folders(one[0], near))
         if values is None:
             return None
         if key in values:
             return path, values[key]
-        below = [value[len(key) + 1 :] for value in values if value.startswith(f"{key}.")]
-        return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in below))}
+        names_below = [value[len(key) + 1 :] for value in values if value.startswith(f"{key}.")]
+        return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in names_below))}
 
-    def root_of(self, path: str) -> str:
+    def find_root(self, path: str) -> str:
         """Return the folder of a file's application: "", or a path with a trailing slash."""
         folder = posixpath.dirname(path)
         while folder:
@@ -168,7 +177,7 @@ class Program:
             folder = posixpath.dirname(folder)
         return ""
 
-    def file_of(self, written: str, near: str) -> str | None:
+    def find_file(self, written: str, near: str) -> str | None:
         """Return the path of the file that an evaluated path names; None if it does not exist.
 
         Args:
@@ -183,7 +192,7 @@ class Program:
             return [_normalize_path(written[len(ROOT) :])]
         folder = posixpath.dirname(near)
         path = _normalize_path(f"{folder}/{written}" if folder else written)
-        return [_normalize_path(self.root_of(near) + written), path]
+        return [_normalize_path(self.find_root(near) + written), path]
 
     def _add_file(self, file_facts: FileFacts) -> None:
         for fact in file_facts.facts:
@@ -209,8 +218,8 @@ class Program:
         if fact.symbol:
             self.registered.update(_iter_provider_names(values))
         owner, _, name = fact.symbol.partition("::")
-        held = self.classes.get(owner)
-        is_of_class = held is not None and held.path == path
+        class_ = self.classes.get(owner)
+        is_of_class = class_ is not None and class_.path == path
         if values["op"] == "member":
             if is_of_class:
                 self._members[owner, values["name"]] = path, values["value"]
@@ -233,29 +242,31 @@ def list_providers(program: Program) -> Iterator[str]:
     """
     names = (name for listed in program.providers.values() for name in listed)
     listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
-    found = [
+    providers = [
         (listed.get(name, len(listed)), not class_.path.startswith("app/"), class_.path, name)
         for name, class_ in program.classes.items()
         if not class_.abstract and not is_test(class_.path) and _is_provider(program, name)
         if name in listed or name in program.registered or not _is_replaced(program, class_)
     ]
-    yield from (name for *_, name in sorted(found))
+    yield from (name for *_, name in sorted(providers))
 
 
 def _is_provider(program: Program, name: str) -> bool:
-    *own, last = program.lineage(name)
-    return bool(own) and any(
-        one not in program.classes and one.rpartition("\\")[2].endswith("Provider")
-        for one in (*own, last)
+    *ancestors, last = program.list_ancestors(name)
+    return bool(ancestors) and any(
+        ancestor not in program.classes and ancestor.rpartition("\\")[2].endswith("Provider")
+        for ancestor in (*ancestors, last)
     )
 
 
 def _is_replaced(program: Program, class_facts: ClassFacts) -> bool:
     """Return whether the application of a class lists other providers of its own instead."""
     for root, listed in program.providers.items():
-        own = f"{root}app/"
-        named = (program.classes.get(name) for name in listed)
-        if class_facts.path.startswith(own) and any(c and c.path.startswith(own) for c in named):
+        app_folder = f"{root}app/"
+        classes = (program.classes.get(name) for name in listed)
+        if class_facts.path.startswith(app_folder) and any(
+            c and c.path.startswith(app_folder) for c in classes
+        ):
             return True
     return False
 
@@ -273,16 +284,16 @@ def _iter_provider_names(value: Any) -> Iterator[str]:
     """Yield names in a statement that look like provider classes, at any depth."""
     todo: list[Any] = [value]
     while todo:
-        at = todo.pop()
-        if isinstance(at, str) and at.endswith("Provider"):
-            yield at
-        elif isinstance(at, Mapping):
-            todo += at.values()
-        elif isinstance(at, list):
-            todo += at
+        item = todo.pop()
+        if isinstance(item, str) and item.endswith("Provider"):
+            yield item
+        elif isinstance(item, Mapping):
+            todo += item.values()
+        elif isinstance(item, list):
+            todo += item
 
 
-def _count_shared_folders(one: str, other: str) -> int:
+def _count_shared_folders(first: str, second: str) -> int:
     """Return the number of leading folders that two paths have in common."""
-    pairs = zip(one.split("/"), other.split("/"), strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), len(one))
+    pairs = zip(first.split("/"), second.split("/"), strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), len(first))

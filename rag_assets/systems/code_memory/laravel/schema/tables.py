@@ -90,8 +90,10 @@ class Table:
         if former is None:
             self.reasons["a changed column is not created by any migration that was read"] = None
         elif change_keeps:
-            kept = {key: value for key, value in former.items() if key not in _NEVER_KEPT}
-            attributes = {**kept, **attributes}
+            former_attributes = {
+                key: value for key, value in former.items() if key not in _NEVER_KEPT
+            }
+            attributes = {**former_attributes, **attributes}
         self.columns[name] = attributes
 
     def run(self, command: Mapping[str, Any]) -> None:
@@ -190,9 +192,9 @@ def _insert_settings(evidence: Evidence, settings: Settings) -> Evidence:
     if isinstance(values["table"], Mapping):
         unread.append("the name of the table")
     columns = values.get("columns", ())
-    named = [column for column in columns if isinstance(column["name"], str)]
-    if len(named) < len(columns):
-        values["columns"] = named
+    named_columns = [column for column in columns if isinstance(column["name"], str)]
+    if len(named_columns) < len(columns):
+        values["columns"] = named_columns
         unread.append("the name of a column")
     values["unread"] = unread
     return Evidence(evidence.path, replace(evidence.fact, values=values))

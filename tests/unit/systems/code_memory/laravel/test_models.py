@@ -7,7 +7,7 @@ import pytest
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel.models import (
     Model,
-    model_facts,
+    list_model_facts,
     resolve_models,
 )
 from rag_assets.systems.code_memory.reading import read_code
@@ -18,7 +18,7 @@ PREFIXES = {"App\\": "app/", "Modules\\Banking\\": "modules/Banking/src/"}
 
 
 def read(path: str, text: str) -> FileFacts:
-    return FileFacts(path, "php", model_facts(PhpSource(text)))
+    return FileFacts(path, "php", list_model_facts(PhpSource(text)))
 
 
 def models(**sources: str) -> dict[str, Model]:

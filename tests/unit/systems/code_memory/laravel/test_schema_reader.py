@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
+from rag_assets.systems.code_memory.laravel.schema.reader import list_schema_facts
 from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, schema_by_laravel
@@ -39,7 +39,7 @@ def migration(*statements: str) -> str:
 
 
 def facts(text: str) -> list[Fact]:
-    found = schema_facts(PhpSource(text))
+    found = list_schema_facts(PhpSource(text))
     return sorted(found, key=lambda fact: fact.values["order"])
 
 
