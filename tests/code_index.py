@@ -66,7 +66,7 @@ def differences(one: Held, other: Held) -> list[str]:
 
 def left_over(ctx: TenantContext) -> list[str]:
     """Rows of relations whose text no version has."""
-    return code_catalog(ctx.catalog).relation_drift.orphaned_texts(ctx.ref.id)
+    return code_catalog(ctx.catalog).relation_drift.list_orphaned_texts(ctx.ref.id)
 
 
 def _documents(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:

@@ -85,10 +85,8 @@ class Inheritance:
 
     def find_method(self, owner: str, name: str) -> Fact | None:
         """Return the declaration of a class's method; None if no class in the repository has it."""
-        declarations = (
-            self.find_own_method(ancestor, name) for ancestor in self.iter_ancestors(owner)
-        )
-        return next((fact for fact in declarations if fact is not None), None)
+        facts = (self.find_own_method(ancestor, name) for ancestor in self.iter_ancestors(owner))
+        return next((fact for fact in facts if fact is not None), None)
 
     def find_own_method(self, owner: str, name: str) -> Fact | None:
         """Return the declaration of a method in a class itself; case is ignored."""
@@ -152,7 +150,7 @@ _DECIDING = frozenset(
 )
 """Kinds of facts that are read besides declarations."""
 READ_KINDS = _DECIDING | {"declares"}
-"""Kinds of facts that kinds_of reads."""
+"""Kinds of facts that find_source_types reads."""
 
 
 @dataclass(slots=True)
@@ -165,7 +163,7 @@ class _Class:
 
 
 def select_read_facts(facts: Sequence[Fact]) -> list[object]:
-    """Return the facts of a file that kinds_of reads, in order, for comparison."""
+    """Return the facts of a file that find_source_types reads, in a comparable form."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
@@ -176,7 +174,7 @@ def select_read_facts(facts: Sequence[Fact]) -> list[object]:
 
 
 def is_read_fact(fact: Fact) -> bool:
-    """Return whether kinds_of reads a fact."""
+    """Return whether find_source_types reads a fact."""
     if fact.kind == "declares":
         return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)
     return fact.kind in _DECIDING
@@ -205,18 +203,16 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
     types: dict[tuple[str, str], SourceType] = {}
     type_: SourceType | None
     for name, class_ in classes.items():
-        type_of_path = next(
-            (kind for part, kind in _PLACES if f"/{part}" in f"/{class_.path}"), None
-        )
+        path_type = next((kind for part, kind in _PLACES if f"/{part}" in f"/{class_.path}"), None)
         if class_.role == _TRAIT:
             # Routes may run methods of traits next to controllers; other traits have no type.
-            type_ = type_of_path if type_of_path == "controller" else None
+            type_ = path_type if path_type == "controller" else None
         else:
             above = set(_list_ancestors(name, classes))
             type_ = next((_BASES[base] for base in _BASES if base in above), used.get(name))
             if type_ is None and not any(base.startswith(_OTHERS) for base in above):
-                is_job = _QUEUED in above and type_of_path not in _NEVER_JOBS
-                type_ = "job" if is_job else type_of_path
+                is_job = _QUEUED in above and path_type not in _NEVER_JOBS
+                type_ = "job" if is_job else path_type
                 if type_ is None and name in dispatched:
                     # A job has a method `handle`; an event only carries data.
                     type_ = "job" if class_.handles else "event"
@@ -231,21 +227,19 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
     """Return all classes by name; anonymous classes by path and name."""
     classes: dict[str, _Class] = {}
     for file in files:
-        classes_of_file: dict[str, _Class] = {}
+        own_classes: dict[str, _Class] = {}
         for fact in file.facts:
             if fact.kind == "declares" and fact.values.get("role") in _ROLES:
-                classes_of_file[fact.symbol] = _Class(
-                    file.path, fact.symbol, str(fact.values["role"])
-                )
+                own_classes[fact.symbol] = _Class(file.path, fact.symbol, str(fact.values["role"]))
         for fact in file.facts:
-            class_ = classes_of_file.get(fact.symbol.partition("::")[0])
+            class_ = own_classes.get(fact.symbol.partition("::")[0])
             if class_ is None:
                 continue
             if fact.kind in {"extends", "implements"}:
                 class_.above.append(str(fact.values["name"]))
             elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
                 class_.handles = True
-        for name, class_ in classes_of_file.items():
+        for name, class_ in own_classes.items():
             classes.setdefault(f"{file.path} {name}" if "@" in name else name, class_)
     return classes
 

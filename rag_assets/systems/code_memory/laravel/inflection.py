@@ -91,7 +91,7 @@ def morph_table(name: str) -> str:
 
 def _inflect(word: str, form: str) -> str:
     """Return the word as changed by the first inflection rule that applies."""
-    unchanged, irregular_forms, patterns = _form_rules(form)
+    unchanged, irregular_forms, patterns = _load_form_rules(form)
     if unchanged.fullmatch(word):
         return word
     irregular = irregular_forms.get(word.lower())
@@ -110,7 +110,7 @@ def _load_rules() -> Mapping[str, Any]:
 
 
 @cache
-def _form_rules(
+def _load_form_rules(
     form: str,
 ) -> tuple[re.Pattern[str], Mapping[str, str], Sequence[tuple[re.Pattern[str], str]]]:
     """Return a pattern of words without this form, the irregular forms, and the other rules."""

@@ -15,8 +15,11 @@ from rag_assets.systems.code_memory.laravel.inflection import (
     morph_table,
     table_of_class,
 )
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence
-from rag_assets.systems.code_memory.laravel.schema.expressions import ExpressionReader, Scope
+from rag_assets.systems.code_memory.laravel.routes.model import LocatedFact
+from rag_assets.systems.code_memory.laravel.schema.expressions import (
+    ExpressionReader,
+    ExpressionScope,
+)
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -78,13 +81,11 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
         end = start + len(tree.text[start : tree.start(class_like.body)].rstrip())
     table = class_like.property("table")
     evidence = table.node if table is not None else None
-    value = reader.read_value(table.value, Scope(class_like)) if table is not None else None
+    value = reader.read_value(table.value, ExpressionScope(class_like)) if table else None
     returned = _find_returned_table(class_like)
     if returned is not None:
-        evidence, value = (
-            returned,
-            reader.read_value(returned, reader.build_scope(class_like, "getTable")),
-        )
+        scope = reader.build_scope(class_like, "getTable")
+        evidence, value = returned, reader.read_value(returned, scope)
     if evidence is not None and value is not None:
         values["table"] = _to_json(value)
         start, end = tree.start(evidence), tree.end(evidence)
@@ -133,7 +134,7 @@ def _to_json(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class EloquentRelation:
     """A relation of a model.
 
     Attributes:
@@ -145,11 +146,11 @@ class Relation:
     kind: str
     related: str
     table: str
-    evidence: Evidence
+    evidence: LocatedFact
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class EloquentModel:
     """A model.
 
     Attributes:
@@ -157,7 +158,7 @@ class Model:
         how: whether the table is stated, by the class or by a parent, or follows from the class's
             name.
         abstract: whether the class is abstract and therefore has no records.
-        relations: its own relations, then those of its traits and parents.
+        relations: its own relations, then the inherited ones.
         evidence: the statement that determines the table.
     """
 
@@ -165,11 +166,11 @@ class Model:
     table: str
     how: How
     abstract: bool
-    relations: tuple[Relation, ...]
-    evidence: Evidence
+    relations: tuple[EloquentRelation, ...]
+    evidence: LocatedFact
 
 
-def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, Model]:
+def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, EloquentModel]:
     """Return the models of a repository by qualified name.
 
     Args:
@@ -197,19 +198,19 @@ class _ModelClasses:
     """The classes of a repository, with their statements."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
-        self.classes: dict[str, Evidence] = {}
+        self.classes: dict[str, LocatedFact] = {}
         # A class without a parent is not a model, but it is not a framework class either.
         self.declared: set[str] = set()
-        self._relations: dict[str, list[Evidence]] = {}
+        self._relations: dict[str, list[LocatedFact]] = {}
         for file in files:
             for fact in file.facts:
                 if fact.kind == "declares":
                     self.declared.add(fact.symbol)
                 elif fact.kind == "eloquent_class":
-                    self.classes.setdefault(fact.values["class"], Evidence(file.path, fact))
+                    self.classes.setdefault(fact.values["class"], LocatedFact(file.path, fact))
                 elif fact.kind == "relation":
                     relations = self._relations.setdefault(fact.values["class"], [])
-                    relations.append(Evidence(file.path, fact))
+                    relations.append(LocatedFact(file.path, fact))
 
     def list_ancestors(self, name: str) -> list[str]:
         """Return a class and its parents, nearest first, including an outside parent."""
@@ -227,13 +228,13 @@ class _ModelClasses:
         last = self.list_ancestors(name)[-1]
         return last not in self.classes and last not in self.declared and _is_base(last)
 
-    def build_model(self, name: str) -> Model:
+    def build_model(self, name: str) -> EloquentModel:
         """Return a model with its table and relations."""
         table_statement, declaration = self._find_stated_table(name), self.classes[name]
         abstract = bool(declaration.fact.values["abstract"])
         table = self._find_table(name) if table_statement is not None or not abstract else ""
         how: How = "stated" if table_statement is not None else "convention"
-        return Model(
+        return EloquentModel(
             name, table, how, abstract, self._list_relations(name), table_statement or declaration
         )
 
@@ -246,7 +247,7 @@ class _ModelClasses:
         table = statement.fact.values["table"]
         return table if isinstance(table, str) else ""
 
-    def _find_stated_table(self, name: str) -> Evidence | None:
+    def _find_stated_table(self, name: str) -> LocatedFact | None:
         """Return the nearest class or trait that states the table."""
         evidences = (self.classes[holder] for holder in self._list_member_holders(name))
         return next((evidence for evidence in evidences if "table" in evidence.fact.values), None)
@@ -263,8 +264,8 @@ class _ModelClasses:
                     todo += self.classes[current].fact.values["traits"]
         return holders
 
-    def _list_relations(self, name: str) -> tuple[Relation, ...]:
-        relations: dict[tuple[str, int], Relation] = {}
+    def _list_relations(self, name: str) -> tuple[EloquentRelation, ...]:
+        relations: dict[tuple[str, int], EloquentRelation] = {}
         names: set[str] = set()
         for holder in self._list_member_holders(name):
             evidences = self._relations.get(holder, [])
@@ -275,7 +276,7 @@ class _ModelClasses:
             names |= {evidence.fact.values["name"] for evidence in new}
         return tuple(relations.values())
 
-    def _build_relation(self, name: str, holder: str, evidence: Evidence) -> Relation:
+    def _build_relation(self, name: str, holder: str, evidence: LocatedFact) -> EloquentRelation:
         values = evidence.fact.values
         arguments = {key: v for key, v in values["arguments"].items() if isinstance(v, str)}
         related = name if arguments.get("related") == holder else arguments.get("related", "")
@@ -287,4 +288,4 @@ class _ModelClasses:
             table = joining_table(name, related)
         elif not table and kind in {"morphToMany", "morphedByMany"} and arguments.get("name"):
             table = morph_table(arguments["name"])
-        return Relation(values["name"], kind, related, table, evidence)
+        return EloquentRelation(values["name"], kind, related, table, evidence)

@@ -1,4 +1,4 @@
-"""Middleware and policies: the checks in one file, and those of models, controllers and routes.
+"""Middleware and policies: the checks that files state, and the policies of models and routes.
 
 | kind | symbol | values |
 |---|---|---|
@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.php.types import NAMED
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, list_arguments
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.inflection import snake
-from rag_assets.systems.code_memory.laravel.routes.model import Route
+from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
@@ -67,9 +67,8 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     first, second = arguments[1:] if call.name.lower() == "authorizeforuser" else arguments[:2]
     stated = source.value(first)
     is_subject = first is not None and first.type == "variable_name"
-    is_only_subject = second is None and (
-        is_subject or (isinstance(stated, str) and "\\" in stated)
-    )
+    is_class = isinstance(stated, str) and "\\" in stated
+    is_only_subject = second is None and (is_subject or is_class)
     subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
     subject_value = source.value(subject)
     model = subject_value if isinstance(subject_value, str) else ""
@@ -78,11 +77,10 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
     for ability in stated if isinstance(stated, list) else [stated]:
         if isinstance(ability, str):
-            values = {"ability": ability, "model": model}
-            subject_values = (
-                {VARIABLE: variable, SUBJECT: subject} if variable.startswith("$") else {}
-            )
-            yield "authorizes", {**values, **subject_values}
+            values: dict[str, Any] = {"ability": ability, "model": model}
+            if variable.startswith("$"):
+                values |= {VARIABLE: variable, SUBJECT: subject}
+            yield "authorizes", values
 
 
 def _get_constant(source: PhpSource, node: Node | None) -> str:
@@ -126,9 +124,7 @@ def read_definitions(source: PhpSource, call: Call) -> Iterator[tuple[str, _Valu
         yield "defines_ability", {"ability": name, "answers": _find_deciding_method(action)}
     elif isinstance(action, str):
         stated = source.value(call.argument(2))
-        methods = (
-            stated if isinstance(stated, dict) else dict(zip(_OF_GATES, _OF_GATES, strict=True))
-        )
+        methods = stated if isinstance(stated, dict) else {name: name for name in _OF_GATES}
         for ability, method in methods.items():
             if isinstance(method, str):
                 answers = f"{action}::{method}"
@@ -183,11 +179,11 @@ class Policies:
         candidates = filter(self._inheritance.is_declared, tried_policies(model))
         return self._mapped.get(model) or next(candidates, "")
 
-    def find_check(self, route: Route, middleware: str) -> tuple[str, str, bool] | None:
+    def find_check(self, route: LaravelRoute, middleware: str) -> tuple[str, str, bool] | None:
         """Return the policy that one middleware of a route checks; None if it is unknown.
 
         The result is the policy's class, the method that decides, and whether a policy map names
-        the policy. For an ability that a gate defines, it is "" and the ability's node.
+        the policy. For an ability that a gate defines, it is "", the ability's node and true.
 
         Args:
             middleware: the middleware as the route states it: `can:send,invoice`.
@@ -204,7 +200,7 @@ class Policies:
             return policy, f"{policy}::{method}", model in self._mapped
         return ("", ABILITY + ability, True) if is_defined else None
 
-    def _find_bound_class(self, route: Route, about: str) -> str:
+    def _find_bound_class(self, route: LaravelRoute, about: str) -> str:
         """Return a stated class, or the class that a route parameter is bound to: its type."""
         if "\\" in about:
             return about.lstrip("\\")

@@ -17,7 +17,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, THEN
 from rag_assets.systems.code_memory.languages.php.source import NO_CLASSES, OR
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
-from rag_assets.systems.code_memory.laravel.models import Model, Relation
+from rag_assets.systems.code_memory.laravel.models import EloquentModel, EloquentRelation
 from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
@@ -65,14 +65,13 @@ _USUAL_USERS: Final = ("App\\Models\\User", "App\\User")
 
 
 @dataclass(frozen=True, slots=True)
-class PossibleValue:
+class Receiver:
     """A possible value of an expression.
 
     Attributes:
         form: an object of the class, a query for objects, or several objects.
-        aside: whether the value is or comes from the signed-in user, was read as a property, or was
-            returned by a function or by a class that is not a model. Such a value is not the model
-            that a method is about.
+        is_aside: whether it is not the model that a method is about: it comes from the signed-in
+            user, from a property, from a function, or from a class that is not a model.
     """
 
     owner: str
@@ -80,7 +79,7 @@ class PossibleValue:
     is_aside: bool = False
 
 
-CalledMethod: TypeAlias = tuple[PossibleValue, str]
+CalledMethod: TypeAlias = tuple[Receiver, str]
 """A receiver, and the qualified name of a method called on it; "" for a framework method."""
 
 
@@ -88,7 +87,10 @@ class Receivers:
     """Resolves origins to classes."""
 
     def __init__(
-        self, files: Iterable[FileFacts], models: Mapping[str, Model], inheritance: Inheritance
+        self,
+        files: Iterable[FileFacts],
+        models: Mapping[str, EloquentModel],
+        inheritance: Inheritance,
     ) -> None:
         self._models = models
         self._inheritance = inheritance
@@ -97,21 +99,18 @@ class Receivers:
             for name, model in models.items()
         }
         self._functions: dict[str, str] = {}
-        origins_by_method: dict[str, list[str]] = {}
+        origins_of: dict[str, list[str]] = {}
         for file in files:
             for fact in file.facts:
                 if fact.kind == "gives":
-                    origins_by_method.setdefault(fact.symbol, [*fact.values["of"]])
+                    origins_of.setdefault(fact.symbol, [*fact.values["of"]])
                 elif fact.kind == "declares" and fact.values.get("role") == "function":
                     returns = str(fact.values.get("returns", ""))
                     self._functions.setdefault(fact.symbol, returns)
         self._user = self._find_signed_in_class()
-        self._results: Mapping[str, frozenset[PossibleValue]] = {}
+        self._results: Mapping[str, frozenset[Receiver]] = {}
         for _ in range(_ROUNDS):
-            results = {
-                name: self._resolve_all(name, origins)
-                for name, origins in origins_by_method.items()
-            }
+            results = {name: self._resolve_all(name, listed) for name, listed in origins_of.items()}
             if results == self._results:
                 break
             self._results = results
@@ -135,7 +134,7 @@ class Receivers:
         for origin in origins:
             yield from self._follow_origin(origin, own)[1]
 
-    def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[PossibleValue]:
+    def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[Receiver]:
         """Return the values of a function or method; empty unless each origin can be resolved."""
         own = name.rpartition("::")[0]
         value_sets = [self._follow_origin(origin, own)[0] for origin in origins]
@@ -143,7 +142,7 @@ class Receivers:
 
     def _follow_origin(
         self, origin: str, own: str
-    ) -> tuple[frozenset[PossibleValue], list[CalledMethod]]:
+    ) -> tuple[frozenset[Receiver], list[CalledMethod]]:
         start, *steps = origin.split(THEN)
         methods: list[CalledMethod] = []
         values = self._list_start_values(start, own, methods)
@@ -159,24 +158,24 @@ class Receivers:
 
     def _list_start_values(
         self, start: str, own: str, methods: list[CalledMethod]
-    ) -> frozenset[PossibleValue]:
+    ) -> frozenset[Receiver]:
         if start == SIGNED_IN:
-            return frozenset({PossibleValue(self._user, is_aside=True)} if self._user else ())
+            return frozenset({Receiver(self._user, is_aside=True)} if self._user else ())
         owner, separator, method = start.partition("::")
         if separator:
-            return self._list_values_after_step(PossibleValue(owner), method, own, methods)
+            return self._list_values_after_step(Receiver(owner), method, own, methods)
         if start.endswith(CALLED):
             name = start.removesuffix(CALLED)
             returns = self._functions.get(name)
             if returns is None:
                 return frozenset()
-            results = self._results.get(name) or _list_declared_values(returns, PossibleValue(""))
-            return frozenset(replace(value, is_aside=True) for value in results)
-        return frozenset({PossibleValue(start)})
+            results = self._results.get(name) or _list_declared_values(returns, Receiver(""))
+            return _mark_aside(results)
+        return frozenset({Receiver(start)})
 
     def _list_values_after_step(
-        self, receiver: PossibleValue, step: str, own: str, methods: list[CalledMethod]
-    ) -> frozenset[PossibleValue]:
+        self, receiver: Receiver, step: str, own: str, methods: list[CalledMethod]
+    ) -> frozenset[Receiver]:
         """Return the values after a step; methods that are called are added to `called`."""
         if step == ELEMENT:
             return frozenset({replace(receiver, form="one")} if receiver.form != "one" else ())
@@ -184,20 +183,13 @@ class Receivers:
             return self._list_values_of_property(receiver, step)
         name = step.removesuffix(CALLED)
         if receiver.form != "many":
-            method = (
-                self._inheritance.find_method(receiver.owner, name)
-                if receiver.form == "one"
-                else None
-            )
+            is_one = receiver.form == "one"
+            method = self._inheritance.find_method(receiver.owner, name) if is_one else None
             if method is not None:
                 methods.append((receiver, method.symbol))
                 results = self._list_results(receiver, name, method)
                 is_other = receiver.owner not in self._models and receiver.owner != own
-                return (
-                    frozenset(replace(value, is_aside=True) for value in results)
-                    if is_other
-                    else results
-                )
+                return _mark_aside(results) if is_other else results
             if receiver.owner not in self._models:
                 return frozenset()
             scope = self._inheritance.find_method(receiver.owner, _SCOPE + name)
@@ -207,28 +199,24 @@ class Receivers:
         form = find_result_form(receiver.form, name)
         return frozenset({replace(receiver, form=form)} if form is not None else ())
 
-    def _list_values_of_property(
-        self, receiver: PossibleValue, name: str
-    ) -> frozenset[PossibleValue]:
+    def _list_values_of_property(self, receiver: Receiver, name: str) -> frozenset[Receiver]:
         relation = self._find_relation(receiver, name)
         if relation is None or receiver.form != "one":
             return frozenset()
         form: Form = "one" if relation.kind in _TO_ONE else "many"
-        return frozenset({PossibleValue(relation.related, form, is_aside=True)})
+        return frozenset({Receiver(relation.related, form, is_aside=True)})
 
-    def _list_results(
-        self, receiver: PossibleValue, name: str, method: Fact
-    ) -> frozenset[PossibleValue]:
+    def _list_results(self, receiver: Receiver, name: str, method: Fact) -> frozenset[Receiver]:
         """Return the results of a class's own method: a relation's query, else its return type."""
         relation = self._find_relation(receiver, name)
         if relation is not None:
-            return frozenset({PossibleValue(relation.related, "query")})
+            return frozenset({Receiver(relation.related, "query")})
         owner = method.symbol.rpartition("::")[0]
         declared_values = _list_declared_values(str(method.values["returns"]), receiver)
         results = declared_values or self._results.get(method.symbol, frozenset())
         # A method that returns the class or trait defining it returns the inheriting class here.
         return frozenset(
-            PossibleValue(
+            Receiver(
                 receiver.owner if value.owner == owner else value.owner,
                 value.form,
                 value.is_aside or receiver.is_aside,
@@ -236,7 +224,7 @@ class Receivers:
             for value in results
         )
 
-    def _find_relation(self, receiver: PossibleValue, name: str) -> Relation | None:
+    def _find_relation(self, receiver: Receiver, name: str) -> EloquentRelation | None:
         relation = self._relations.get(receiver.owner, {}).get(name.lower())
         return relation if relation is not None and relation.related else None
 
@@ -249,15 +237,19 @@ class Receivers:
         return usual[0] if usual else able.pop() if len(able) == 1 else ""
 
 
-def _list_declared_values(returns: str, receiver: PossibleValue) -> frozenset[PossibleValue]:
+def _list_declared_values(returns: str, receiver: Receiver) -> frozenset[Receiver]:
     """Return the classes of a declared type, without framework types such as collections."""
     if returns in {"self", "static"}:
-        return frozenset({PossibleValue(receiver.owner)})
+        return frozenset({Receiver(receiver.owner)})
     names = (name for name in returns.split(OR) if name and name not in NO_CLASSES)
-    return frozenset(PossibleValue(name) for name in names if not name.startswith("Illuminate\\"))
+    return frozenset(Receiver(name) for name in names if not name.startswith("Illuminate\\"))
 
 
-def _limit_values(values: frozenset[PossibleValue]) -> frozenset[PossibleValue]:
+def _mark_aside(values: frozenset[Receiver]) -> frozenset[Receiver]:
+    return frozenset(replace(value, is_aside=True) for value in values)
+
+
+def _limit_values(values: frozenset[Receiver]) -> frozenset[Receiver]:
     return values if len(values) <= _MOST_VALUES else frozenset()
 
 
@@ -316,12 +308,9 @@ class FollowedStatements:
         methods, todo = {action: None}, [action]
         while todo and len(methods) < _MOST_METHODS:
             for call in self._inheritance.iter_called_methods(todo.pop()):
-                owner_of_call, _, name = call.rpartition("::")
-                method = (
-                    self._inheritance.find_method(owner, name)
-                    if owner_of_call in ancestors
-                    else None
-                )
+                call_owner, _, name = call.rpartition("::")
+                is_own = call_owner in ancestors
+                method = self._inheritance.find_method(owner, name) if is_own else None
                 if method is not None and method.symbol not in methods:
                     methods[method.symbol] = None
                     todo.append(method.symbol)

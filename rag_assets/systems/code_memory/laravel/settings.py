@@ -99,9 +99,8 @@ def _collect_leaves(
 def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
     if _OF_ROUTES_AND_TABLES.search(name) is not None or node.type == "boolean":
         return True
-    return node.type == "class_constant_access_expression" and source.tree.of(node).endswith(
-        "::class"
-    )
+    is_constant = node.type == "class_constant_access_expression"
+    return is_constant and source.tree.of(node).endswith("::class")
 
 
 def _read_value(source: PhpSource, node: Node) -> Any:
@@ -131,9 +130,9 @@ def _read_env_default(source: PhpSource, node: Node) -> Any:
         return _NONE
     if _PRIVATE.search(name) and not _PUBLIC_NAMES.search(name):
         return _NONE
-    return (
-        _read_expression(source, node) if default is COMPUTED else {"env": name, "default": default}
-    )
+    if default is COMPUTED:
+        return _read_expression(source, node)
+    return {"env": name, "default": default}
 
 
 def _read_expression(source: PhpSource, node: Node) -> Json:
@@ -202,7 +201,7 @@ def _parse_mark(mark: re.Match[str]) -> tuple[str, Any] | None:
     return (name, default) if isinstance(name, str) else None
 
 
-class Settings:
+class RepositorySettings:
     """The settings of a repository, as far as its files show them."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:

@@ -89,15 +89,11 @@ class _Enclosing:
     """The names of the definitions around nodes; nodes must come in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
-        spans = [
-            (class_.node.start_byte, class_.node.end_byte, class_.name) for class_ in source.classes
-        ]
+        named = [(class_.node, class_.name) for class_ in source.classes]
         for class_ in source.classes:
-            spans += [
-                (m.node.start_byte, m.node.end_byte, f"{class_.name}::{m.name}")
-                for m in class_.methods
-            ]
-        spans += [(f.node.start_byte, f.node.end_byte, name) for name, f in source.functions]
+            named += [(method.node, f"{class_.name}::{method.name}") for method in class_.methods]
+        named += [(function.node, name) for name, function in source.functions]
+        spans = [(node.start_byte, node.end_byte, name) for node, name in named]
         self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
         self._open: list[tuple[int, str]] = []
 
@@ -137,7 +133,7 @@ def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
     }
 
     @cache
-    def get_variable_types(symbol: str) -> Mapping[str, str]:
+    def get_types(symbol: str) -> Mapping[str, str]:
         """Return the classes of a method's variables; the keys are variables as written."""
         return find_variable_types(source, *methods[symbol]) if symbol in methods else {}
 
@@ -148,9 +144,7 @@ def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
                 statements = [(kind, values)]
                 if SUBJECT in values:
                     statements = [
-                        *_resolve_object(
-                            kind, values, get_variable_types(symbol), bodies.of(symbol)
-                        )
+                        *_resolve_object(kind, values, get_types(symbol), bodies.of(symbol))
                     ]
                 for resolved_kind, resolved_values in statements:
                     yield _build_fact(source, resolved_kind, call.node, symbol, resolved_values)
@@ -271,13 +265,8 @@ def _iter_binding_statements(source: PhpSource, call: Call) -> Iterator[_Stateme
     if name_node is None or name_node.type == "string" or not isinstance(abstract, str):
         return
     concrete = abstract if call.argument(1) is None else source.value(call.argument(1))
-    yield (
-        "binds",
-        {
-            "abstract": abstract,
-            "concrete": concrete if isinstance(concrete, str) else "",
-        },
-    )
+    name = concrete if isinstance(concrete, str) else ""
+    yield "binds", {"abstract": abstract, "concrete": name}
 
 
 def _iter_table_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
@@ -331,9 +320,8 @@ _BY_FUNCTION: Final[Mapping[str, _Reader]] = {
 def _list_class_names(source: PhpSource, node: Node | None) -> list[str]:
     """Return the class names in an argument, which may be a list."""
     value = source.value(node) if node is not None else None
-    return [
-        name for name in (value if isinstance(value, list) else [value]) if isinstance(name, str)
-    ]
+    values = value if isinstance(value, list) else [value]
+    return [name for name in values if isinstance(name, str)]
 
 
 def _strip_class(name: str) -> str:

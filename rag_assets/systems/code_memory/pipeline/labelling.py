@@ -111,8 +111,10 @@ def _compare_marks(
     if not configs:
         return
     derivations = code_catalog(catalog).derivations
-    recorded = derivations.recorded(tenant.id)
-    for source, fingerprint in derivations.fingerprints(tenant.id, generation, configs).items():
+    recorded = derivations.list_fingerprints(tenant.id)
+    for source, fingerprint in derivations.compute_fingerprints(
+        tenant.id, generation, configs
+    ).items():
         key, _, names = recorded.get(source, "").partition(":")
         is_whole = names in {_ALL, _TEXTS}
         languages = None if is_whole else frozenset(filter(None, names.split(",")))
@@ -151,7 +153,9 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     code = code_catalog(ctx.catalog)
     parsed = _read_slice(ctx, work)
     number = work.generation.number
-    former = {one.document_id: one for one in code.kinds.indexed(ctx.ref.id, number, [*parsed])}
+    former = {
+        one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
+    }
     step = _Step(ctx, parsed, former, _find_settled_sources(ctx, work))
     if step.keeps_labels():
         step.move_marks()
@@ -348,7 +352,7 @@ def relations_of_texts(
 def _read_slice(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
     """Return the documents of the slice, each with its newest facts."""
     parsed = find_parsed_documents(ctx, work.documents)
-    known = code_catalog(ctx.catalog).kinds.of(
+    known = code_catalog(ctx.catalog).kinds.get(
         ctx.ref.id, [item.document.document_id for item in parsed]
     )
     return {
@@ -365,7 +369,7 @@ def _list_documents(
     ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]
 ) -> list[CodeDocument]:
     """Return the documents that the build has after this slice, each with its newest facts."""
-    indexed = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, work.generation.number)
+    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, work.generation.number)
     return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
 
 

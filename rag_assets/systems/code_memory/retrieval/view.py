@@ -214,12 +214,14 @@ class View:
         defined = self.defined([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
-            return exactly or self._filter_permitted(self.relations.called(list_keys(name)))
+            return exactly or self._filter_permitted(
+                self.relations.find_by_short_name(list_keys(name))
+            )
         # Only a qualified name, or a name that contains its file name, is unambiguous.
         if exactly and any(mark in name for mark in "\\#."):
             return exactly
         shorts = [short_name(wanted), *list_keys(name)]
-        called = self._filter_permitted(self.relations.called(shorts))
+        called = self._filter_permitted(self.relations.find_by_short_name(shorts))
         precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
@@ -236,10 +238,10 @@ class View:
         shorts = dict.fromkeys(
             (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
         )
-        found = self._ending(self.relations.called([*shorts]), parts)
+        found = self._ending(self.relations.find_by_short_name([*shorts]), parts)
         if any(name_parts(one.name, folded=False)[-1] == written[-1] for one in found):
             return found
-        found += self._ending(self.relations.ending(written[-1], MOST_SPELLED), parts)
+        found += self._ending(self.relations.find_by_last_part(written[-1], MOST_SPELLED), parts)
         return [*dict.fromkeys(found)]
 
     def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
@@ -249,41 +251,41 @@ class View:
 
     def files_called(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
-        return self._filter_permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
+        return self._filter_permitted(self.relations.find_files(name.strip("/"), MOST_SPELLED))
 
     def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
         """Return the places of names in documents; see RelationRows.name_uses."""
-        rows = self.relations.name_uses(wanted, names, limit) if wanted else []
+        rows = self.relations.find_name_uses(wanted, names, limit) if wanted else []
         return NamesRead(self._filter_permitted(rows), is_cut=len(rows) >= limit)
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these qualified names."""
-        return self._filter_permitted(self.relations.named(names)) if names else []
+        return self._filter_permitted(self.relations.find_definitions(names)) if names else []
 
     def within(self, uri: str) -> list[FoundSymbol]:
         """Return the definitions in a document."""
-        return self._filter_permitted(self.relations.within([uri]))
+        return self._filter_permitted(self.relations.list_definitions([uri]))
 
     def stated(self, kind: str) -> list[FoundEdge]:
         """Return the edges of a kind, with any target."""
-        return self._filter_permitted(self.relations.stated(kind, MOST_EDGES))
+        return self._filter_permitted(self.relations.list_edges_of_kind(kind, MOST_EDGES))
 
     def naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
         """Return the edges of a kind with a target spelled in one of these ways."""
-        return self._filter_permitted(self.relations.naming(spellings, kind, MOST_EDGES))
+        return self._filter_permitted(self.relations.find_edges_to(spellings, kind, MOST_EDGES))
 
     def exact(self, nodes: Sequence[str]) -> list[FoundEdge]:
         """Return the edges to nodes that a SCIP index states."""
-        found = self.relations.edges(nodes, "in", MOST_EDGES).edges
+        found = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
         return [one for one in self._filter_permitted(found) if one.how == "scip"]
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types."""
-        return self._filter_permitted(self.relations.documents(source_types))
+        return self._filter_permitted(self.relations.list_documents(source_types))
 
     def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types that were not yet scanned for names."""
-        return self._filter_permitted(self.relations.without_names(source_types))
+        return self._filter_permitted(self.relations.list_unscanned_documents(source_types))
 
     def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
         """Return the sources in which the caller may read at least one document."""
@@ -295,11 +297,11 @@ class View:
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return some definitions with a name that contains one of these parts."""
-        return [*dict.fromkeys(self._filter_permitted(self.relations.like(parts, limit)))]
+        return [*dict.fromkeys(self._filter_permitted(self.relations.find_similar(parts, limit)))]
 
     def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions in several documents."""
-        return self._filter_permitted(self.relations.within(uris)) if uris else []
+        return self._filter_permitted(self.relations.list_definitions(uris)) if uris else []
 
     def edges(
         self,
@@ -322,7 +324,7 @@ class View:
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
         others = self._reexports.list_other_names(nodes) if direction != "out" else []
-        found = self.relations.edges(
+        found = self.relations.find_edges(
             [*nodes, *others],
             direction,
             MOST_EDGES if most is None else most,
@@ -390,7 +392,7 @@ class View:
         shorts = {name: _get_short_name(name) for name in named if depends_on_place(name)}
         if not shorts:
             return [*edges]
-        called = self.relations.names_called(set(shorts.values()), self._permits)
+        called = self.relations.find_names(set(shorts.values()), self._permits)
         like = {
             (source, name): find_candidates(name, called.get(short, {}).get(source, ()))
             for source in {edge.source for edge in spelled}
@@ -434,9 +436,9 @@ class View:
     def _reexports(self) -> Reexports:
         return Reexports(
             lambda names, way: self._filter_permitted(
-                self.relations.edges(names, way, MOST_EDGES).edges
+                self.relations.find_edges(names, way, MOST_EDGES).edges
             ),
-            lambda shorts: self.relations.names_called(shorts, self._permits),
+            lambda shorts: self.relations.find_names(shorts, self._permits),
         )
 
     def find_edges(
@@ -487,7 +489,7 @@ class View:
     def files(self, names: Sequence[str]) -> list[Node]:
         """Return nodes for those files that exist; each name is `file:` and a document's URI."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
-        found = self._filter_permitted(self.relations.at(uris)) if uris else []
+        found = self._filter_permitted(self.relations.find_documents(uris)) if uris else []
         return [file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
 
     def with_evidence(self, found: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
@@ -498,7 +500,7 @@ class View:
         """
         read = {
             (one.document_id, one.position): one.evidence or ""
-            for one in self.relations.evidence([edge for edge, _ in found])
+            for one in self.relations.add_evidence([edge for edge, _ in found])
         }
         places = [(edge.document_id, edge.position) for edge, _ in found]
         if any(place not in read for place in places):

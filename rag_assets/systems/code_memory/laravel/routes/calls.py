@@ -11,8 +11,8 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     MOST_CALLS,
     ROUTER,
     Arguments,
-    Closure,
-    Frame,
+    CallFrame,
+    ClosureValue,
     Instance,
     Registrar,
     RouterValue,
@@ -133,7 +133,7 @@ _FOLDERS: Final = {
 """Folders below the application's root, by the functions and methods that return them."""
 
 
-def call_function(machine: Machine, name: str, arguments: Arguments, frame: Frame) -> Value:
+def call_function(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
     """Return the result of a function.
 
     Args:
@@ -156,16 +156,16 @@ def call_function(machine: Machine, name: str, arguments: Arguments, frame: Fram
         machine.record_assumptions("the application's environment is unknown")
         return arguments.get(1, "default")
     machine.spend_steps(
-        sum(len(value) for value in arguments.all if isinstance(value, str | dict)) // 10
+        sum(len(argument) for argument in arguments.all if isinstance(argument, str | dict)) // 10
     )
     return call_builtin(lower, arguments.positional)
 
 
-def _join_path(machine: Machine, folder: str, arguments: Arguments, frame: Frame) -> Value:
+def _join_path(machine: Machine, folder: str, arguments: Arguments, frame: CallFrame) -> Value:
     """Return a path in a folder of the application.
 
     Args:
-        given: arguments, first the path below the folder.
+        arguments: the first is the path below the folder.
     """
     below = to_text(arguments.get(0, "path", ""))
     if below is None:
@@ -174,7 +174,7 @@ def _join_path(machine: Machine, folder: str, arguments: Arguments, frame: Frame
     return f"{ROOT}{root}{posixpath.join(folder, below.lstrip('/'))}".rstrip("/")
 
 
-def read_setting(machine: Machine, arguments: Arguments, frame: Frame) -> Value:
+def read_setting(machine: Machine, arguments: Arguments, frame: CallFrame) -> Value:
     """Return the value of a setting in its file, or else the default that the call states."""
     name = arguments.get(0, "key")
     if not isinstance(name, str):
@@ -189,7 +189,7 @@ def read_setting(machine: Machine, arguments: Arguments, frame: Frame) -> Value:
         return value["default"]
     if isinstance(value, dict) and "of" in value:
         machine.record_assumptions(f"the computed value of config('{name}')")
-        return machine.evaluate(value, Frame(path, "", None, {}, frame.context, frame.depth))
+        return machine.evaluate(value, CallFrame(path, "", None, {}, frame.context, frame.depth))
     if isinstance(value, dict):
         return {
             key: read_setting(machine, Arguments((f"{name}.{key}",)), frame)
@@ -204,28 +204,28 @@ def is_router_name(arguments: Arguments) -> bool:
     return isinstance(name, str) and (name == "router" or name in ROUTER_TYPES)
 
 
-def _load_route_file(machine: Machine, arguments: Arguments, frame: Frame) -> None:
+def _load_route_file(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
     with machine.enter_group(frame):
         machine.load_file(arguments.get(0, "path"), frame, is_route_file=True)
 
 
-def _defer_routes(machine: Machine, arguments: Arguments, frame: Frame) -> None:
+def _defer_routes(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
     statements = frame.context.evidence[-1:]
     machine.deferred += [
         (value, statement)
         for value in arguments.all
-        if isinstance(value, Closure)
+        if isinstance(value, ClosureValue)
         for statement in statements
     ]
 
 
-def _add_channel_routes(machine: Machine, path: Value, frame: Frame) -> None:
+def _add_channel_routes(machine: Machine, path: Value, frame: CallFrame) -> None:
     """Add the routes that authorize listeners of channels, if a channels file exists."""
     if isinstance(path, str) and machine.program.find_file(path, frame.path) is not None:
         add_broadcast_routes(machine, Arguments(()), frame)
 
 
-def _apply_with_routing(machine: Machine, arguments: Arguments, frame: Frame) -> None:
+def _apply_with_routing(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
     """Apply `withRouting` of Laravel 11 and later."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
     options = {name: arguments.get(position, name) for position, name in enumerate(names)}
@@ -240,7 +240,7 @@ def _apply_with_routing(machine: Machine, arguments: Arguments, frame: Frame) ->
             evaluate_group(machine, attributes, path, frame)
         if isinstance(options["health"], str):
             machine.router.add_route(
-                ("GET",), options["health"], Closure(None), machine.build_context(frame)
+                ("GET",), options["health"], ClosureValue(None), machine.build_context(frame)
             )
         for path in list_values(options["web"]):
             evaluate_group(machine, {"middleware": ["web"]}, path, frame)
@@ -248,7 +248,7 @@ def _apply_with_routing(machine: Machine, arguments: Arguments, frame: Frame) ->
         _add_channel_routes(machine, options["channels"], frame)
 
 
-_LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
+_LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, CallFrame], None]]] = {
     "loadroutesfrom": _load_route_file,
     "loadroutesusing": _defer_routes,
     "routes": _defer_routes,
@@ -269,7 +269,7 @@ _APPS: Final = frozenset({"App", "Illuminate\\Support\\Facades\\App"})
 _OWN: Final = frozenset({"self", "static", "parent"})
 
 
-def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
+def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: CallFrame) -> Value:
     """Return the value of a chain of calls, and apply its effects on the router."""
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
@@ -291,16 +291,16 @@ def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> V
 
 
 def call_member(
-    machine: Machine, value: Value, name: str, arguments: Arguments, frame: Frame
+    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Return the result of calling a method on a value."""
     evaluate_call = _MEMBERS.get(type(value), _call_application)
     return evaluate_call(machine, value, name.lower(), arguments, frame)
 
 
-def call_value(machine: Machine, callback: Value, arguments: Arguments, frame: Frame) -> Value:
+def call_value(machine: Machine, callback: Value, arguments: Arguments, frame: CallFrame) -> Value:
     """Evaluate a callable value, which is a closure or an object with a method name."""
-    if isinstance(callback, Closure):
+    if isinstance(callback, ClosureValue):
         return machine.call_closure(callback, arguments, frame)
     if isinstance(callback, dict) and isinstance(callback.get(1), str):
         receiver = callback.get(0)
@@ -311,15 +311,14 @@ def call_value(machine: Machine, callback: Value, arguments: Arguments, frame: F
 
 
 def _call_closure(
-    machine: Machine, value: Closure, name: str, arguments: Arguments, frame: Frame
+    machine: Machine, value: ClosureValue, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
-    return (
-        machine.call_closure(value, arguments, frame) if name in {"", "call", "__invoke"} else value
-    )
+    is_call = name in {"", "call", "__invoke"}
+    return machine.call_closure(value, arguments, frame) if is_call else value
 
 
 def _call_instance(
-    machine: Machine, value: Instance, name: str, arguments: Arguments, frame: Frame
+    machine: Machine, value: Instance, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     function = machine.program.find_method(value.name, name or "__invoke")
     if function is not None:
@@ -328,7 +327,11 @@ def _call_instance(
 
 
 def _call_array(
-    machine: Machine, value: dict[str | int, Value], name: str, arguments: Arguments, frame: Frame
+    machine: Machine,
+    value: dict[str | int, Value],
+    name: str,
+    arguments: Arguments,
+    frame: CallFrame,
 ) -> Value:
     """Return the result of a call on a collection, which is represented by an array."""
     if name == "each":
@@ -339,7 +342,7 @@ def _call_array(
 
 
 def _call_application(
-    machine: Machine, value: Value, name: str, arguments: Arguments, frame: Frame
+    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Return the result of a call on a provider, on the application, or on an unknown value."""
     loader = _LOADERS.get(name)
@@ -354,7 +357,7 @@ def _call_application(
 
 
 def _get_application_value(
-    machine: Machine, value: Value, name: str, arguments: Arguments, frame: Frame
+    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Return a folder, a service or a setting that the application provides."""
     if name in _FOLDERS:
@@ -371,7 +374,7 @@ def _get_application_value(
 
 
 def _call_static(
-    machine: Machine, owner: str, name: str, arguments: Arguments, frame: Frame
+    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Return the result of a static call."""
     lower = name.lower()
@@ -385,7 +388,9 @@ def _call_static(
     return _call_foreign(machine, owner, lower, arguments, frame)
 
 
-def _call_own(machine: Machine, owner: str, name: str, arguments: Arguments, frame: Frame) -> Value:
+def _call_own(
+    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
+) -> Value:
     """Return the result of calling a method of a class in the repository, own or inherited."""
     skips_class = owner == "parent"
     this = frame.this if isinstance(frame.this, Instance) else None
@@ -397,7 +402,7 @@ def _call_own(machine: Machine, owner: str, name: str, arguments: Arguments, fra
 
 
 def _call_foreign(
-    machine: Machine, owner: str, name: str, arguments: Arguments, frame: Frame
+    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Return the result of a static call on a class outside the repository."""
     if owner in _CONFIGS and name == "get":
@@ -414,16 +419,12 @@ def _call_foreign(
     return Unknown(f"{short}::{name}()")
 
 
-def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: Frame) -> Arguments:
-    named = {
-        key: machine.evaluate(argument, frame) for key, argument in call.get("named", {}).items()
-    }
-    return Arguments(
-        tuple(machine.evaluate(argument, frame) for argument in call["arguments"]), named
-    )
+def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: CallFrame) -> Arguments:
+    named = {key: machine.evaluate(node, frame) for key, node in call.get("named", {}).items()}
+    return Arguments([machine.evaluate(node, frame) for node in call["arguments"]], named)
 
 
-_MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Value]]] = {
+_MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, CallFrame], Value]]] = {
     RouterValue: lambda machine, _, name, arguments, frame: call_router(
         machine, name, arguments, frame
     ),
@@ -435,7 +436,7 @@ _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Va
         pending, name, arguments
     ),
     dict: _call_array,
-    Closure: _call_closure,
+    ClosureValue: _call_closure,
     Instance: _call_instance,
 }
 """Functions that evaluate a call, by the type of the receiver."""

@@ -191,9 +191,8 @@ class Expressions:
         if scope.type not in _NAMES:
             return _build_computed(node.type)
         owner = self._source.class_name(self._source.tree.of(scope), node)
-        return (
-            owner if name.lower() == "class" else {"of": "constant", "class": owner, "name": name}
-        )
+        is_name = name.lower() == "class"
+        return owner if is_name else {"of": "constant", "class": owner, "name": name}
 
     def _read_name(self, node: Node) -> Json:
         written = self._source.tree.of(node)
@@ -278,14 +277,10 @@ class Expressions:
 
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN
-        positional = [
-            self.read(argument.value, runs=runs) for argument in call.arguments if not argument.name
-        ]
-        expression: dict[str, Json] = {"name": call.name, "arguments": positional}
+        values = [self.read(item.value, runs=runs) for item in call.arguments if not item.name]
+        expression: dict[str, Json] = {"name": call.name, "arguments": values}
         named = {
-            argument.name: self.read(argument.value, runs=runs)
-            for argument in call.arguments
-            if argument.name
+            item.name: self.read(item.value, runs=runs) for item in call.arguments if item.name
         }
         return {**expression, "named": named} if named else expression
 

@@ -17,7 +17,7 @@ ActionKind: TypeAlias = Literal["controller", "closure", "view", "redirect", "no
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class LocatedFact:
     """A place in a repository that supports a statement: the path of a file, and a fact.
 
     The fact of a group ends where its body starts.
@@ -28,7 +28,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class StatementContext:
     """The context of a statement that creates routes.
 
     Attributes:
@@ -37,21 +37,21 @@ class Context:
         conditional: whether the statement is under a condition.
     """
 
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[LocatedFact, ...] = ()
     missing: tuple[str, ...] = ()
     conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
+class UnresolvedRouting:
     """A statement that may add or change routes but could not be resolved from the code."""
 
     reason: str
-    evidence: Evidence
+    evidence: LocatedFact
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class RouteParameter:
     """A parameter of a route.
 
     Attributes:
@@ -67,7 +67,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class LaravelRoute:
     r"""A route.
 
     Attributes:
@@ -94,20 +94,20 @@ class Route:
     middleware: tuple[str, ...]
     without_middleware: tuple[str, ...]
     domain: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[RouteParameter, ...]
     wheres: tuple[tuple[str, str], ...]
     fallback: bool
     conditional: bool
     missing: tuple[str, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[LocatedFact, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Routes:
+class LaravelRoutes:
     """The routes of a repository, in the router's order, and unresolved statements."""
 
-    routes: tuple[Route, ...]
-    unresolved: tuple[Unresolved, ...]
+    routes: tuple[LaravelRoute, ...]
+    unresolved: tuple[UnresolvedRouting, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class StatementBlock:
     """A body of statements in a file.
 
     Attributes:
@@ -150,7 +150,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Closure:
+class ClosureValue:
     """An anonymous function.
 
     Attributes:
@@ -158,7 +158,7 @@ class Closure:
         variables: the variables known at the place where it was written.
     """
 
-    body: Body | None
+    body: StatementBlock | None
     parameters: tuple[Mapping[str, Any], ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict, hash=False)
     this: Any = None
@@ -333,7 +333,7 @@ class Exhausted(Exception):
 
 
 @dataclass(slots=True)
-class Frame:
+class CallFrame:
     """The variables of a function, a closure or a file.
 
     Attributes:
@@ -344,7 +344,7 @@ class Frame:
     symbol: str
     this: Value
     variables: dict[str, Value]
-    context: Context
+    context: StatementContext
     depth: int
     assumed: dict[str, tuple[str, ...]] = field(default_factory=dict)
 

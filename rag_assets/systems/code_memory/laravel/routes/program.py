@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
-from rag_assets.systems.code_memory.laravel.routes.model import Body
+from rag_assets.systems.code_memory.laravel.routes.model import StatementBlock
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _FRAMEWORK: Final = "laravel/framework"
@@ -50,12 +50,12 @@ class ClassFacts:
 class Function:
     """A function or a method."""
 
-    body: Body
+    body: StatementBlock
     parameters: tuple[Mapping[str, Any], ...]
     fact: Fact
 
 
-class Program:
+class LaravelProgram:
     """The repository.
 
     Attributes:
@@ -75,7 +75,7 @@ class Program:
         self._methods: dict[str, Function] = {}
         self._members: dict[tuple[str, str], tuple[str, Any]] = {}
         self._lineages: dict[str, list[str]] = {}
-        self._bodies: dict[Body, list[Fact]] = {}
+        self._bodies: dict[StatementBlock, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
         self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         files_ = list(files)
@@ -88,7 +88,7 @@ class Program:
         for facts in self._bodies.values():
             facts.sort(key=lambda fact: fact.start)
 
-    def list_statements(self, body: Body) -> Sequence[Fact]:
+    def list_statements(self, body: StatementBlock) -> Sequence[Fact]:
         """Return the statements of a body, in order."""
         return self._bodies.get(body, ())
 
@@ -118,12 +118,8 @@ class Program:
             above: whether to skip the class itself.
         """
         for ancestor in self.list_ancestors(owner)[above:]:
-            fact = (
-                self._inheritance.find_own_method(ancestor, name)
-                if ancestor in self.classes
-                else None
-            )
-            if fact is not None:
+            fact = self._inheritance.find_own_method(ancestor, name)
+            if fact is not None and ancestor in self.classes:
                 return self._methods.get(fact.symbol)
         return None
 
@@ -224,17 +220,19 @@ class Program:
             if is_of_class:
                 self._members[owner, values["name"]] = path, values["value"]
         elif values["op"] == "function":
-            function = Function(Body(path, fact.symbol, 0), tuple(values["parameters"]), fact)
+            function = Function(
+                StatementBlock(path, fact.symbol, 0), tuple(values["parameters"]), fact
+            )
             if not name:
                 self.functions.setdefault(fact.symbol.lower(), function)
             elif is_of_class:
                 self._methods.setdefault(fact.symbol, function)
         else:
-            body = Body(path, fact.symbol, values["block"])
+            body = StatementBlock(path, fact.symbol, values["block"])
             self._bodies.setdefault(body, []).append(fact)
 
 
-def list_providers(program: Program) -> Iterator[str]:
+def list_providers(program: LaravelProgram) -> Iterator[str]:
     """Yield provider classes: listed providers, then the application's, then those in packages.
 
     An application's provider is skipped if the application lists other providers of its own and no
@@ -251,7 +249,7 @@ def list_providers(program: Program) -> Iterator[str]:
     yield from (name for *_, name in sorted(providers))
 
 
-def _is_provider(program: Program, name: str) -> bool:
+def _is_provider(program: LaravelProgram, name: str) -> bool:
     *ancestors, last = program.list_ancestors(name)
     return bool(ancestors) and any(
         ancestor not in program.classes and ancestor.rpartition("\\")[2].endswith("Provider")
@@ -259,7 +257,7 @@ def _is_provider(program: Program, name: str) -> bool:
     )
 
 
-def _is_replaced(program: Program, class_facts: ClassFacts) -> bool:
+def _is_replaced(program: LaravelProgram, class_facts: ClassFacts) -> bool:
     """Return whether the application of a class lists other providers of its own instead."""
     for root, listed in program.providers.items():
         app_folder = f"{root}app/"

@@ -283,7 +283,7 @@ class _Reader:
             if (
                 property_.value is None
                 or property_.name in _LISTED
-                or _node_size(property_.value) > _LONGEST
+                or _get_node_size(property_.value) > _LONGEST
             ):
                 continue
             value = self._expressions.read(property_.value, runs=False)
@@ -336,7 +336,7 @@ class _Reader:
         if expression.type in {"assignment_expression", "augmented_assignment_expression"}:
             return node.parent is not None and self._marks.contains_position(node.parent)
         if expression.type in _VALUES:
-            return node.type == "return_statement" and _node_size(expression) <= _LONGEST
+            return node.type == "return_statement" and _get_node_size(expression) <= _LONGEST
         return self._has_routing_call(expression)
 
     def _has_routing_call(self, expression: Node) -> bool:
@@ -364,7 +364,7 @@ class _Reader:
         value = self._expressions.read(expression)
         body = self._blocks[before][1] if len(self._blocks) > before else None
         yield self._build_fact(node, op, body, block=block, value=value)
-        start, end = self._statement_span(node, body)
+        start, end = self._get_statement_span(node, body)
         for controller, action in list_targets(value):
             values = {"controller": controller, "action": action}
             yield Fact("routes_to", start, end, self._symbol, values)
@@ -434,10 +434,10 @@ class _Reader:
     }
 
     def _build_fact(self, node: Node, op: str, until: Node | None = None, **values: Json) -> Fact:
-        start, end = self._statement_span(node, until)
+        start, end = self._get_statement_span(node, until)
         return Fact("routing", start, end, self._symbol, {"op": op, **values})
 
-    def _statement_span(self, node: Node, body: Node | None) -> tuple[int, int]:
+    def _get_statement_span(self, node: Node, body: Node | None) -> tuple[int, int]:
         """Return the start and end of a statement, cut off before the first body in it."""
         tree = self._source.tree
         start = tree.start(node)
@@ -446,7 +446,7 @@ class _Reader:
         return start, start + len(tree.text[start : tree.start(body)].rstrip())
 
 
-def _node_size(node: Node) -> int:
+def _get_node_size(node: Node) -> int:
     return node.end_byte - node.start_byte
 
 

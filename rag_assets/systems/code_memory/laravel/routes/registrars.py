@@ -10,8 +10,8 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     ROUTER,
     Arguments,
     Attributes,
-    Closure,
-    Frame,
+    CallFrame,
+    ClosureValue,
     Instance,
     Registrar,
     Unknown,
@@ -43,7 +43,7 @@ _CSRF: Final = "Illuminate\\Foundation\\Http\\Middleware\\VerifyCsrfToken"
 _BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController@authenticate"
 
 
-def add_broadcast_routes(machine: Machine, arguments: Arguments, frame: Frame) -> None:
+def add_broadcast_routes(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
     """Add the route that `Broadcast::routes()` creates."""
     attributes = as_array(arguments.get(0, "attributes")) or {"middleware": make_array(["web"])}
     with machine.router.enter_group({str(key): value for key, value in attributes.items()}):
@@ -71,7 +71,7 @@ _SILENT_ON_ROUTER: Final = frozenset(
 )
 
 
-def call_router(machine: Machine, name: str, arguments: Arguments, frame: Frame) -> Value:
+def call_router(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
     """Apply a call on the router; return its result.
 
     Args:
@@ -88,7 +88,7 @@ def call_router(machine: Machine, name: str, arguments: Arguments, frame: Frame)
 
 
 def call_registrar(
-    machine: Machine, registrar: Registrar, name: str, arguments: Arguments, frame: Frame
+    machine: Machine, registrar: Registrar, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Apply a call on attributes that a group or route will get; return its result."""
     if name == "group":
@@ -109,12 +109,12 @@ def call_registrar(
 
 
 def evaluate_group(
-    machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame
+    machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: CallFrame
 ) -> None:
     """Evaluate the content of a group: a closure, a file, or a method."""
     known_attributes = _keep_known_prefix(machine, attributes)
     with machine.enter_group(frame), machine.router.enter_group(known_attributes):
-        if isinstance(callback, Closure):
+        if isinstance(callback, ClosureValue):
             machine.call_closure(callback, Arguments((ROUTER,)), frame)
         elif isinstance(callback, dict) and not isinstance(callback.get(0), Instance):
             for path in callback.values():
@@ -126,7 +126,7 @@ def evaluate_group(
 
 
 def _add_routes(
-    machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: Frame
+    machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: CallFrame
 ) -> Value:
     """Return the routes that a call creates; None for other calls."""
     if name in VERBS or name in {"any", "match", "addroute"}:
@@ -142,31 +142,27 @@ def _add_routes(
 
 
 def _add_route(
-    machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: Frame
+    machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: CallFrame
 ) -> RouteDraft:
     attributes = _keep_known_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
-        stated_methods = list_values(arguments.get(0, "methods"))
-        is_computed = any(isinstance(stated_method, Unknown) for stated_method in stated_methods)
+        stated = list_values(arguments.get(0, "methods"))
+        is_computed = any(isinstance(method, Unknown) for method in stated)
         missing = "the methods are computed" if is_computed else ""
-        methods = tuple(
-            stated_method for stated_method in stated_methods if isinstance(stated_method, str)
-        )
+        methods = tuple(method for method in stated if isinstance(method, str))
         position = 1
     machine.spend_steps(_STEPS_OF_ROUTE)
     action = arguments.get(position + 1, "action")
-    merged_action = _merge_action(action, attributes) if attributes else action
+    full_action = _merge_action(action, attributes) if attributes else action
     context = machine.build_context(frame)
-    draft = machine.router.add_route(
-        methods, arguments.get(position, "uri"), merged_action, context
-    )
+    draft = machine.router.add_route(methods, arguments.get(position, "uri"), full_action, context)
     draft.missing += [missing] if missing else []
     return draft
 
 
-def _add_direct(machine: Machine, name: str, arguments: Arguments, frame: Frame) -> RouteDraft:
+def _add_direct(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> RouteDraft:
     """Add a fallback, a view or a redirect."""
     context = machine.build_context(frame)
     if name == "fallback":
@@ -177,7 +173,7 @@ def _add_direct(machine: Machine, name: str, arguments: Arguments, frame: Frame)
         return draft
     views = name == "view"
     methods = ("GET", "HEAD") if views else ANY
-    draft = machine.router.add_route(methods, arguments.get(0, "uri"), Closure(None), context)
+    draft = machine.router.add_route(methods, arguments.get(0, "uri"), ClosureValue(None), context)
     target = to_text(arguments.get(1, "view" if views else "destination"))
     draft.kind, draft.target = "view" if views else "redirect", target or ""
     if target is None:
@@ -186,7 +182,11 @@ def _add_direct(machine: Machine, name: str, arguments: Arguments, frame: Frame)
 
 
 def _add_resource(
-    machine: Machine, name: str, arguments: Arguments, attributes: Mapping[str, Value], frame: Frame
+    machine: Machine,
+    name: str,
+    arguments: Arguments,
+    attributes: Mapping[str, Value],
+    frame: CallFrame,
 ) -> Value:
     """Return a pending resource; if a call names several resources, register them at once."""
     names_several = name.endswith("s")
@@ -214,7 +214,7 @@ def _add_resource(
 
 def _split_group_arguments(arguments: Arguments) -> tuple[dict[str, Any], Value]:
     attributes, callback = arguments.get(0, "attributes"), arguments.get(1, "routes")
-    if isinstance(attributes, Closure | str):  # Lumen allows a call without attributes.
+    if isinstance(attributes, ClosureValue | str):  # Lumen allows a call without attributes.
         return {}, attributes
     if isinstance(attributes, Unknown):
         computed = dict.fromkeys(("prefix", "as", "middleware", "domain"), attributes)
@@ -245,21 +245,17 @@ def _merge_action(action: Value, attributes: Attributes) -> Value:
     return {**attributes, "uses": action}
 
 
-def _read_attribute(attributes: Attributes, name: str, arguments: Arguments) -> Attributes:
+def _read_attribute(pending: Attributes, name: str, arguments: Arguments) -> Attributes:
     key = _ALIASES.get(name, name)
     if name in CONSTRAINTS:
-        return {"where": {**as_array(attributes.get("where")), **read_constraints(name, arguments)}}
+        return {"where": {**as_array(pending.get("where")), **read_constraints(name, arguments)}}
     if name == "can":
-        return {
-            "can": limit_count([*list_middleware(attributes.get("can")), read_ability(arguments)])
-        }
+        return {"can": limit_count([*list_middleware(pending.get("can")), read_ability(arguments)])}
     if name == "middleware":
         return {key: read_names(arguments)}
     if name == "withoutmiddleware":
         return {
-            key: limit_count(
-                [*list_middleware(attributes.get(key)), *list_values(arguments.get(0))]
-            )
+            key: limit_count([*list_middleware(pending.get(key)), *list_values(arguments.get(0))])
         }
     return {key: arguments.all[0] if arguments.all else True}
 

@@ -12,10 +12,10 @@ from rag_assets.systems.code_memory.laravel.inflection import singular
 from rag_assets.systems.code_memory.laravel.routes.model import (
     ActionKind,
     Attributes,
-    Closure,
-    Context,
-    Parameter,
-    Route,
+    ClosureValue,
+    LaravelRoute,
+    RouteParameter,
+    StatementContext,
     Unknown,
     Value,
     as_array,
@@ -47,7 +47,7 @@ class RouteDraft:
     uri: str | Unknown
     methods: list[str]
     action: Attributes
-    context: Context
+    context: StatementContext
     wheres: dict[str, str] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)
     kind: ActionKind | None = None
@@ -91,7 +91,7 @@ class RouteDraft:
             self.fields = {name: column for name, column, _ in _FIELD.findall(uri)}
             self.uri = _FIELD.sub(r"{\1\3}", uri)
 
-    def build_route(self) -> Route:
+    def build_route(self) -> LaravelRoute:
         """Return the route in its current state; its URI must be known."""
         missing = list(self.missing)
         domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
@@ -102,7 +102,7 @@ class RouteDraft:
         uri = self.uri if isinstance(self.uri, str) else ""
         name = _read_known_text(self.action, "as", missing)
         kind, action = self._resolve_action(missing)
-        return Route(
+        return LaravelRoute(
             uri=uri,
             methods=tuple(self.methods),
             name=name,
@@ -114,7 +114,7 @@ class RouteDraft:
             ),
             domain=domain,
             parameters=tuple(
-                Parameter(
+                RouteParameter(
                     word.rstrip("?"),
                     word.endswith("?"),
                     fields.get(word.rstrip("?"), ""),
@@ -135,7 +135,7 @@ class RouteDraft:
         uses = self.action.get("uses")
         if isinstance(uses, str):
             return "controller", uses.lstrip("\\")
-        if isinstance(uses, Closure):
+        if isinstance(uses, ClosureValue):
             return "closure", "Closure"
         if uses is None:
             return "none", ""
@@ -211,7 +211,7 @@ class Router:
             self._groups.pop()
 
     def add_route(
-        self, methods: Iterable[str], uri: Value, action: Value, context: Context
+        self, methods: Iterable[str], uri: Value, action: Value, context: StatementContext
     ) -> RouteDraft:
         """Add a route.
 
@@ -259,7 +259,7 @@ class Router:
             return {"uses": join_texts(action[0], "@", action[1])}
         attributes = _to_attributes(action)
         if "uses" not in attributes:
-            closures = (value for value in action.values() if isinstance(value, Closure))
+            closures = (value for value in action.values() if isinstance(value, ClosureValue))
             attributes["uses"] = next(closures, None)
         elif is_list(attributes["uses"]) and len(attributes["uses"]) > 1:
             attributes["uses"] = join_texts(attributes["uses"][0], "@", attributes["uses"][1])
@@ -332,7 +332,7 @@ class ResourceRegistrar:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def register(self, pending: PendingResource, context: Context) -> None:
+    def register(self, pending: PendingResource, context: StatementContext) -> None:
         """Add the routes of a resource, in Laravel's order."""
         prefix, separator, last = str(pending.name).rpartition("/")
         if not separator:
@@ -340,15 +340,15 @@ class ResourceRegistrar:
         with self._router.enter_group({"prefix": prefix}):
             return self._add_routes(last, pending, context)
 
-    def _add_routes(self, name: str, pending: PendingResource, context: Context) -> None:
+    def _add_routes(self, name: str, pending: PendingResource, context: StatementContext) -> None:
         options = pending.options
-        wildcard = _make_wildcard(options.get("parameters"))
+        name_parameter = _build_parameter_namer(options.get("parameters"))
         for method in _list_resource_methods(pending):
             below = method in _OF_ONE and not pending.singleton
             own = name.rpartition(".")[2] if below and options.get("shallow") else name
-            uri = _build_resource_uri(own, wildcard)
+            uri = _build_resource_uri(own, name_parameter)
             if below:
-                uri += f"/{{{wildcard(name.rpartition('.')[2])}}}"
+                uri += f"/{{{name_parameter(name.rpartition('.')[2])}}}"
             if method in _NAMED_IN_URI:
                 uri += f"/{method}"
             action: Attributes = {
@@ -364,21 +364,21 @@ class ResourceRegistrar:
             draft.fields |= {str(key): str(column) for key, column in fields.items()}
 
 
-def _build_resource_uri(name: str, wildcard: Callable[[str], str]) -> str:
-    """Return the path of a resource, which includes those of the resources around it."""
+def _build_resource_uri(name: str, name_parameter: Callable[[str], str]) -> str:
+    """Return the path of a resource, below the paths of its outer resources."""
     *outer, last = name.split(".")
-    uri = "/".join([*(f"{name_}/{{{wildcard(name_)}}}" for name_ in outer), last])
-    return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
+    uri = "/".join([*(f"{name_}/{{{name_parameter(name_)}}}" for name_ in outer), last])
+    return uri.replace(f"/{{{name_parameter(last)}}}", "") if outer else uri
 
 
-def _make_wildcard(parameters: Value) -> Callable[[str], str]:
+def _build_parameter_namer(parameters: Value) -> Callable[[str], str]:
     """Return a function that returns the parameter of a resource: stated, or in the singular."""
 
-    def wildcard(name: str) -> str:
+    def name_parameter(name: str) -> str:
         parameter = to_text(parameters.get(name)) if isinstance(parameters, dict) else ""
         return (parameter or singular(name)).replace("-", "_")
 
-    return wildcard
+    return name_parameter
 
 
 def _list_resource_methods(pending: PendingResource) -> list[str]:

@@ -78,8 +78,7 @@ class Blueprint:
         """Apply a modifier, which is a call that follows another call in a chain.
 
         Returns:
-            The attributes that the next call changes; after `constrained`, those of the foreign
-                key.
+            The attributes that the next call changes: after `constrained`, the foreign key's.
         """
         lower = name.lower()
         if "type" in target and name == "references":
@@ -143,7 +142,7 @@ class Blueprint:
         self.add_command("dropColumn", columns=list(columns))
 
     def drop_index(self, command: str, kind: str, index: Any) -> None:
-        """Add the command that drops an index, which is given by its name or its columns."""
+        """Add the command that drops an index, named by its name or by its columns."""
         if isinstance(index, Computed):
             self.unread.append(f"name of an index ({command})")
         columns = index if isinstance(index, list) else []

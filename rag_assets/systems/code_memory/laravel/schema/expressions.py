@@ -30,14 +30,14 @@ _MOST_METHODS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class RawSql:
     """A raw SQL fragment as a value: the result of `DB::raw`."""
 
     sql: str
 
 
 @dataclass(slots=True)
-class Scope:
+class ExpressionScope:
     """The names that are known at an expression.
 
     Attributes:
@@ -57,46 +57,47 @@ class ExpressionReader:
         self.tree = source.tree
         self._left = _MOST_METHODS
 
-    def build_scope(self, owner: ClassLike, function: str) -> Scope:
+    def build_scope(self, owner: ClassLike, function: str) -> ExpressionScope:
         """Return the names that are known at the start of a method."""
-        class_scope = Scope(owner)
+        class_scope = ExpressionScope(owner)
         properties = {
             f"this->{property_.name}": self.read_value(property_.value, class_scope)
             for property_ in owner.properties
         }
-        return Scope(owner, function, properties)
+        return ExpressionScope(owner, function, properties)
 
-    def read_value(self, node: Node | None, scope: Scope) -> Any:
+    def read_value(self, node: Node | None, scope: ExpressionScope) -> Any:
         """Return an expression's value: JSON values, texts with marks, Expression, or Computed."""
-        return (
-            None
-            if node is None
-            else compute_value(self.tree, node, self._make_constants(node, scope))
-        )
+        if node is None:
+            return None
+        return compute_value(self.tree, node, self._make_constants(node, scope))
 
-    def read_arguments(self, call: Call, scope: Scope) -> Arguments:
+    def read_arguments(self, call: Call, scope: ExpressionScope) -> Arguments:
         """Return the values of the arguments of a call."""
         values = [
-            (argument.name, self.read_value(argument.value, scope)) for argument in call.arguments
+            (one_argument.name, self.read_value(one_argument.value, scope))
+            for one_argument in call.arguments
         ]
         return Arguments(
             [value for name, value in values if not name],
             {name: value for name, value in values if name},
         )
 
-    def read_inner(self, node: Node | None, scope: Scope, depth: int) -> Any:
+    def read_inner(self, node: Node | None, scope: ExpressionScope, depth: int) -> Any:
         """Return the value of an expression that is part of another expression."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._make_constants(node, scope), depth)
 
-    def find_own_method(self, chain: Chain, scope: Scope) -> Method | None:
+    def find_own_method(self, chain: Chain, scope: ExpressionScope) -> Method | None:
         """Return the method of the file's own class that a chain calls first, if it does."""
         own = chain.root.lstrip("$").lower() in {"this", "self", "static"}
         name = chain.calls[0].name
         return next((method for method in scope.owner.methods if own and method.name == name), None)
 
-    def find_returned_value(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
+    def find_returned_value(
+        self, chain: Chain, scope: ExpressionScope
+    ) -> tuple[Node, ExpressionScope] | None:
         """Return the result of an own method that only returns a value; None for other methods.
 
         Args:
@@ -109,13 +110,12 @@ class ExpressionReader:
         if len(statements) != 1 or statements[0].type != "return_statement" or self._left <= 0:
             return None
         self._left -= 1
-        properties = {
-            key: variable for key, variable in scope.variables.items() if key.startswith("this->")
-        }
+        variables = scope.variables.items()
+        properties = {name: value for name, value in variables if name.startswith("this->")}
         inner_scope = replace(scope, variables=properties, function=method.name)
         return next(((node, inner_scope) for node in statements[0].named_children), None)
 
-    def _make_constants(self, near: Node, scope: Scope) -> Constants:
+    def _make_constants(self, near: Node, scope: ExpressionScope) -> Constants:
         def constant(owner: str, name: str) -> Any:
             if owner != scope.owner.name:
                 return COMPUTED
@@ -132,7 +132,7 @@ class ExpressionReader:
         return Constants(class_name, constant, further)
 
 
-def _read_binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_binary(reader: ExpressionReader, scope: ExpressionScope, node: Node, depth: int) -> Any:
     if reader.tree.of(node.child_by_field_name("operator")) != "??":
         return NotImplemented
     left = reader.read_inner(node.child_by_field_name("left"), scope, depth)
@@ -143,16 +143,20 @@ def _read_binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int)
     return right if left is None else left
 
 
-def _read_name(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+def _read_name(reader: ExpressionReader, scope: ExpressionScope, node: Node, _depth: int) -> Any:
     names = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
     return names.get(reader.tree.of(node), COMPUTED)
 
 
-def _read_variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+def _read_variable(
+    reader: ExpressionReader, scope: ExpressionScope, node: Node, _depth: int
+) -> Any:
     return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
 
 
-def _read_subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_subscript(
+    reader: ExpressionReader, scope: ExpressionScope, node: Node, depth: int
+) -> Any:
     parts = node.named_children
     if len(parts) < _PAIR:
         return COMPUTED
@@ -165,7 +169,7 @@ def _read_subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: i
     return array.get(str(key), COMPUTED) if isinstance(array, dict) else COMPUTED
 
 
-def _read_call(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_call(reader: ExpressionReader, scope: ExpressionScope, node: Node, depth: int) -> Any:
     """Return a setting, raw SQL, or the result of an own method."""
     chain = reader.source.chain(node)
     if chain is None:
@@ -175,12 +179,12 @@ def _read_call(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -
     last = chain.calls[-1]
     if last.name == "raw" and chain.static:
         sql = reader.read_inner(last.argument(0), scope, depth)
-        return Expression(sql) if isinstance(sql, str) else COMPUTED
+        return RawSql(sql) if isinstance(sql, str) else COMPUTED
     returned = reader.find_returned_value(chain, scope)
     return COMPUTED if returned is None else reader.read_inner(*returned, depth)
 
 
-def _read_setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int) -> Any:
+def _read_setting(reader: ExpressionReader, call: Call, scope: ExpressionScope, depth: int) -> Any:
     """Return the value of a call of `config`."""
     key, default = (reader.read_inner(call.argument(at), scope, depth) for at in (0, 1))
     is_setting = call.name.lstrip("\\").lower() == "config"
@@ -189,7 +193,7 @@ def _read_setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int
     return mark_setting(key, default)
 
 
-_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]]] = {
+_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, ExpressionScope, Node, int], Any]]] = {
     **dict.fromkeys(CLOSURES, lambda _, __, node, ___: Closure(node)),
     "binary_expression": _read_binary,
     "name": _read_name,

@@ -20,9 +20,9 @@ from rag_assets.systems.code_memory.languages.php.values import (
 from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
 from rag_assets.systems.code_memory.laravel.schema.expressions import (
-    Expression,
     ExpressionReader,
-    Scope,
+    ExpressionScope,
+    RawSql,
 )
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 
@@ -63,7 +63,7 @@ class _Context:
         tables: blueprints, by the name of their variable.
     """
 
-    scope: Scope
+    scope: ExpressionScope
     tables: Mapping[str, Blueprint] = field(default_factory=dict)
     conditional: bool = False
     depth: int = 0
@@ -96,8 +96,8 @@ def list_schema_facts(source: PhpSource) -> tuple[Fact, ...]:
         commands: indexes, foreign keys, drops and renames, with the same kind of values.
         conditional: whether it runs under a condition; how: call, or sql.
         order: its position among the statements as they run.
-        unread: values that were computed or are not Laravel's, and SQL, of which only the name of
-            the table is read.
+        unread: computed values, methods that Laravel does not have, and SQL, of whose statements
+            only the table is read.
     """
     reader = ExpressionReader(source)
     facts: list[Fact] = []
@@ -200,9 +200,7 @@ class _MigrationWalk:
     def _push_each(self, chain: Chain, context: _Context) -> None:
         over = self._reader.read_value(chain.calls[0].argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
-        names = [
-            self._tree.of(variable).lstrip("$") for variable in _iter_declared_variables(closure)
-        ]
+        names = [self._tree.of(node).lstrip("$") for node in _iter_declared_variables(closure)]
         # A loop lists the key before the value, a closure the value before the key.
         self._push_loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
 
@@ -214,10 +212,8 @@ class _MigrationWalk:
             if named_child.type != "comment" and named_child != body
         ]
         if len(parts) > 1:
-            names = [
-                self._tree.of(variable).lstrip("$&")
-                for variable in _iter_declared_variables(parts[1])
-            ]
+            variables = _iter_declared_variables(parts[1])
+            names = [self._tree.of(variable).lstrip("$&") for variable in variables]
             self._push_loop(body, self._read_value(parts[0], context), names, context)
 
     def _push_loop(
@@ -298,7 +294,7 @@ class _MigrationWalk:
     def _read_raw_sql(self, call: Call, context: _Context) -> None:
         """Add the table of an SQL statement, and mark its columns as unread."""
         sql = self._read_value(call.argument(0, "query"), context)
-        text = sql.sql if isinstance(sql, Expression) else sql
+        text = sql.sql if isinstance(sql, RawSql) else sql
         common: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
         if not isinstance(text, str) or has_marks(text):
             self._add_fact(
@@ -390,13 +386,12 @@ def _to_plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, Expression):
+    if isinstance(value, RawSql):
         return {"computed": True} if has_marks(value.sql) else {"raw": value.sql}
     if isinstance(value, Computed):
         return {"computed": True}
     if isinstance(value, list):
         return [
-            _to_json(item) if isinstance(item, Expression | Computed | str) else item
-            for item in value
+            _to_json(item) if isinstance(item, RawSql | Computed | str) else item for item in value
         ]
     return _mark_asked_text(value)

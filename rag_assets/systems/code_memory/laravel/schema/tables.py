@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence
-from rag_assets.systems.code_memory.laravel.settings import Settings
+from rag_assets.systems.code_memory.laravel.routes.model import LocatedFact
+from rag_assets.systems.code_memory.laravel.settings import RepositorySettings
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _INDEXES: Final = frozenset({"primary", "unique", "index", "fulltext", "spatialIndex"})
@@ -21,14 +21,13 @@ class ForeignKey:
 
     Attributes:
         table: the referenced table; "" if it is computed.
-        on_delete, on_update: the action, in lower case; "" if not stated.
+        on_delete: the action, in lower case; "" if not stated.
     """
 
     columns: list[str]
     table: str
     references: list[str]
     on_delete: str
-    on_update: str
 
     @classmethod
     def from_command(cls, command: Mapping[str, Any]) -> ForeignKey:
@@ -40,11 +39,10 @@ class ForeignKey:
             table if isinstance(table, str) else "",
             [*map(str, references if isinstance(references, list) else [references])],
             str(command.get("onDelete") or "").lower(),
-            str(command.get("onUpdate") or "").lower(),
         )
 
 
-class Table:
+class MigratedTable:
     """A table after some or all of the migrations.
 
     Attributes:
@@ -61,10 +59,10 @@ class Table:
         self.columns: dict[str, dict[str, Any]] = {}
         self.indexes: dict[str, tuple[str, list[str]]] = {}
         self.foreign_keys: dict[str, ForeignKey] = {}
-        self.evidence: list[Evidence] = []
+        self.evidence: list[LocatedFact] = []
         self.reasons: dict[str, None] = {}
 
-    def add_evidence(self, evidence: Evidence) -> None:
+    def add_evidence(self, evidence: LocatedFact) -> None:
         """Add a statement that changes the table, and why it may leave the table incomplete."""
         self.evidence.append(evidence)
         values = evidence.fact.values
@@ -149,18 +147,18 @@ def _rename(columns: list[str], old: Any, new: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class MigratedTables:
     """The tables after a repository's migrations.
 
     Attributes:
         unresolved: statements on a computed table, which may change any table.
     """
 
-    tables: Mapping[str, Table]
-    unresolved: tuple[Evidence, ...]
+    tables: Mapping[str, MigratedTable]
+    unresolved: tuple[LocatedFact, ...]
 
 
-def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> Tables:
+def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> MigratedTables:
     """Apply the migrations by file name; only `up()` is read.
 
     Conditions are not evaluated: the statements of all branches are applied, except those on
@@ -173,19 +171,19 @@ def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> 
             11.
     """
     files = list(files)
-    settings = Settings(files)
-    tables: dict[str, Table] = {}
-    unresolved: list[Evidence] = []
+    settings = RepositorySettings(files)
+    tables: dict[str, MigratedTable] = {}
+    unresolved: list[LocatedFact] = []
     for statement in _iter_ordered_statements(files):
         evidence = _insert_settings(statement, settings)
         if isinstance(evidence.fact.values["table"], str):
             _apply_statement(evidence, tables, change_keeps=change_keeps)
         else:
             unresolved.append(evidence)
-    return Tables({name: tables[name] for name in sorted(tables)}, tuple(unresolved))
+    return MigratedTables({name: tables[name] for name in sorted(tables)}, tuple(unresolved))
 
 
-def _insert_settings(evidence: Evidence, settings: Settings) -> Evidence:
+def _insert_settings(evidence: LocatedFact, settings: RepositorySettings) -> LocatedFact:
     """Return a statement with the values of the repository's settings in place of marks."""
     values = settings.resolve(evidence.fact.values)
     unread = list(values["unread"])
@@ -197,18 +195,20 @@ def _insert_settings(evidence: Evidence, settings: Settings) -> Evidence:
         values["columns"] = named_columns
         unread.append("the name of a column")
     values["unread"] = unread
-    return Evidence(evidence.path, replace(evidence.fact, values=values))
+    return LocatedFact(evidence.path, replace(evidence.fact, values=values))
 
 
-def _iter_ordered_statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
+def _iter_ordered_statements(files: Sequence[FileFacts]) -> Iterator[LocatedFact]:
     """Yield the statements of all migrations in running order."""
     for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
         statements = [fact for fact in file.facts if fact.kind == "schema"]
         for fact in sorted(statements, key=lambda fact: fact.values["order"]):
-            yield Evidence(file.path, fact)
+            yield LocatedFact(file.path, fact)
 
 
-def _apply_statement(evidence: Evidence, tables: dict[str, Table], *, change_keeps: bool) -> None:
+def _apply_statement(
+    evidence: LocatedFact, tables: dict[str, MigratedTable], *, change_keeps: bool
+) -> None:
     values = evidence.fact.values
     name, action = values["table"], values["action"]
     if action == "drop":
@@ -216,7 +216,7 @@ def _apply_statement(evidence: Evidence, tables: dict[str, Table], *, change_kee
         return
     if values.get("conditional") and name not in tables and action != "create":
         return  # The usual condition is that the table exists.
-    table = tables.setdefault(name, Table())
+    table = tables.setdefault(name, MigratedTable())
     if not table.evidence and action != "create":
         table.reasons["no migration that was read creates this table"] = None
     table.add_evidence(evidence)
@@ -231,7 +231,7 @@ def _apply_statement(evidence: Evidence, tables: dict[str, Table], *, change_kee
 
 
 def _run_commands(
-    commands: Sequence[Mapping[str, Any]], tables: dict[str, Table], name: str
+    commands: Sequence[Mapping[str, Any]], tables: dict[str, MigratedTable], name: str
 ) -> None:
     """Apply the commands of a statement to a table; a command may drop the table."""
     table = tables[name]
@@ -244,13 +244,13 @@ def _run_commands(
             tables.pop(name, None)
 
 
-def _iter_references(tables: Mapping[str, Table], name: str) -> Iterator[ForeignKey]:
+def _iter_references(tables: Mapping[str, MigratedTable], name: str) -> Iterator[ForeignKey]:
     """Yield the foreign keys that refer to a table."""
     keys = (key for table in tables.values() for key in table.foreign_keys.values())
     return (key for key in keys if key.table == name)
 
 
-def _rename_table(tables: dict[str, Table], name: str, target: str) -> None:
+def _rename_table(tables: dict[str, MigratedTable], name: str, target: str) -> None:
     table = tables.pop(name, None)
     if table is None:
         return

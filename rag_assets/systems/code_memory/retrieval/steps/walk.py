@@ -28,7 +28,7 @@ from rag_assets.storage.index.model import (
 )
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.catalog.graph import GraphKey
-from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
+from rag_assets.systems.code_memory.catalog.relation_rows import ReadableState
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names
@@ -61,9 +61,9 @@ class Views:
         self._services = services
         self._surroundings = services.of_system(SurroundingsCache)
 
-    def moment(self, progress: SearchProgress) -> RelationMoment:
+    def moment(self, progress: SearchProgress) -> ReadableState:
         """Return the relations that the caller could read when this search first asked for them."""
-        moment: RelationMoment | None = progress.kept.get(_MOMENT)
+        moment: ReadableState | None = progress.kept.get(_MOMENT)
         if moment is None:
             moment = self._walker.moment(progress.ref.id, progress.caller)
             progress.kept[_MOMENT] = moment
@@ -87,7 +87,7 @@ class Views:
 
 def get_relation_state(progress: SearchProgress) -> object:
     """Return the state of the relations that an earlier step of the search used."""
-    moment: RelationMoment = progress.kept[_MOMENT]
+    moment: ReadableState = progress.kept[_MOMENT]
     return moment.state
 
 

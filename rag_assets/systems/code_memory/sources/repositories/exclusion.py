@@ -6,7 +6,7 @@ Vendored code is recognized by path. The patterns are GitHub Linguist's, from
 the rules of Linguist's `generated.rb` for the file types that are indexed; in addition, the marks
 `@generated` and DO NOT EDIT count in a comment of any language.
 
-Of the translations of one text, only one is indexed. Files are translations of each other if their
+Only one translation of a text is indexed. Files are translations of each other if their
 paths differ only in a language, and if there are at least three languages: `lang/de/auth.php`,
 `intl/de-DE.json`, `messages_de.properties`. Outside a folder or a file format for translations,
 they must include English or the original text (`messages.properties`), or have five languages,
@@ -34,8 +34,8 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
     VENDORED,
     Attributes,
     AttributeValue,
+    encode_path,
     is_binary,
-    path_bytes,
 )
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, SUBMODULE
@@ -52,7 +52,7 @@ def is_vendored(path: str) -> bool:
     """Return whether a path, below the top of its repository, belongs to vendored code."""
     if path.startswith(_OWN):
         return False
-    at_start, at_component, anywhere = _patterns()
+    at_start, at_component, anywhere = _load_patterns()
     if at_start.match(path) or anywhere.search(path):
         return True
     at = 0
@@ -65,7 +65,7 @@ def is_vendored(path: str) -> bool:
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+def _load_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Return the patterns that match at the start, at the start of any component, or anywhere.
 
     They are grouped so that few are tried at each position.
@@ -221,30 +221,30 @@ class Exclusion:
         self._exclude = compile_globs(exclude, ignore_case=True)
         self._attributes = attributes
         self._folders: dict[str, tuple[bool, bool]] = {"": (False, False)}
-        self._by_name = {path: self._by_path(path, mode) for path, mode in modes.items()}
+        self._by_name = {path: self._find_path_rule(path, mode) for path, mode in modes.items()}
         # A translation is excluded only if the text is indexed in another language.
         candidates = (path for path, rule in self._by_name.items() if rule is None)
-        translations = left_out_translations(candidates)
+        translations = find_superfluous_translations(candidates)
         self._originals = frozenset(translations.values())
         for path in translations:
             if not self._is_demanded(path):
                 self._by_name[path] = "translation"
 
-    def by_name(self, path: str) -> ExclusionRule | None:
+    def find_name_rule(self, path: str) -> ExclusionRule | None:
         """Return the rule that excludes a file regardless of its content; None if none does."""
         return self._by_name[path]
 
-    def _by_path(self, path: str, mode: int) -> ExclusionRule | None:
+    def _find_path_rule(self, path: str, mode: int) -> ExclusionRule | None:
         if mode == SUBMODULE:
             return "submodule"
         if mode not in REGULAR:
             return "link"
-        attributes = self._attributes.of(path)
+        attributes = self._attributes.get(path)
         if not self._is_included(path, attributes):
             return "not-included"
-        return _by_attributes(path, attributes)
+        return _find_attribute_rule(path, attributes)
 
-    def by_content(self, path: str, content: bytes) -> ExclusionRule | None:
+    def find_content_rule(self, path: str, content: bytes) -> ExclusionRule | None:
         """Return the rule that excludes a file because of its content; None if none does."""
         if not content.strip():
             return "empty"
@@ -252,7 +252,7 @@ class Exclusion:
             return "lfs"
         if is_binary(content):
             return "binary"
-        attribute = self._attributes.of(path).get(GENERATED)
+        attribute = self._attributes.get(path).get(GENERATED)
         if attribute is None and is_generated(path, content):
             return "generated"
         if len(content) > _DATA_BYTES and is_data(path) and not self._is_wanted(path):
@@ -265,27 +265,27 @@ class Exclusion:
 
     def _is_demanded(self, path: str) -> bool:
         """Return whether `include` or attributes require a file, whatever its name and size."""
-        return self._include is not None or _is_set(self._attributes.of(path).get(DETECTABLE))
+        return self._include is not None or _is_set(self._attributes.get(path).get(DETECTABLE))
 
     def is_excluded(self, path: str) -> bool:
         """Return whether `exclude` leaves a file out, or a folder above it."""
         folder, slash, name = path.rpartition("/")
-        raw_folder, raw_name = path_bytes(folder + slash), path_bytes(name)
+        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
         excluded = self._exclude.decide(raw_folder, raw_name, is_folder=False) is True
-        return excluded or self._folder(folder + slash)[1]
+        return excluded or self._find_folder_rules(folder + slash)[1]
 
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
         folder, slash, name = path.rpartition("/")
         if self.is_excluded(path):
             return False
-        included, _ = self._folder(folder + slash)
-        raw_folder, raw_name = path_bytes(folder + slash), path_bytes(name)
+        included, _ = self._find_folder_rules(folder + slash)
+        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
         if self._include is None:
             return find_repository_type(path) is not None or _is_set(attributes.get(DETECTABLE))
         decision = self._include.decide(raw_folder, raw_name, is_folder=False)
         return included if decision is None else decision
 
-    def _folder(self, folder: str) -> tuple[bool, bool]:
+    def _find_folder_rules(self, folder: str) -> tuple[bool, bool]:
         """Return whether everything below a folder is included, and whether it is excluded."""
         missing = []
         at = folder
@@ -295,7 +295,7 @@ class Exclusion:
         included, excluded = self._folders[at]
         for path in reversed(missing):
             above, _, name = path[:-1].rpartition("/")
-            raw_above, raw_name = path_bytes(f"{above}/" if above else ""), path_bytes(name)
+            raw_above, raw_name = encode_path(f"{above}/" if above else ""), encode_path(name)
             decision = _decide(self._include, raw_above, raw_name)
             included = included if decision is None else decision
             excluded = excluded or _decide(self._exclude, raw_above, raw_name) is True
@@ -303,7 +303,7 @@ class Exclusion:
         return included, excluded
 
 
-def _by_attributes(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
+def _find_attribute_rule(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
     """Return the rule for a file's attributes and name; attributes take precedence."""
     documentation = _is_set(attributes.get(DOCUMENTATION))
     vendored = _is_attribute_enabled(attributes.get(VENDORED))
@@ -376,56 +376,58 @@ _PROGRAMMING: Final = frozenset(("as", "cs", "is", "ml", "or", "pl", "ps", "ts")
 """Codes that, in paths of programs, are more likely programming languages or ordinary words."""
 
 
-def left_out_translations(paths: Iterable[str]) -> dict[str, str]:
+def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
     """Map each file that is left out, as a translation, to the indexed file with the same text.
 
     Args:
         paths: the paths of all files that would be indexed, POSIX, within the repository.
     """
-    known = frozenset(paths)
+    all_paths = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
-    for path in known:
+    for path in all_paths:
         for template, language in _list_readings(path):
             alike[_digest(template)][language] = path
     groups: list[tuple[str, dict[str, str]]] = []
-    for key, found in alike.items():
-        if len(found) >= _FEWEST:
-            original = _find_original(key, found)
-            if _are_translations(found, has_original=original in known):
-                groups.append((original, found))
-    spread = Counter(language for _, found in groups for language in found)
+    for key, versions in alike.items():
+        if len(versions) >= _FEWEST:
+            original = _find_original(key, versions)
+            if _are_translations(versions, has_original=original in all_paths):
+                groups.append((original, versions))
+    spread = Counter(language for _, versions in groups for language in versions)
     left_out: dict[str, str] = {}
-    for original, found in groups:
-        kept = original if original in known else found[_choose_indexed(found, spread)]
-        left_out.update((path, kept) for path in found.values() if path != kept)
+    for original, versions in groups:
+        indexed = original if original in all_paths else versions[_choose_indexed(versions, spread)]
+        left_out.update((path, indexed) for path in versions.values() if path != indexed)
     return left_out
 
 
-def _are_translations(found: Mapping[str, str], *, has_original: bool) -> bool:
-    path = next(iter(found.values()))
+def _are_translations(versions: Mapping[str, str], *, has_original: bool) -> bool:
+    path = next(iter(versions.values()))
     is_program = path.lower().endswith(_PROGRAMS)
-    languages = {one[:2] for one in found if not (is_program and one in _PROGRAMMING)}
+    languages = {
+        language[:2] for language in versions if not (is_program and language in _PROGRAMMING)
+    }
     if len(languages) < _FEWEST:
         return False
     if _OF_TRANSLATIONS.search(path) is not None:
         return True
     if _CONFIGURATION.search(path) is not None:
         return False
-    return has_original or _find_english(found) is not None or len(languages) >= _FEWEST_ANYWHERE
+    return has_original or _find_english(versions) is not None or len(languages) >= _FEWEST_ANYWHERE
 
 
-def _find_english(found: Iterable[str]) -> str | None:
-    by_name = {language.lower(): language for language in found}
+def _find_english(languages: Iterable[str]) -> str | None:
+    by_name = {language.lower(): language for language in languages}
     return next((by_name[one] for one in _ENGLISH if one in by_name), None)
 
 
-def _choose_indexed(found: Mapping[str, str], spread: Counter[str]) -> str:
-    return _find_english(found) or min(found, key=lambda one: (-spread[one], one))
+def _choose_indexed(versions: Mapping[str, str], spread: Counter[str]) -> str:
+    return _find_english(versions) or min(versions, key=lambda one: (-spread[one], one))
 
 
-def _find_original(key: bytes, found: Mapping[str, str]) -> str:
+def _find_original(key: bytes, versions: Mapping[str, str]) -> str:
     """Return the path of the original text, which has no language in it."""
-    path = next(iter(found.values()))
+    path = next(iter(versions.values()))
     template = next(one for one, _ in _list_readings(path) if _digest(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
@@ -444,5 +446,5 @@ def _list_readings(path: str) -> Iterator[tuple[str, str]]:
         return
     matches = (_LANGUAGE.match(path, before.end()) for before in _BEFORE.finditer(path))
     languages = (match for match in matches if match is not None and match["code"] in _CODES)
-    for found in deque(languages, _READINGS):
-        yield f"{path[: found.start()]}{{}}{path[found.end() :]}", found[0]
+    for reading in deque(languages, _READINGS):
+        yield f"{path[: reading.start()]}{{}}{path[reading.end() :]}", reading[0]

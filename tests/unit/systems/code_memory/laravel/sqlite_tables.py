@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rag_assets.systems.code_memory.laravel.schema.tables import Table
+from rag_assets.systems.code_memory.laravel.schema.tables import MigratedTable
 
 SQLITE_TYPES = {
     **dict.fromkeys(
@@ -29,7 +29,7 @@ SQLITE_TYPES = {
 }
 
 
-def ours(table: Table) -> dict[str, Any]:
+def ours(table: MigratedTable) -> dict[str, Any]:
     """Columns, indexes and foreign keys of a resulting table."""
     primary = next((columns for kind, columns in table.indexes.values() if kind == "primary"), ())
     return {
@@ -41,7 +41,7 @@ def ours(table: Table) -> dict[str, Any]:
             if kind in {"unique", "index"}
         },
         "foreign": sorted(
-            (tuple(key.columns), key.table, tuple(key.references), key.on_delete, key.on_update)
+            (tuple(key.columns), key.table, tuple(key.references), key.on_delete)
             for key in table.foreign_keys.values()
         ),
     }
@@ -82,7 +82,6 @@ def laravels(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
                 rows[0]["table"],
                 tuple(row["to"] for row in rows),
                 _action(rows[0]["on_delete"]),
-                _action(rows[0]["on_update"]),
             )
             for rows in keys.values()
         ),

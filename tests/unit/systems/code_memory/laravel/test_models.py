@@ -6,7 +6,7 @@ import pytest
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel.models import (
-    Model,
+    EloquentModel,
     list_model_facts,
     resolve_models,
 )
@@ -21,12 +21,12 @@ def read(path: str, text: str) -> FileFacts:
     return FileFacts(path, "php", list_model_facts(PhpSource(text)))
 
 
-def models(**sources: str) -> dict[str, Model]:
+def models(**sources: str) -> dict[str, EloquentModel]:
     files = [read(f"app/{name}.php", f"<?php\n{text}") for name, text in sources.items()]
     return dict(resolve_models(files))
 
 
-def example_models() -> dict[str, Model]:
+def example_models() -> dict[str, EloquentModel]:
     paths = [*(EXAMPLE / "app").rglob("*.php"), *(EXAMPLE / "modules").rglob("*.php")]
     return dict(
         resolve_models(

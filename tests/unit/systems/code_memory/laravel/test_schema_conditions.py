@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
+from rag_assets.systems.code_memory.laravel.schema.tables import MigratedTables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.test_schema_reader import (
     TAIL,
@@ -23,7 +23,7 @@ def added(column: str, table: str = "a") -> str:
     return f"Schema::table('{table}', function (Blueprint $t) {{ $t->string('{column}'); }});"
 
 
-def tables(*texts: str, **files: str) -> Tables:
+def tables(*texts: str, **files: str) -> MigratedTables:
     """The tables of migrations, in order, beside files of settings by name."""
     given = {f"database/migrations/2024_01_{n:02}_000000_step.php": t for n, t in enumerate(texts)}
     given |= {f"config/{name}.php": f"<?php return {text};" for name, text in files.items()}
@@ -31,7 +31,7 @@ def tables(*texts: str, **files: str) -> Tables:
     return resolve_tables(facts)
 
 
-def columns(found: Tables, table: str = "a") -> list[str]:
+def columns(found: MigratedTables, table: str = "a") -> list[str]:
     return [*found.tables[table].columns]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel.schema.reader import list_schema_facts
-from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
+from rag_assets.systems.code_memory.laravel.schema.tables import MigratedTables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, schema_by_laravel
 from tests.unit.systems.code_memory.laravel.sqlite_tables import laravels, ours
@@ -43,7 +43,7 @@ def facts(text: str) -> list[Fact]:
     return sorted(found, key=lambda fact: fact.values["order"])
 
 
-def replayed(*texts: str) -> Tables:
+def replayed(*texts: str) -> MigratedTables:
     return resolve_tables(
         FileFacts(f"database/migrations/2024_01_0{n}_000000_step.php", "php", tuple(facts(text)))
         for n, text in enumerate(texts, 1)
