@@ -401,8 +401,8 @@ def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str,
 def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_Definition]:
     """Return the definitions that may implement an operation; empty if that is not clear.
 
-    Of several definitions with the name, those whose class or file is named after the operation's
-    tags or path implement it: `OwnersController.getOwner`, not `Pet.getOwner`.
+    If several definitions have the name, only those whose class or file is named after the
+    operation's tags or path count: `OwnersController.getOwner`, not `Pet.getOwner`.
     """
     if len(same) > _MOST_NAMESAKES:
         return ()

@@ -329,7 +329,7 @@ def find_exact_references(
 
 
 def _describe_figures(index: ScipIndex, placed: int, agreeing: int) -> str:
-    """Return a text for people that says how many documents of an index are used."""
+    """Return how many documents of an index are used, as a text for people."""
     others = len(index.files) - placed
     unknown = f", {others:,} not among the indexed files" if others else ""
     return f"{format_count(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"

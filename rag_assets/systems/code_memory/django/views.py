@@ -71,7 +71,7 @@ class DjangoView:
 
 @dataclass(frozen=True, slots=True)
 class DjangoRoute:
-    """A route.
+    """A route of Django's resolver.
 
     Attributes:
         pattern: the pattern as Django writes it: the concatenation of all its parts.
@@ -194,7 +194,7 @@ class _ExtraAction:
 
 
 class Viewset:
-    """A viewset."""
+    """A viewset of Django REST framework."""
 
     def __init__(self, program: Program, name: str) -> None:
         self._program = program

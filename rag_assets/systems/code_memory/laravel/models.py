@@ -76,9 +76,6 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
         "trait": class_like.role == _TRAIT,
         "abstract": class_like.abstract,
     }
-    start, end = tree.start(class_like.node), tree.end(class_like.node)
-    if class_like.body is not None:
-        end = start + len(tree.text[start : tree.start(class_like.body)].rstrip())
     table = class_like.property("table")
     evidence = table.node if table is not None else None
     value = reader.read_value(table.value, ExpressionScope(class_like)) if table else None
@@ -88,7 +85,10 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
         evidence, value = returned, reader.read_value(returned, scope)
     if evidence is not None and value is not None:
         values["table"] = _to_json(value)
-        start, end = tree.start(evidence), tree.end(evidence)
+        return tree.fact("eloquent_class", evidence, class_like.name, values)
+    start, end = tree.start(class_like.node), tree.end(class_like.node)
+    if class_like.body is not None:
+        end = start + len(tree.text[start : tree.start(class_like.body)].rstrip())
     return Fact("eloquent_class", start, end, class_like.name, values)
 
 
@@ -124,8 +124,7 @@ def _iter_relation_facts(
             "kind": call.name,
             "arguments": arguments,
         }
-        start, end = reader.tree.start(chain.node), reader.tree.end(chain.node)
-        yield Fact("relation", start, end, f"{class_like.name}::{method.name}", values)
+        yield reader.tree.fact("relation", chain.node, f"{class_like.name}::{method.name}", values)
 
 
 def _to_json(value: Any) -> Any:
@@ -151,12 +150,11 @@ class EloquentRelation:
 
 @dataclass(frozen=True, slots=True)
 class EloquentModel:
-    """A model.
+    """An Eloquent model.
 
     Attributes:
         table: its table; "" for an abstract class, or if it is computed.
-        how: whether the table is stated, by the class or by a parent, or follows from the class's
-            name.
+        how: whether the class or an ancestor states the table, or Laravel's convention names it.
         abstract: whether the class is abstract and therefore has no records.
         relations: its own relations, then the inherited ones.
         evidence: the statement that determines the table.

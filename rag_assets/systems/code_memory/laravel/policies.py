@@ -55,9 +55,11 @@ _OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
 _PAIR: Final = 2
 _INVOKED: Final = "__invoke"
 _Values = Mapping[str, Any]
+_Statement: TypeAlias = tuple[str, _Values]
+"""Kind and values of a fact."""
 
 
-def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the checked ability with its subject: a class, or a variable with an object.
 
     If the subject is the only argument, the ability follows from the enclosing method.
@@ -106,14 +108,14 @@ def _get_subject(node: Node | None) -> Node | None:
     return entries[0].named_children[0] if entries and entries[0].named_children else None
 
 
-def read_resource_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def read_resource_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the checks that `authorizeResource` adds to the methods of a controller."""
     model = source.value(call.argument(0))
     for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
         yield "authorizes", {"ability": ability, "model": model, "method": method}
 
 
-def read_definitions(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def read_definitions(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the abilities that a gate defines, each with the method that decides it."""
     if call.name.lower() not in {"define", "resource"}:
         return
@@ -253,8 +255,8 @@ def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
             for name in names if methods is not None else ():
                 alias = name.partition(":")[0].lstrip("\\")
                 if alias:
-                    span = source.tree.start(node), source.tree.end(node)
-                    yield Fact("guards", *span, class_.name, {"name": alias, "methods": methods})
+                    values = {"name": alias, "methods": methods}
+                    yield source.tree.fact("guards", node, class_.name, values)
 
 
 def _find_guarded_methods(
@@ -279,7 +281,7 @@ def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Gua
             continue
         read_nodes.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
-            names = _list_strings(source, chain.calls[0].argument(0, "middleware"))
+            names = list_strings(source, chain.calls[0].argument(0, "middleware"))
             only, without = (_list_option_names(source, chain, name) for name in ("only", "except"))
             yield names, only, without, node
 
@@ -288,7 +290,7 @@ def _list_option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
     call = chain.call(name)
     if call is None:
         return []
-    return [text for argument in call.arguments for text in _list_strings(source, argument.value)]
+    return [text for argument in call.arguments for text in list_strings(source, argument.value)]
 
 
 def _iter_listed_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
@@ -307,25 +309,25 @@ def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type == "parenthesized_expression" and node.named_children:
         node = node.named_children[0]
     if node.type != "object_creation_expression":
-        yield _list_strings(source, node), (), (), node
+        yield list_strings(source, node), (), (), node
         return
     written = source.tree.of(node.named_children[0]) if node.named_children else ""
     if not written or source.class_name(written, node) != _MIDDLEWARE:
         return
     call = Call("", list_arguments(source.tree, node), node)
     names = enumerate(("middleware", "only", "except"))
-    first, only, without = (_list_strings(source, call.argument(at, name)) for at, name in names)
+    first, only, without = (list_strings(source, call.argument(at, name)) for at, name in names)
     yield first, only, without, node
 
 
-def _list_strings(source: PhpSource, node: Node | None) -> list[str]:
+def list_strings(source: PhpSource, node: Node | None) -> list[str]:
     """Return the texts in an expression, which may be a list; computed texts are left out."""
     value = source.value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
     return [item for item in listed if isinstance(item, str)]
 
 
-def read_kernel(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_kernel(value: object) -> Iterator[_Statement]:
     """Yield the entries of a kernel's property: classes, or names by alias or group."""
     items = value if isinstance(value, dict) else {"": value}
     for key, names in items.items():
@@ -335,9 +337,7 @@ def read_kernel(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 yield _build_name_statement(alias, name)
 
 
-def read_names(
-    source: PhpSource, chain: Chain, call: Call
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Statement]:
     """Yield the names that a call on the router or the configuration assigns to middleware."""
     name, on_configuration = call.name.lower(), chain.root == _CONFIGURATION
     if on_configuration and name == "alias":
@@ -347,19 +347,19 @@ def read_names(
         yield from (
             _build_name_statement(name, string)
             for node in added
-            for string in _list_strings(source, node)
+            for string in list_strings(source, node)
         )
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
         alias = source.value(call.argument(0))
         if isinstance(alias, str):
             yield from (
                 _build_name_statement(alias, string)
-                for string in _list_strings(source, call.argument(1))
+                for string in list_strings(source, call.argument(1))
             )
 
 
-def _build_name_statement(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
-    """Return a fact without the arguments after the name: `throttle:api`."""
+def _build_name_statement(alias: str, name: str) -> _Statement:
+    """Return the statement that names a middleware, without its arguments: `throttle:api`."""
     return "uses_middleware", {"name": name.partition(":")[0].lstrip("\\"), "alias": alias}
 
 

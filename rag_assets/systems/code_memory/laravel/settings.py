@@ -146,10 +146,8 @@ def _read_expression(source: PhpSource, node: Node) -> Json:
 
 def _read_providers(source: PhpSource, array: Node) -> list[str]:
     """Return the listed provider classes in order; the list may be merged with Laravel's own."""
-    lists = (
-        (key is None or source.value(key) == "providers") and value
-        for key, value in elements(array)
-    )
+    items = elements(array)
+    lists = ((key is None or source.value(key) == "providers") and value for key, value in items)
     names = [
         source.class_name(source.tree.of(node.named_children[0]), node)
         for value in lists

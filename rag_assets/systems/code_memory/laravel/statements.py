@@ -42,6 +42,7 @@ from rag_assets.systems.code_memory.laravel.policies import (
     GATE_CHECKS,
     SUBJECT,
     VARIABLE,
+    list_strings,
     read_checks,
     read_definitions,
     read_kernel,
@@ -78,9 +79,8 @@ def _iter_query_statements(source: PhpSource, call: Call) -> Iterator[_Statement
         return
     condition = call.argument(1)
     # A `join` with one or two arguments may be one that joins strings.
-    is_query = (
-        name != "join" or len(call.arguments) > _PAIR or (condition and condition.type in CLOSURES)
-    )
+    is_closure = condition is not None and condition.type in CLOSURES
+    is_query = name != "join" or len(call.arguments) > _PAIR or is_closure
     if is_query and (match := _JOINED.match(table)):
         yield "queries_table", {"table": match.group()}
 
@@ -126,7 +126,7 @@ def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
     for class_ in source.classes:
         for property_ in class_.properties:
             for kind, values in _iter_statements_of_property(source, property_):
-                yield _build_fact(source, kind, property_.node, class_.name, values)
+                yield source.tree.fact(kind, property_.node, class_.name, values)
     names = _Enclosing(source)
     methods = {
         f"{class_.name}::{m.name}": (m, class_) for class_ in source.classes for m in class_.methods
@@ -143,11 +143,10 @@ def list_facts(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
             for kind, values in _iter_statements_of_call(source, chain, call, first=position == 0):
                 statements = [(kind, values)]
                 if SUBJECT in values:
-                    statements = [
-                        *_resolve_object(kind, values, get_types(symbol), bodies.of(symbol))
-                    ]
+                    types = get_types(symbol)
+                    statements = [*_resolve_object(kind, values, types, bodies.of(symbol))]
                 for resolved_kind, resolved_values in statements:
-                    yield _build_fact(source, resolved_kind, call.node, symbol, resolved_values)
+                    yield source.tree.fact(resolved_kind, call.node, symbol, resolved_values)
 
 
 def _resolve_object(
@@ -209,7 +208,7 @@ def _iter_statements_of_call(
         elif first and name in _OF_CLASS:
             yield "dispatches", {"name": owner}
         elif first and name == "observe":
-            for observer in _list_class_names(source, call.argument(0)):
+            for observer in list_strings(source, call.argument(0)):
                 yield "observes", {"model": owner, "observer": observer}
     elif not chain.root and first:
         yield from _BY_FUNCTION.get(name.rpartition("\\")[2], _read_nothing)(source, call)
@@ -234,8 +233,8 @@ def _read_nothing(_source: PhpSource, _call: Call) -> Iterator[_Statement]:
 
 
 def _iter_listener_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    for event in _list_class_names(source, call.argument(0)):
-        for listener in _list_class_names(source, call.argument(1))[:1]:
+    for event in list_strings(source, call.argument(0)):
+        for listener in list_strings(source, call.argument(1))[:1]:
             yield "listens_to", {"event": event, "listener": _strip_class(listener)}
 
 
@@ -317,17 +316,6 @@ _BY_FUNCTION: Final[Mapping[str, _Reader]] = {
 }
 
 
-def _list_class_names(source: PhpSource, node: Node | None) -> list[str]:
-    """Return the class names in an argument, which may be a list."""
-    value = source.value(node) if node is not None else None
-    values = value if isinstance(value, list) else [value]
-    return [name for name in values if isinstance(name, str)]
-
-
 def _strip_class(name: str) -> str:
     """Return a class without its method or parameters: `Listener@handle`, `Throttle:60`."""
     return re.split(r"[@:]", name, maxsplit=1)[0]
-
-
-def _build_fact(source: PhpSource, kind: str, node: Node, symbol: str, values: _Values) -> Fact:
-    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)

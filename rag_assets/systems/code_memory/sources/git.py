@@ -221,7 +221,7 @@ class GitSource:
             repository = self._open()
             info = (read_info_attributes(repository.folders) or b"").hex()
             if self._config.ref != WORKTREE:
-                tree = repository.get_tree(repository.resolve_commit(self._config.ref))
+                tree = repository.resolve_tree(self._config.ref)
                 indexes = _list_index_states(self._indexes.find())
                 return compute_key(
                     "git", tree, info, folders_as_json(self._select_folders()), *indexes
@@ -313,9 +313,7 @@ class GitSource:
         return repository
 
     def _list_commit(self, repository: Repository) -> Iterator[ListedDocument]:
-        files = repository.list_files(
-            repository.get_tree(repository.resolve_commit(self._config.ref))
-        )
+        files = repository.list_files(repository.resolve_tree(self._config.ref))
         exclusion = self._build_exclusion(repository.read_attributes(files), files)
         objects = repository.objects
         for path in sorted(files):
@@ -434,7 +432,7 @@ class GitSource:
             repository = self._open()
             self._reading = (
                 repository,
-                repository.get_tree(repository.resolve_commit(self._config.ref)),
+                repository.resolve_tree(self._config.ref),
             )
         return self._reading
 
@@ -452,7 +450,7 @@ def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
     """Return the checked-out tree and the worktree, both from the same moment if possible."""
     for _ in range(_LOOKS):
         before = repository.read_checkout_state()
-        tree = repository.get_tree(repository.resolve_commit(WORKTREE))
+        tree = repository.resolve_tree(WORKTREE)
         worktree = repository.read_worktree(tree)
         if repository.read_checkout_state() == before:
             break

@@ -165,7 +165,7 @@ _RawOccurrence: TypeAlias = tuple[int, int, int, str, bool]
 
 @dataclass(slots=True)
 class _Document:
-    """A document of an index."""
+    """A document of a SCIP index."""
 
     path: str = ""
     text_hash: str = NO_HASH

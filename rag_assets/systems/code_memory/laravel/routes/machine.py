@@ -406,9 +406,8 @@ class Machine:
             if op == "each":
                 return self._evaluate_loop(values, body, frame, outer)
             if values["repeats"]:
-                self.record_unresolved(
-                    "a loop whose number of passes is known only at run time", outer
-                )
+                reason = "a loop whose number of passes is known only at run time"
+                self.record_unresolved(reason, outer)
                 frame.context = replace(frame.context, conditional=True)
             return self._evaluate_body(body, frame)
         finally:
@@ -522,9 +521,8 @@ def _run_guarded(machine: Machine, run: Callable[[], Value], evidence: LocatedFa
     except RecursionError:
         machine.unresolved.append(UnresolvedRouting("code that is nested too deeply", evidence))
     except Exhausted:
-        machine.unresolved.append(
-            UnresolvedRouting("the evaluation stopped at its limit of steps", evidence)
-        )
+        reason = "the evaluation stopped at its limit of steps"
+        machine.unresolved.append(UnresolvedRouting(reason, evidence))
 
 
 def _make_frame(path: str) -> CallFrame:

@@ -18,7 +18,7 @@ ActionKind: TypeAlias = Literal["controller", "closure", "view", "redirect", "no
 
 @dataclass(frozen=True, slots=True)
 class LocatedFact:
-    """A place in a repository that supports a statement: the path of a file, and a fact.
+    """A fact with the path of its file, as evidence of a statement.
 
     The fact of a group ends where its body starts.
     """
@@ -68,7 +68,7 @@ class RouteParameter:
 
 @dataclass(frozen=True, slots=True)
 class LaravelRoute:
-    r"""A route.
+    r"""A route of Laravel's router.
 
     Attributes:
         uri: without a slash at its ends (`invoices/{invoice}`); "/" for the root.

@@ -40,7 +40,7 @@ _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ClassFacts:
-    """The path of a class's file, and whether the class is abstract."""
+    """A class of the repository: the path of its file, and whether it is abstract."""
 
     path: str
     abstract: bool = False
@@ -56,7 +56,7 @@ class Function:
 
 
 class LaravelProgram:
-    """The repository.
+    """The files of a repository, indexed for the evaluation of routes.
 
     Attributes:
         functions: the functions outside classes, by name in lower case.

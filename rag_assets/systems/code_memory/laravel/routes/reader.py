@@ -142,9 +142,7 @@ class RoutePositions:
             return False
         receiver = node.child_by_field_name("object")
         # A longer text is a chain, whose start is examined separately.
-        is_short = (
-            receiver is not None and receiver.end_byte - receiver.start_byte <= _LONGEST_RECEIVER
-        )
+        is_short = receiver is not None and _get_node_size(receiver) <= _LONGEST_RECEIVER
         written = tree.of(receiver) if is_short else ""
         if name == "routes":
             return written == "$this"
@@ -224,8 +222,7 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
     settings = find_settings(source)
     if settings is not None:
         node, values = settings
-        start, end = source.tree.start(node), source.tree.end(node)
-        yield Fact("configuration", start, end, "", values)
+        yield source.tree.fact("configuration", node, "", values)
     if marks:
         yield from _Reader(source, marks).facts()
 
@@ -237,8 +234,7 @@ def _iter_constant_facts(source: PhpSource) -> Iterator[Fact]:
             plain = isinstance(value, str | int) and not isinstance(value, bool)
             if plain and len(str(value)) <= _LONGEST:
                 values = {"name": constant.name, "value": value}
-                start, end = source.tree.start(constant.node), source.tree.end(constant.node)
-                yield Fact("constant", start, end, class_.name, values)
+                yield source.tree.fact("constant", constant.node, class_.name, values)
 
 
 class _Reader:

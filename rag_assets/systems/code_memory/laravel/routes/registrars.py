@@ -98,9 +98,8 @@ def call_registrar(
     if routes is not None:
         return routes
     if name in _ATTRIBUTES:
-        return Registrar(
-            {**registrar.attributes, **_read_attribute(registrar.attributes, name, arguments)}
-        )
+        changed = _read_attribute(registrar.attributes, name, arguments)
+        return Registrar({**registrar.attributes, **changed})
     if name in {"when", "unless", "tap"}:
         machine.record_unresolved("route attributes that depend on a condition", frame.context)
         return registrar

@@ -145,7 +145,7 @@ class RouteDraft:
 
 
 def _get_text(attributes: Attributes, name: str) -> str:
-    """Return an attribute if it is a text, or else ""."""
+    """Return an attribute; "" if it is absent or not a text."""
     value = attributes.get(name)
     return value if isinstance(value, str) else ""
 
@@ -181,7 +181,7 @@ ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Router:
-    """The router.
+    """Laravel's router, which collects the routes of all groups.
 
     Args:
         version: version of the framework; None if it is unknown, which counts as a late version.

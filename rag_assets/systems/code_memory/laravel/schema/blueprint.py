@@ -126,7 +126,7 @@ class Blueprint:
         if any(isinstance(column, Computed) for column in names):
             self.unread.append(f"columns of an index ({kind})")
         return self.add_command(
-            kind, index=name or self.build_conventional_name(kind, names), columns=names
+            kind, index=name or self.build_index_name(kind, names), columns=names
         )
 
     def add_command(self, name: str, **attributes: Any) -> Attributes:
@@ -147,13 +147,11 @@ class Blueprint:
             self.unread.append(f"name of an index ({command})")
         columns = index if isinstance(index, list) else []
         index_name = (
-            index
-            if index and not isinstance(index, list)
-            else self.build_conventional_name(kind, columns)
+            index if index and not isinstance(index, list) else self.build_index_name(kind, columns)
         )
         self.add_command(command, index=index_name, columns=columns)
 
-    def build_conventional_name(self, kind: str, columns: Sequence[Any]) -> str:
+    def build_index_name(self, kind: str, columns: Sequence[Any]) -> str:
         """Return the conventional name of an index."""
         name = f"{self.table}_{'_'.join(map(str, columns))}_{kind}".lower()
         return name.replace("-", "_").replace(".", "_")

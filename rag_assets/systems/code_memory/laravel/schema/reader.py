@@ -297,9 +297,8 @@ class _MigrationWalk:
         text = sql.sql if isinstance(sql, RawSql) else sql
         common: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
         if not isinstance(text, str) or has_marks(text):
-            self._add_fact(
-                self._build_fact(call.node, COMPUTED, {"action": "raw", **common}, context)
-            )
+            values = {"action": "raw", **common}
+            self._add_fact(self._build_fact(call.node, COMPUTED, values, context))
             return
         for match in _SQL.finditer(text):
             table = re.sub(r"[`\"\[\]]", "", match["table"]).rpartition(".")[2]
@@ -318,7 +317,7 @@ class _MigrationWalk:
             **_to_plain_values(values),
         }
         symbol = f"{self._owner.name}::up"
-        return Fact("schema", self._tree.start(node), self._tree.end(node), symbol, all_values)
+        return self._tree.fact("schema", node, symbol, all_values)
 
     def _add_fact(self, fact: Fact) -> None:
         values = {**fact.values, "order": len(self._facts)}

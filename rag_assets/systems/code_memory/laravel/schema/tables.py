@@ -88,10 +88,8 @@ class MigratedTable:
         if former is None:
             self.reasons["a changed column is not created by any migration that was read"] = None
         elif change_keeps:
-            former_attributes = {
-                key: value for key, value in former.items() if key not in _NEVER_KEPT
-            }
-            attributes = {**former_attributes, **attributes}
+            kept = {key: value for key, value in former.items() if key not in _NEVER_KEPT}
+            attributes = {**kept, **attributes}
         self.columns[name] = attributes
 
     def run(self, command: Mapping[str, Any]) -> None:
@@ -131,9 +129,8 @@ class MigratedTable:
         if not isinstance(old, str) or not isinstance(new, str):
             self.reasons["the name of a column is unknown"] = None
             return
-        self.columns = {
-            (new if name == old else name): attributes for name, attributes in self.columns.items()
-        }
+        columns = self.columns.items()
+        self.columns = {(new if name == old else name): values for name, values in columns}
         for _, columns in self.indexes.values():
             _rename(columns, old, new)
         for key in self.foreign_keys.values():

@@ -87,7 +87,7 @@ class LooseObjects:
             return _read_header(zlib.decompressobj(), file)[0]
 
     def read(self, oid: str) -> LooseObject:
-        """Return an object, verified by its id; errors as in header()."""
+        """Return an object, verified by its id; errors as in read_header()."""
         with self._open(oid) as file:
             stream = zlib.decompressobj()
             loose, pending = _read_header(stream, file)

@@ -54,7 +54,7 @@ _PREFIXES: Final = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The checked-out head.
+    """The checked-out branch and its commit.
 
     Attributes:
         commit: id of the commit; None if the branch has no commit yet.
@@ -249,6 +249,10 @@ class Repository:
             commit = self.refs.read_head().commit
             return None if commit is None else self.objects.resolve_commit(commit)
         return self.refs.resolve_commit(ref, self.objects)
+
+    def resolve_tree(self, ref: str) -> str:
+        """Return the id of the tree of a ref's commit; errors as in resolve_commit()."""
+        return self.get_tree(self.resolve_commit(ref))
 
     def get_tree(self, commit: str | None) -> str:
         """Return the id of a commit's tree; without a commit, the id of the empty tree."""

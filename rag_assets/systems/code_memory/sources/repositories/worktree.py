@@ -81,7 +81,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class GitIndex:
-    """The tracked files.
+    """The index of a worktree: its tracked files.
 
     Attributes:
         entries: the entries, by path.
@@ -220,10 +220,10 @@ class WorktreeFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """The content of a file.
+    """The content of a file as git stores it.
 
     Attributes:
-        content: the content as git stores it.
+        content: the bytes after git's conversions.
         blob: id of the commit's blob with this content; None if the commit has no such blob.
         is_certain: whether git itself guarantees that the file is unchanged.
     """
