@@ -38,7 +38,6 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
 )
 from rag_assets.systems.code_memory.laravel.routes.program import (
     ROOT,
-    Function,
     LaravelProgram,
     is_test,
     list_providers,
@@ -219,20 +218,21 @@ class Machine:
         self._left_of_one = MOST_STEPS_OF_ONE
 
     def call_function(
-        self, function: Function, this: Value, arguments: Arguments, frame: CallFrame
+        self, function: LocatedFact, this: Value, arguments: Arguments, frame: CallFrame
     ) -> Value:
         """Evaluate a function or a method, and return its result."""
         inner = CallFrame(
-            path=function.body.path,
-            symbol=function.body.symbol,
+            path=function.path,
+            symbol=function.fact.symbol,
             this=this,
             variables={},
             # The call of a function is not a group around the routes that the function creates.
             context=replace(frame.context, evidence=frame.context.evidence[:-1]),
             depth=frame.depth + 1,
         )
-        self._bind_parameters(function.parameters, arguments, inner)
-        return self._evaluate_function_body(function.body, inner)
+        self._bind_parameters(function.fact.values["parameters"], arguments, inner)
+        body = StatementBlock(function.path, function.fact.symbol, 0)
+        return self._evaluate_function_body(body, inner)
 
     def call_closure(
         self, closure: ClosureValue, arguments: Arguments, frame: CallFrame, *, this: Value = None
@@ -499,9 +499,9 @@ def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:
     for method in methods:
         function = machine.program.find_method(name, method)
         if function is not None:
-            frame = _make_frame(function.body.path)
+            frame = _make_frame(function.path)
             run = partial(machine.call_function, function, Instance(name), Arguments(()), frame)
-            _run_guarded(machine, run, LocatedFact(function.body.path, function.fact))
+            _run_guarded(machine, run, function)
 
 
 def _run_route_provider(machine: Machine, name: str) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
-from rag_assets.systems.code_memory.laravel.routes.model import StatementBlock
+from rag_assets.systems.code_memory.laravel.routes.model import LocatedFact, StatementBlock
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _FRAMEWORK: Final = "laravel/framework"
@@ -38,27 +37,11 @@ _MOST_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class ClassFacts:
-    """A class of the repository: the path of its file, and whether it is abstract."""
-
-    path: str
-    abstract: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function or a method."""
-
-    body: StatementBlock
-    parameters: tuple[Mapping[str, Any], ...]
-    fact: Fact
-
-
 class LaravelProgram:
     """The files of a repository, indexed for the evaluation of routes.
 
     Attributes:
+        classes: the declarations of classes and traits, by name.
         functions: the functions outside classes, by name in lower case.
         version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by the application's
@@ -67,12 +50,12 @@ class LaravelProgram:
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
-        self.classes: dict[str, ClassFacts] = {}
-        self.functions: dict[str, Function] = {}
+        self.classes: dict[str, LocatedFact] = {}
+        self.functions: dict[str, LocatedFact] = {}
         self.paths: set[str] = set()
         self.providers: dict[str, dict[str, None]] = {}
         self.registered: set[str] = set()
-        self._methods: dict[str, Function] = {}
+        self._methods: dict[str, LocatedFact] = {}
         self._members: dict[tuple[str, str], tuple[str, Any]] = {}
         self._lineages: dict[str, list[str]] = {}
         self._bodies: dict[StatementBlock, list[Fact]] = {}
@@ -111,7 +94,7 @@ class LaravelProgram:
             ]
         return self._lineages[name]
 
-    def find_method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
+    def find_method(self, owner: str, name: str, *, above: bool = False) -> LocatedFact | None:
         """Return a method of a class, own or inherited; None if it cannot create routes.
 
         Args:
@@ -193,9 +176,7 @@ class LaravelProgram:
     def _add_file(self, file_facts: FileFacts) -> None:
         for fact in file_facts.facts:
             if fact.kind == "declares" and fact.values.get("role") in {"class", "trait"}:
-                self.classes.setdefault(
-                    fact.symbol, ClassFacts(file_facts.path, bool(fact.values.get("abstract")))
-                )
+                self.classes.setdefault(fact.symbol, LocatedFact(file_facts.path, fact))
         for fact in file_facts.facts:
             if fact.kind == "routing":
                 self._add_statement(file_facts.path, fact)
@@ -220,13 +201,10 @@ class LaravelProgram:
             if is_of_class:
                 self._members[owner, values["name"]] = path, values["value"]
         elif values["op"] == "function":
-            function = Function(
-                StatementBlock(path, fact.symbol, 0), tuple(values["parameters"]), fact
-            )
             if not name:
-                self.functions.setdefault(fact.symbol.lower(), function)
+                self.functions.setdefault(fact.symbol.lower(), LocatedFact(path, fact))
             elif is_of_class:
-                self._methods.setdefault(fact.symbol, function)
+                self._methods.setdefault(fact.symbol, LocatedFact(path, fact))
         else:
             body = StatementBlock(path, fact.symbol, values["block"])
             self._bodies.setdefault(body, []).append(fact)
@@ -243,8 +221,9 @@ def list_providers(program: LaravelProgram) -> Iterator[str]:
     providers = [
         (listed.get(name, len(listed)), not class_.path.startswith("app/"), class_.path, name)
         for name, class_ in program.classes.items()
-        if not class_.abstract and not is_test(class_.path) and _is_provider(program, name)
-        if name in listed or name in program.registered or not _is_replaced(program, class_)
+        if not class_.fact.values.get("abstract") and not is_test(class_.path)
+        if _is_provider(program, name)
+        if name in listed or name in program.registered or not _is_replaced(program, class_.path)
     ]
     yield from (name for *_, name in sorted(providers))
 
@@ -257,14 +236,12 @@ def _is_provider(program: LaravelProgram, name: str) -> bool:
     )
 
 
-def _is_replaced(program: LaravelProgram, class_facts: ClassFacts) -> bool:
+def _is_replaced(program: LaravelProgram, path: str) -> bool:
     """Return whether the application of a class lists other providers of its own instead."""
     for root, listed in program.providers.items():
-        app_folder = f"{root}app/"
-        classes = (program.classes.get(name) for name in listed)
-        if class_facts.path.startswith(app_folder) and any(
-            c and c.path.startswith(app_folder) for c in classes
-        ):
+        folder = f"{root}app/"
+        classes = (program.classes[name] for name in listed if name in program.classes)
+        if path.startswith(folder) and any(class_.path.startswith(folder) for class_ in classes):
             return True
     return False
 
