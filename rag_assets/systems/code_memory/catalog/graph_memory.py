@@ -36,8 +36,8 @@ _BATCH = 1_000
 _MOST_SEGMENTS = 8
 _FEW_TEXTS = 1_000
 _WASTE = 2
-"""Maximum ratio of the number of all texts in the segments to that of the needed texts, and to that
-of the first segment's texts."""
+"""Maximum ratio of all texts in the segments to the needed texts, and to the texts of the first
+segment."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
     *("line_start", "line_end", "content_hash"),

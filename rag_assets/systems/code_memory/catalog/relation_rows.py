@@ -181,7 +181,7 @@ _TENANT = bindparam("tenant", type_=Text)
 STATE = select(*_build_state_columns(_TENANT))
 """SQL query that returns only the state."""
 
-MOMENT = Statement.compile(
+READABLE_STATE = Statement.compile(
     select(
         *_build_state_columns(_TENANT),
         readable_scopes(

@@ -340,21 +340,21 @@ def _select_name_uses() -> Select[Any]:
     )
 
 
-NAMED = Statement.compile(_select_by_name())
+DEFINITIONS_BY_NAME = Statement.compile(_select_by_name())
 """Definitions by `names`, in the form in which their own texts state them."""
 
-CALLED = Statement.compile(
+DEFINITIONS_BY_SHORT_NAME = Statement.compile(
     _select_symbols(_select_rows_with_values(_PLACED_SYMBOLS, symbols.c.short, "names"))
 )
 """Definitions by the short names in `names`."""
 
-NAMES_CALLED = Statement.compile(_select_names())
+NAMES_BY_SHORT_NAME = Statement.compile(_select_names())
 """The names of definitions by the short names in `names`, with their documents."""
 
-LIKE = Statement.compile(_select_similar())
+SIMILAR_DEFINITIONS = Statement.compile(_select_similar())
 """Some definitions with names that contain one of the texts in `parts`."""
 
-ENDING = Statement.compile(_select_by_last_part())
+DEFINITIONS_BY_LAST_PART = Statement.compile(_select_by_last_part())
 """Some definitions whose last part is in `parts`, ignoring marks; those in `marked` come first."""
 
 NAME_USES = Statement.compile(_select_name_uses())
@@ -363,10 +363,10 @@ NAME_USES = Statement.compile(_select_name_uses())
 Documents that define a name come first.
 """
 
-FILES_CALLED = Statement.compile(_select_by_file_name())
+DOCUMENTS_BY_FILE_NAME = Statement.compile(_select_by_file_name())
 """Some documents with a URI that ends with the lower-case file name `name`."""
 
-WITHIN = Statement.compile(
+DEFINITIONS_OF_DOCUMENTS = Statement.compile(
     _select_symbols(
         _select_once(_select_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")).subquery()
     )
@@ -388,13 +388,13 @@ SOME_EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes(), first=Fa
 EVIDENCE = Statement.compile(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
-STATED = Statement.compile(_select_edges(_select_by_kind()))
+EDGES_OF_KIND = Statement.compile(_select_edges(_select_by_kind()))
 """The edges of the kind `kind`."""
 
-FIRST_OF_SOURCES = Statement.compile(_select_first_documents())
+FIRST_DOCUMENTS = Statement.compile(_select_first_documents())
 """One document of each of the `sources` that has documents."""
 
 DOCUMENTS_OF_TYPE = Statement.compile(_select_by_type())
 DOCUMENTS_WITHOUT_NAMES = Statement.compile(_select_without_names())
 """The documents of some source types that were not yet scanned for names."""
-DOCUMENTS_AT = Statement.compile(_select_documents_by_uri())
+DOCUMENTS_BY_URI = Statement.compile(_select_documents_by_uri())

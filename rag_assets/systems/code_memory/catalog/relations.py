@@ -43,7 +43,7 @@ from rag_assets.systems.code_memory.catalog.graph import (
 )
 from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.relation_rows import (
-    MOMENT,
+    READABLE_STATE,
     ReadableState,
     RelationState,
     compute_name_number,
@@ -136,7 +136,7 @@ class RelationRows:
 
     def list_edges_of_kind(self, kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind, regardless of their targets."""
-        rows = self._run(statements.STATED, kind=kind, limit=limit, only=[], without=[])
+        rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit, only=[], without=[])
         return [_read_edge_row(*row) for _, *row in rows]
 
     def find_edges_to(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
@@ -152,7 +152,9 @@ class RelationRows:
         wanted = frozenset(names)
         plain, nameless = separate_nameless(wanted)
         definitions = (
-            self._list_symbols(statements.NAMED, names=list_spellings(local_names, plain))
+            self._list_symbols(
+                statements.DEFINITIONS_BY_NAME, names=list_spellings(local_names, plain)
+            )
             if plain
             else []
         )
@@ -166,7 +168,7 @@ class RelationRows:
 
     def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these short names; see short_name."""
-        return self._list_symbols(statements.CALLED, names=[*shorts])
+        return self._list_symbols(statements.DEFINITIONS_BY_SHORT_NAME, names=[*shorts])
 
     def find_names(
         self, shorts: Collection[str], permits: Permits | None
@@ -177,7 +179,7 @@ class RelationRows:
             shorts: see short_name; the result has no entry for a name without a definition.
             permits: narrows what the caller may read.
         """
-        rows = self._run(statements.NAMES_CALLED, names=[*shorts]) if shorts else []
+        rows = self._run(statements.NAMES_BY_SHORT_NAME, names=[*shorts]) if shorts else []
         names_by_short: dict[str, dict[str, set[str]]] = {}
         for short, symbol, *of_document in rows:
             placed = FoundDocument(*of_document)
@@ -190,7 +192,7 @@ class RelationRows:
 
     def find_similar(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return some definitions with a short name that contains one of these texts."""
-        return self._list_symbols(statements.LIKE, parts=[*parts], limit=limit)
+        return self._list_symbols(statements.SIMILAR_DEFINITIONS, parts=[*parts], limit=limit)
 
     def find_by_last_part(self, name: str, limit: int) -> list[FoundSymbol]:
         """Return some definitions with a name that ends with this part, ignoring case and marks.
@@ -200,11 +202,13 @@ class RelationRows:
         marked, part = (
             name.lower().translate(str.maketrans("", "", marks)) for marks in ("_-", NAME_MARKS)
         )
-        return self._list_symbols(statements.ENDING, parts=[part], marked=marked, limit=limit)
+        return self._list_symbols(
+            statements.DEFINITIONS_BY_LAST_PART, parts=[part], marked=marked, limit=limit
+        )
 
     def find_files(self, name: str, limit: int) -> list[FoundDocument]:
         """Return some documents with a URI that ends with this file name."""
-        rows = self._run(statements.FILES_CALLED, name=name.lower(), limit=limit)
+        rows = self._run(statements.DOCUMENTS_BY_FILE_NAME, name=name.lower(), limit=limit)
         return [FoundDocument(*row) for row in rows]
 
     def find_name_uses(
@@ -233,7 +237,7 @@ class RelationRows:
 
     def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions in these documents, in the order of the text."""
-        return self._list_symbols(statements.WITHIN, uris=[*uris])
+        return self._list_symbols(statements.DEFINITIONS_OF_DOCUMENTS, uris=[*uris])
 
     def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these types, sorted by URI."""
@@ -247,12 +251,12 @@ class RelationRows:
 
     def find_documents(self, uris: Sequence[str]) -> list[FoundDocument]:
         """Return the documents with these URIs."""
-        rows = self._run(statements.DOCUMENTS_AT, uris=[*uris])
+        rows = self._run(statements.DOCUMENTS_BY_URI, uris=[*uris])
         return [FoundDocument(*row) for row in rows]
 
     def list_first_documents(self, sources: Sequence[str]) -> list[FoundDocument]:
         """Return one document of each source that has documents."""
-        rows = self._run(statements.FIRST_OF_SOURCES, sources=[*sources])
+        rows = self._run(statements.FIRST_DOCUMENTS, sources=[*sources])
         return [FoundDocument(*row) for row in rows]
 
     def _list_edge_rows(self, statement: Statement, **values: Any) -> list[Any]:
@@ -584,7 +588,7 @@ class RelationTable:
             ServiceUnavailable: Postgres does not answer.
         """
         values = {"tenant": tenant_id, "principals": [*principals]}
-        [(changes, rows, scopes)] = self._statements.rows(MOMENT, values)
+        [(changes, rows, scopes)] = self._statements.rows(READABLE_STATE, values)
         public = (PUBLIC,) if reads_public(principals) else ()
         return ReadableState(RelationState(changes, rows), frozenset((*(scopes or ()), *public)))
 

@@ -445,8 +445,8 @@ def _build_django_document(
     if route.evidence:
         *groups, last = route.evidence
         statements += link_groups(lines.build_statement("in_group", "", group) for group in groups)
-        # An inherited action also routes to the view; an action that only a package has, to the
-        # view alone.
+        # An inherited action also routes to the view. An action that only a package defines routes
+        # to the view alone.
         unlisted_owner = "" if handler.startswith(f"{owner}.") else owner
         statements += [
             lines.build_statement("routes_to", one, last)

@@ -39,7 +39,7 @@ DESCRIBED: Final = "framework: API description"
 ROUTES: Final = "routes"
 TABLES: Final = "tables"
 INDEXES: Final = "scip"
-"""What the figures of a SCIP index are about; they are stored with unresolved statements."""
+"""Value of `about` for the figures of a SCIP index, stored with the unresolved statements."""
 
 
 @dataclass(frozen=True, slots=True)

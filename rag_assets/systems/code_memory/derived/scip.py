@@ -344,7 +344,7 @@ class _Definitions:
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
         self._facts: dict[str, list[Fact]] = {}
-        # Only in these languages, names are not unique within the repository.
+        # Counted are names in languages in which a repository may use a name twice.
         self._counts: Counter[str] = Counter()
         self.names: set[str] = set()
         for path, source in sources.items():

@@ -31,7 +31,7 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _MOST_ROUTES: Final = 50_000
 _DEEPEST: Final = 30
-"""Maximum number of lists within each other."""
+"""Maximum depth of nested lists."""
 _CLASS: Final = r"\[(?:[^\]\\]|\\.){0,500}\]"
 _INNER: Final = rf"\((?:[^()\\\[]|\\.|{_CLASS}){{0,500}}\)"
 _NESTED: Final = rf"\((?:[^()\\\[]|\\.|{_CLASS}|{_INNER}){{0,500}}\)"

@@ -140,7 +140,7 @@ _BY_USE: tuple[tuple[str, str, SourceType], ...] = (
     ("uses_middleware", "name", "middleware"),
     ("routes_to", "controller", "controller"),
 )
-"""Kind of a fact; which of its values names a class; and the source type of that class."""
+"""Kind of a fact, the value in it that names a class, and the source type of that class."""
 
 _TRAIT = "trait"
 _ROLES = frozenset({"class", "interface", _TRAIT})

@@ -55,7 +55,7 @@ def find_result_form(form: Form, name: str) -> Form | None:
 
 
 _ROUNDS: Final = 6
-"""Maximum number of rounds: functions that return each other's results, one after another."""
+"""Maximum number of rounds, and so of functions that return each other's results in a row."""
 
 _MOST_VALUES: Final = 6
 _SCOPE: Final = "scope"

@@ -50,7 +50,7 @@ bytes in the index."""
 _ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
 NO_HASH: Final = "-"
-"""In place of the hash of a file's text, if the index does not contain the text."""
+"""Replaces the hash of a file's text if the index does not contain the text."""
 _DEFINITION: Final = 1
 """Bit of `symbol_roles` for a definition."""
 _ENCODINGS: Final = range(1, 4)

@@ -76,7 +76,7 @@ _WORDS: Final = (
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
 )
-"""Words of which every text that may create routes contains at least one; most texts have none."""
+"""A text without any of these words cannot create routes; most texts have none."""
 
 _TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
