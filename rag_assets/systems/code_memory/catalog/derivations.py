@@ -215,9 +215,8 @@ class DerivationTable:
         with self._database.begin_tenant(ref) as connection:
             for source, fingerprint in fingerprints.items():
                 wanted = table.tenant == ref.id, table.source == source
-                connection.execute(
-                    update(derivations).where(*wanted).values(fingerprint=fingerprint)
-                )
+                statement = update(derivations).where(*wanted)
+                connection.execute(statement.values(fingerprint=fingerprint))
 
     def list_unresolved(self, tenant_id: str) -> dict[str, list[UnresolvedStatement]]:
         """Return the unresolved statements, by the source that documents are derived from."""

@@ -363,12 +363,10 @@ class Graph:
         holders: dict[int, list[GraphDocument]] = {}
         by_uri: dict[str, list[GraphDocument]] = {}
         size = 0
-        for holder in self.by_id.values():
-            by_uri.setdefault(holder.uri, []).append(holder)
-            holders.setdefault(holder.text, []).append(holder)
-            size += (
-                sys.getsizeof(holder.uri) + sys.getsizeof(holder.kinds_json) + _BYTES_OF_DOCUMENT
-            )
+        for item in self.by_id.values():
+            by_uri.setdefault(item.uri, []).append(item)
+            holders.setdefault(item.text, []).append(item)
+            size += sys.getsizeof(item.uri) + sys.getsizeof(item.kinds_json) + _BYTES_OF_DOCUMENT
         for name, value in (
             ("holders", holders),
             ("by_uri", by_uri),

@@ -285,6 +285,5 @@ class RelationGraphs:
                 tenant.graph = None
 
     def _bytes(self) -> int:
-        return sum(
-            tenant.graph.bytes for tenant in self._tenants.values() if tenant.graph is not None
-        )
+        graphs = (tenant.graph for tenant in self._tenants.values())
+        return sum(graph.bytes for graph in graphs if graph is not None)

@@ -317,10 +317,8 @@ class RelationDriftQuery:
         rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
         with self._database.begin() as connection:
             for table in _ROWS_OF:
-                of_texts = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
-                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(
-                    *of_texts
-                )
+                wanted = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
+                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(*wanted)
                 for key, *row in connection.execute(query):
                     rows_by_key.setdefault(key, set()).add((table.name, *map(_to_hashable, row)))
         return {key: frozenset(rows) for key, rows in rows_by_key.items()}

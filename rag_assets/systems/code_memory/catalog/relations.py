@@ -339,10 +339,8 @@ class GraphRelations(RelationRows):
 
     def add_evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """See RelationRows."""
-        documents = self._graph.by_id
-        places = [
-            (id_ := edge.document_id, documents[id_].text_key, edge.position) for edge in edges
-        ]
+        by_id = self._graph.by_id
+        places = [(id_ := edge.document_id, by_id[id_].text_key, edge.position) for edge in edges]
         read = self.read_evidence(list(dict.fromkeys(places))) if places else {}
         return [
             edge._replace(evidence=read[place])
@@ -421,9 +419,8 @@ class GraphRelations(RelationRows):
         """
         if not name.startswith(CALLED):
             return True
-        return any(
-            len(names) == 1 for names in self._find_names(name.removeprefix(CALLED)).values()
-        )
+        by_repository = self._find_names(name.removeprefix(CALLED))
+        return any(len(names) == 1 for names in by_repository.values())
 
     def _find_names(self, short: str) -> NamesCalled:
         cache = self._graph.name_cache
@@ -459,11 +456,8 @@ class GraphRelations(RelationRows):
         for uri, own in places:
             for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
-                edges, name, counts = (
-                    segment.edges,
-                    segment.names.find_number(own),
-                    wanted(segment),
-                )
+                edges, counts = segment.edges, wanted(segment)
+                name = segment.names.find_number(own)
                 names = edges.stated_of if column == "stated_of" else edges.target
                 for row in segment.edges_of.rows(document.text - segment.first):
                     if names[row] == name and edges.kind[row] in counts:

@@ -311,9 +311,7 @@ def _merge_routes(routes: Sequence[Route], handlers: _Handlers) -> Iterator[Deri
             f"handler: {route.handler or 'a function without a name'}",
         )
         targets = [("routes_to", target)] if target else []
-        targets += [
-            ("serves", ENDPOINT + format_endpoint(method, path)) for method in route.methods
-        ]
+        targets += [("serves", ENDPOINT + format_endpoint(verb, path)) for verb in route.methods]
         place = route.file.path, route.fact
         statements = [DerivedStatement.from_fact(kind, node, *place) for kind, node in targets]
         keys = route_keys(route.methods, path, route.name)

@@ -66,16 +66,14 @@ _SHOWN_ATTRIBUTES: Final = (
 _LONGEST_ATTRIBUTE: Final = 200
 
 
-def speaks_of_laravel(file_facts: FileFacts) -> bool:
+def speaks_of_laravel(file: FileFacts) -> bool:
     """Return whether a file shows that its repository uses Laravel or a Laravel package.
 
     A route, a model or a migration is sufficient, because a repository may have no manifest. In a
     test, `$router->match("/login")` is a request to any router.
     """
-    in_test = is_test(file_facts.path)
-    return any(
-        _is_sign(fact) for fact in file_facts.facts if not (in_test and fact.kind == "routing")
-    )
+    in_test = is_test(file.path)
+    return any(_is_sign(fact) for fact in file.facts if not (in_test and fact.kind == "routing"))
 
 
 def _is_sign(fact: Fact) -> bool:

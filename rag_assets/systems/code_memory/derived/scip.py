@@ -282,9 +282,8 @@ def _matches_symbols(
 
 def _list_called_names(symbol: IndexedSymbol) -> tuple[str, ...]:
     """Return the names by which code calls a symbol; constructors include the class's name."""
-    return (
-        (symbol.name, "constructor", symbol.owner) if symbol.name in _CONSTRUCTORS else symbol[:1]
-    )
+    names = symbol.name, "constructor", symbol.owner
+    return names if symbol.name in _CONSTRUCTORS else symbol[:1]
 
 
 def _get_symbol(place: _Place, symbols: Sequence[IndexedSymbol]) -> IndexedSymbol:

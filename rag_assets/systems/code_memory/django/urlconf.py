@@ -158,20 +158,18 @@ class _UrlReader:
             return
         prefix = replace(prefix, within=(*prefix.within, key))
         for fact in module.values("", name):
-            inner = self._build_statement_prefix(fact, module, prefix)
+            inner = self._find_statement_prefix(fact, module, prefix)
             if inner is not None:
                 self._read_patterns(fact.values["value"], module, inner)
         for fact in module.invoked:
             owner, _, verb = written_name(fact.values["call"]).lstrip(":").rpartition(".")
             if owner == name and verb in {"append", "extend", "insert"}:
-                inner = self._build_statement_prefix(fact, module, prefix)
+                inner = self._find_statement_prefix(fact, module, prefix)
                 arguments = fact.values["call"]["arguments"]
                 if inner is not None and arguments:
                     self._read_patterns(arguments[-1], module, inner)
 
-    def _build_statement_prefix(
-        self, fact: Fact, module: Module, prefix: _Prefix
-    ) -> _Prefix | None:
+    def _find_statement_prefix(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
         """Return the prefix for patterns in a statement; None if a loop computes them."""
         statement = fact.values["under"]
         if not statement:

@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.laravel.inflection import (
 from rag_assets.systems.code_memory.laravel.routes.model import LocatedFact
 from rag_assets.systems.code_memory.laravel.schema.expressions import (
     ExpressionReader,
-    ExpressionScope,
+    NameScope,
 )
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 from rag_assets.systems.code_memory.symbols.model import FileFacts
@@ -78,7 +78,7 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
     }
     table = class_like.property("table")
     evidence = table.node if table is not None else None
-    value = reader.read_value(table.value, ExpressionScope(class_like)) if table else None
+    value = reader.read_value(table.value, NameScope(class_like)) if table else None
     returned = _find_returned_table(class_like)
     if returned is not None:
         scope = reader.build_scope(class_like, "getTable")

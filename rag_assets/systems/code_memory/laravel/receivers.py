@@ -122,7 +122,7 @@ class Receivers:
     def list_classes(self, origins: Iterable[str]) -> list[str]:
         """Return the classes of the objects that origins lead to, without the signed-in user."""
         others = (origin for origin in origins if origin != SIGNED_IN)
-        values = [value for other in others for value in self._follow_origin(other, "")[0]]
+        values = [value for other in others for value in self._follow(other, "")[0]]
         return sorted({value.owner for value in values if value.form == "one"})
 
     def iter_called_methods(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
@@ -132,17 +132,15 @@ class Receivers:
             own: the class with the chains.
         """
         for origin in origins:
-            yield from self._follow_origin(origin, own)[1]
+            yield from self._follow(origin, own)[1]
 
     def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[Receiver]:
         """Return the values of a function or method; empty unless each origin can be resolved."""
         own = name.rpartition("::")[0]
-        value_sets = [self._follow_origin(origin, own)[0] for origin in origins]
+        value_sets = [self._follow(origin, own)[0] for origin in origins]
         return _limit_values(frozenset().union(*value_sets)) if all(value_sets) else frozenset()
 
-    def _follow_origin(
-        self, origin: str, own: str
-    ) -> tuple[frozenset[Receiver], list[CalledMethod]]:
+    def _follow(self, origin: str, own: str) -> tuple[frozenset[Receiver], list[CalledMethod]]:
         start, *steps = origin.split(THEN)
         methods: list[CalledMethod] = []
         values = self._list_start_values(start, own, methods)

@@ -60,7 +60,7 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     array = None if returned is None else next(iter(returned.named_children), None)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
-    leaves = _collect_leaves(source, array, reads_env="env(" in source.text)
+    leaves = _iter_leaves(source, array, reads_env="env(" in source.text)
     all_values = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
     known = {name: value for name, value in all_values.items() if value is not _NONE}
     untold = [name for name in all_values if name not in known]
@@ -72,9 +72,7 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     return returned, {"values": known, **({"untold": untold} if untold else {})}
 
 
-def _collect_leaves(
-    source: PhpSource, array: Node, *, reads_env: bool
-) -> Iterator[tuple[str, Any]]:
+def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator[tuple[str, Any]]:
     todo: deque[tuple[str, Node, int]] = deque([("", array, 0)])
     while todo:
         prefix, array_at, depth = todo.popleft()

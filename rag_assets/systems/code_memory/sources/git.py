@@ -222,7 +222,7 @@ class GitSource:
             info = (read_info_attributes(repository.folders) or b"").hex()
             if self._config.ref != WORKTREE:
                 tree = repository.resolve_tree(self._config.ref)
-                indexes = _list_index_states(self._indexes.find())
+                indexes = _list_index_state(self._indexes.find())
                 return compute_key(
                     "git", tree, info, folders_as_json(self._select_folders()), *indexes
                 )
@@ -232,7 +232,7 @@ class GitSource:
         facts = [_get_file_state(file) for file in worktree.files.values()]
         folders = folders_as_json(self._select_folders(worktree.folders))
         attributes = worktree.attributes.compute_state(worktree.files)
-        indexes = _list_index_states(self._indexes.find(worktree.files))
+        indexes = _list_index_state(self._indexes.find(worktree.files))
         state = tree, info, repository.autocrlf, facts, attributes, folders
         return compute_key("git", *state, *indexes)
 
@@ -463,7 +463,7 @@ def _get_file_state(file: WorktreeFile) -> list[str | int | None]:
     return [file.path, *get_file_identity(file.facts)]
 
 
-def _list_index_states(
+def _list_index_state(
     indexes: Mapping[str, os.stat_result | None],
 ) -> list[list[str | int | None]]:
     """Return the identity of each SCIP index; empty if there is no index."""

@@ -89,9 +89,8 @@ class LaravelProgram:
     def list_ancestors(self, name: str) -> list[str]:
         """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
         if name not in self._lineages:
-            self._lineages[name] = [
-                *islice(self._inheritance.iter_ancestors(name), _MOST_ANCESTORS)
-            ]
+            ancestors = self._inheritance.iter_ancestors(name)
+            self._lineages[name] = [*islice(ancestors, _MOST_ANCESTORS)]
         return self._lineages[name]
 
     def find_method(self, owner: str, name: str, *, above: bool = False) -> LocatedFact | None:

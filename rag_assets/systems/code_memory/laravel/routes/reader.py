@@ -378,9 +378,8 @@ class _Reader:
             condition = self._expressions.read(part.child_by_field_name("condition"), runs=False)
             branches.append([condition, self._queue_block(body)])
         values = {} if otherwise is None else {"otherwise": otherwise}
-        yield self._build_fact(
-            node, "if", _get_body(node), block=block, branches=branches, **values
-        )
+        body = _get_body(node)
+        yield self._build_fact(node, "if", body, block=block, branches=branches, **values)
 
     def _read_switch(self, block: int, node: Node) -> Iterator[Fact]:
         body = node.child_by_field_name("body")

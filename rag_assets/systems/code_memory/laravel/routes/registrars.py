@@ -253,9 +253,8 @@ def _read_attribute(pending: Attributes, name: str, arguments: Arguments) -> Att
     if name == "middleware":
         return {key: read_names(arguments)}
     if name == "withoutmiddleware":
-        return {
-            key: limit_count([*list_middleware(pending.get(key)), *list_values(arguments.get(0))])
-        }
+        names = [*list_middleware(pending.get(key)), *list_values(arguments.get(0))]
+        return {key: limit_count(names)}
     return {key: arguments.all[0] if arguments.all else True}
 
 

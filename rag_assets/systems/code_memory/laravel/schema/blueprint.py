@@ -125,9 +125,8 @@ class Blueprint:
             names = list(columns.values())
         if any(isinstance(column, Computed) for column in names):
             self.unread.append(f"columns of an index ({kind})")
-        return self.add_command(
-            kind, index=name or self.build_index_name(kind, names), columns=names
-        )
+        index = name or self.build_index_name(kind, names)
+        return self.add_command(kind, index=index, columns=names)
 
     def add_command(self, name: str, **attributes: Any) -> Attributes:
         """Add a command."""
@@ -214,16 +213,14 @@ def _add_model_foreign_id(blueprint: Blueprint, arguments: Arguments) -> Attribu
 def _add_any_column(blueprint: Blueprint, arguments: Arguments) -> Attributes:
     more = arguments.get(2, "parameters")
     attributes = more if isinstance(more, dict) else {}
-    return blueprint.add_column(
-        str(arguments.get(0, "type")), arguments.get(1, "name"), **attributes
-    )
+    kind = str(arguments.get(0, "type"))
+    return blueprint.add_column(kind, arguments.get(1, "name"), **attributes)
 
 
 def _add_timestamps(kind: str, blueprint: Blueprint, arguments: Arguments) -> None:
     for column in ("created_at", "updated_at"):
-        blueprint.add_column(
-            kind, column, precision=arguments.get(0, "precision", 0), nullable=True
-        )
+        precision = arguments.get(0, "precision", 0)
+        blueprint.add_column(kind, column, precision=precision, nullable=True)
 
 
 def _add_morphs(kind: str, nullable: bool, blueprint: Blueprint, arguments: Arguments) -> None:

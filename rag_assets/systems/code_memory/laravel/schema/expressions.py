@@ -37,7 +37,7 @@ class RawSql:
 
 
 @dataclass(slots=True)
-class ExpressionScope:
+class NameScope:
     """The names that are known at an expression.
 
     Attributes:
@@ -57,22 +57,22 @@ class ExpressionReader:
         self.tree = source.tree
         self._left = _MOST_METHODS
 
-    def build_scope(self, owner: ClassLike, function: str) -> ExpressionScope:
+    def build_scope(self, owner: ClassLike, function: str) -> NameScope:
         """Return the names that are known at the start of a method."""
-        class_scope = ExpressionScope(owner)
+        class_scope = NameScope(owner)
         properties = {
             f"this->{property_.name}": self.read_value(property_.value, class_scope)
             for property_ in owner.properties
         }
-        return ExpressionScope(owner, function, properties)
+        return NameScope(owner, function, properties)
 
-    def read_value(self, node: Node | None, scope: ExpressionScope) -> Any:
+    def read_value(self, node: Node | None, scope: NameScope) -> Any:
         """Return an expression's value: JSON values, texts with marks, Expression, or Computed."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._make_constants(node, scope))
 
-    def read_arguments(self, call: Call, scope: ExpressionScope) -> Arguments:
+    def read_arguments(self, call: Call, scope: NameScope) -> Arguments:
         """Return the values of the arguments of a call."""
         values = [
             (one_argument.name, self.read_value(one_argument.value, scope))
@@ -83,21 +83,19 @@ class ExpressionReader:
             {name: value for name, value in values if name},
         )
 
-    def read_inner(self, node: Node | None, scope: ExpressionScope, depth: int) -> Any:
+    def read_inner(self, node: Node | None, scope: NameScope, depth: int) -> Any:
         """Return the value of an expression that is part of another expression."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._make_constants(node, scope), depth)
 
-    def find_own_method(self, chain: Chain, scope: ExpressionScope) -> Method | None:
+    def find_own_method(self, chain: Chain, scope: NameScope) -> Method | None:
         """Return the method of the file's own class that a chain calls first, if it does."""
         own = chain.root.lstrip("$").lower() in {"this", "self", "static"}
         name = chain.calls[0].name
         return next((method for method in scope.owner.methods if own and method.name == name), None)
 
-    def find_returned_value(
-        self, chain: Chain, scope: ExpressionScope
-    ) -> tuple[Node, ExpressionScope] | None:
+    def find_returned_value(self, chain: Chain, scope: NameScope) -> tuple[Node, NameScope] | None:
         """Return the result of an own method that only returns a value; None for other methods.
 
         Args:
@@ -115,7 +113,7 @@ class ExpressionReader:
         inner_scope = replace(scope, variables=properties, function=method.name)
         return next(((node, inner_scope) for node in statements[0].named_children), None)
 
-    def _make_constants(self, near: Node, scope: ExpressionScope) -> Constants:
+    def _make_constants(self, near: Node, scope: NameScope) -> Constants:
         def constant(owner: str, name: str) -> Any:
             if owner != scope.owner.name:
                 return COMPUTED
@@ -132,7 +130,7 @@ class ExpressionReader:
         return Constants(class_name, constant, further)
 
 
-def _read_binary(reader: ExpressionReader, scope: ExpressionScope, node: Node, depth: int) -> Any:
+def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     if reader.tree.of(node.child_by_field_name("operator")) != "??":
         return NotImplemented
     left = reader.read_inner(node.child_by_field_name("left"), scope, depth)
@@ -143,20 +141,16 @@ def _read_binary(reader: ExpressionReader, scope: ExpressionScope, node: Node, d
     return right if left is None else left
 
 
-def _read_name(reader: ExpressionReader, scope: ExpressionScope, node: Node, _depth: int) -> Any:
+def _read_name(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
     names = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
     return names.get(reader.tree.of(node), COMPUTED)
 
 
-def _read_variable(
-    reader: ExpressionReader, scope: ExpressionScope, node: Node, _depth: int
-) -> Any:
+def _read_variable(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
     return scope.variables.get(reader.tree.of(node).lstrip("$"), COMPUTED)
 
 
-def _read_subscript(
-    reader: ExpressionReader, scope: ExpressionScope, node: Node, depth: int
-) -> Any:
+def _read_subscript(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     parts = node.named_children
     if len(parts) < _PAIR:
         return COMPUTED
@@ -169,7 +163,7 @@ def _read_subscript(
     return array.get(str(key), COMPUTED) if isinstance(array, dict) else COMPUTED
 
 
-def _read_call(reader: ExpressionReader, scope: ExpressionScope, node: Node, depth: int) -> Any:
+def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     """Return a setting, raw SQL, or the result of an own method."""
     chain = reader.source.chain(node)
     if chain is None:
@@ -184,7 +178,7 @@ def _read_call(reader: ExpressionReader, scope: ExpressionScope, node: Node, dep
     return COMPUTED if returned is None else reader.read_inner(*returned, depth)
 
 
-def _read_setting(reader: ExpressionReader, call: Call, scope: ExpressionScope, depth: int) -> Any:
+def _read_setting(reader: ExpressionReader, call: Call, scope: NameScope, depth: int) -> Any:
     """Return the value of a call of `config`."""
     key, default = (reader.read_inner(call.argument(at), scope, depth) for at in (0, 1))
     is_setting = call.name.lstrip("\\").lower() == "config"
@@ -193,7 +187,7 @@ def _read_setting(reader: ExpressionReader, call: Call, scope: ExpressionScope, 
     return mark_setting(key, default)
 
 
-_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, ExpressionScope, Node, int], Any]]] = {
+_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, NameScope, Node, int], Any]]] = {
     **dict.fromkeys(CLOSURES, lambda _, __, node, ___: Closure(node)),
     "binary_expression": _read_binary,
     "name": _read_name,

@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
 from rag_assets.systems.code_memory.laravel.schema.expressions import (
     ExpressionReader,
-    ExpressionScope,
+    NameScope,
     RawSql,
 )
 from rag_assets.systems.code_memory.laravel.settings import has_marks
@@ -63,7 +63,7 @@ class _Context:
         tables: blueprints, by the name of their variable.
     """
 
-    scope: ExpressionScope
+    scope: NameScope
     tables: Mapping[str, Blueprint] = field(default_factory=dict)
     conditional: bool = False
     depth: int = 0

@@ -66,7 +66,7 @@ class Attributes:
         self._macros: dict[str, Mapping[str, AttributeValue]] = {"binary": _BINARY}
         self._folders: dict[str, tuple[_File, ...]] = {}
         self._digests: dict[str, str] = {}
-        self._info = self._parse_file(info, "", 0, "info/attributes") if info else None
+        self._info = self._parse(info, "", 0, "info/attributes") if info else None
 
     def get(self, path: str) -> dict[str, AttributeValue]:
         """Return the attributes that are specified for a file."""
@@ -109,7 +109,7 @@ class Attributes:
         content = self._read(folder)
         if content is not None:
             self._digests[folder] = sha256_hex(content)
-        own = self._parse_file(content, folder, len(encode_path(folder)), folder + GITATTRIBUTES)
+        own = self._parse(content, folder, len(encode_path(folder)), folder + GITATTRIBUTES)
         if not folder:
             return tuple(file for file in (self._info, own) if file is not None)
         if own is None:
@@ -117,9 +117,7 @@ class Attributes:
         kept = 1 if self._info is not None else 0
         return (*above[:kept], own, *above[kept:])
 
-    def _parse_file(
-        self, content: bytes | None, folder: str, base: int, where: str
-    ) -> _File | None:
+    def _parse(self, content: bytes | None, folder: str, base: int, where: str) -> _File | None:
         if not content:
             return None
         if len(content) > MAX_ATTRIBUTES_BYTES:
