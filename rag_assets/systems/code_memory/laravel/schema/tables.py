@@ -129,8 +129,8 @@ class MigratedTable:
         if not isinstance(old, str) or not isinstance(new, str):
             self.reasons["the name of a column is unknown"] = None
             return
-        columns = self.columns.items()
-        self.columns = {(new if name == old else name): values for name, values in columns}
+        former = self.columns.items()
+        self.columns = {(new if name == old else name): values for name, values in former}
         for _, columns in self.indexes.values():
             _rename(columns, old, new)
         for key in self.foreign_keys.values():
