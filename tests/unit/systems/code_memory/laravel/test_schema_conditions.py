@@ -138,3 +138,18 @@ def test_methods_that_ask_each_other_end() -> None:
     loop = " function a() { return $this->b(); } function b() { return $this->a(); }"
     whole = text.removesuffix(TAIL) + "Schema::drop($this->a()); }" + methods + loop + "};\n"
     assert tables(whole).tables == {}
+
+
+def test_table_renamed_to_its_own_name_is_kept() -> None:
+    found = tables(migration(CREATED), migration("Schema::rename('a', 'a');"))
+    assert set(found.tables) == {"a"}
+
+
+def test_renamed_column_is_renamed_in_composite_references() -> None:
+    referring = """Schema::create('b', function (Blueprint $t) {
+        $t->foreign(['x', 'y'])->references(['id', 'old'])->on('a');
+    });"""
+    renaming = "Schema::table('a', fn (Blueprint $t) => $t->renameColumn('old', 'new'));"
+    found = tables(migration(CREATED, referring, added("old"), renaming))
+    [key] = found.tables["b"].foreign_keys.values()
+    assert key.references == ["id", "new"]
