@@ -172,10 +172,10 @@ def counted(session: Session) -> dict[str, int]:
     """How much there is."""
     serving = session.catalog.generations.serving(TENANT)
     number = serving.number if serving is not None else 0
-    relations = code_catalog(session.catalog).relation_counts.of(TENANT, number)
+    relations = code_catalog(session.catalog).relation_counts.count_relations(TENANT, number)
     return {
         "documents": sum(1 for _ in session.catalog.documents.all(TENANT)),
-        "symbols": code_catalog(session.catalog).relation_counts.symbols(TENANT, number),
+        "symbols": code_catalog(session.catalog).relation_counts.count_symbols(TENANT, number),
         "edges": sum(relation.edges for relation in relations),
     }
 

@@ -153,7 +153,7 @@ def measured(session: Session, wanted: int) -> dict[str, Any]:
         "seconds to load it": round(seconds, 2),
         "seconds to follow an edit": refreshed(session, graphs),
         "ms of its state": timed(
-            lambda: code_catalog(session.catalog).relations.moment(TENANT, ())
+            lambda: code_catalog(session.catalog).relations.read_moment(TENANT, ())
         ),
     }
 
@@ -181,10 +181,10 @@ def loaded(graphs: RelationGraphs, session: Session) -> Graph:
     until = time.monotonic() + _LOAD_SECONDS
     while time.monotonic() < until:
         serving = session.catalog.generations.serving(TENANT)
-        moment = code_catalog(session.catalog).relations.moment(TENANT, ())
+        moment = code_catalog(session.catalog).relations.read_moment(TENANT, ())
         if serving is not None:
             key = GraphKey(session.catalog.tenants.get(TENANT).ref, serving.number)
-            graph = graphs.of(key, moment.state)
+            graph = graphs.get(key, moment.state)
             if graph is not None:
                 return graph
         time.sleep(0.01)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.laravel.schema.tables import Table
+from rag_assets.systems.code_memory.laravel.schema.tables import MigratedTable
 
 UNEXPLAINED: Final = "not explained"
 
@@ -78,9 +78,9 @@ def column_names(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]
     return [f"{name}.{column['name']}" for name, columns in tables.items() for column in columns]
 
 
-def derived_columns(tables: Mapping[str, Table]) -> list[str]:
+def derived_columns(tables: Mapping[str, MigratedTable]) -> list[str]:
     """`table.column` of tables that are derived."""
-    return [f"{name}.{column.name}" for name, table in tables.items() for column in table.columns]
+    return [f"{name}.{column}" for name, table in tables.items() for column in table.columns]
 
 
 def explained(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str, list[str]]:

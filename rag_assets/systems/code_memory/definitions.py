@@ -51,12 +51,12 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     if serving is None:
         return None
     code = code_catalog(ctx.catalog)
-    every = code.relation_counts.of(ctx.ref.id, serving.number)
+    every = code.relation_counts.count_relations(ctx.ref.id, serving.number)
     # Edges to other packages lead to no definition, and are never shown.
     counts = [one for one in every if one.kind != ELSEWHERE]
     edges = sum(count.edges for count in counts)
     resolved = sum(count.resolved for count in counts)
-    unresolved = code.derivations.unresolved(ctx.ref.id)
+    unresolved = code.derivations.list_unresolved(ctx.ref.id)
     statements = [one for found in unresolved.values() for one in found]
     lines = [statement.description for statement in statements if statement.about != INDEXES]
     indexes = [statement.description for statement in statements if statement.about == INDEXES]
@@ -64,7 +64,7 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
         names,
         ctx.ref.id,
         metadata={
-            "symbols": code.relation_counts.symbols(ctx.ref.id, serving.number),
+            "symbols": code.relation_counts.count_symbols(ctx.ref.id, serving.number),
             "edges": edges,
             "resolved share": round(resolved / edges, 4) if edges else 1.0,
             "by kind": table(

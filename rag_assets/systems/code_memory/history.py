@@ -239,7 +239,7 @@ class _HistoryWalk:
         import pygit2
 
         objects = self._repository.objects
-        if any(objects.size(one, "blob") > _LARGEST_COMPARED_BYTES for one in (former, blob)):
+        if any(objects.read_size(one, "blob") > _LARGEST_COMPARED_BYTES for one in (former, blob)):
             return None
         patch = pygit2.Patch.create_from(
             objects.read(former, "blob"),

@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.systems.code_memory.catalog.tables import derivations, document_kinds
-from rag_assets.systems.code_memory.derived.model import Unresolved
+from rag_assets.systems.code_memory.derived.model import UnresolvedStatement
 
 _KINDS_BATCH = 2_000
 
@@ -54,7 +54,7 @@ class KindTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, tenant_id: str, document_ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
+    def get(self, tenant_id: str, document_ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
         """Return the kinds of these documents; documents without recorded kinds are left out."""
         table = document_kinds.c
         query = select(table.document_id, table.kinds).where(
@@ -63,11 +63,11 @@ class KindTable:
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
-    def indexed(
+    def iter_indexed(
         self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
     ) -> Iterator[CodeDocument]:
         """Yield the documents, or only some, that have a version in a build, with their kinds."""
-        known = and_(
+        has_kinds = and_(
             document_kinds.c.tenant == documents.c.tenant,
             document_kinds.c.document_id == documents.c.document_id,
         )
@@ -80,7 +80,7 @@ class KindTable:
             )
             .select_from(document_index)
             .join(documents, is_same_document())
-            .outerjoin(document_kinds, known)
+            .outerjoin(document_kinds, has_kinds)
             .where(
                 is_of_generation(tenant_id, generation, document_ids),
                 document_index.c.chunk_set_key.is_not(None),
@@ -98,9 +98,9 @@ class KindTable:
         Args:
             kinds: all known kinds, by document; an empty mapping deletes the document's row.
         """
-        known = upsert(document_kinds)
-        statement = known.on_conflict_do_update(
-            index_elements=["tenant", "document_id"], set_={"kinds": known.excluded.kinds}
+        insert = upsert(document_kinds)
+        statement = insert.on_conflict_do_update(
+            index_elements=["tenant", "document_id"], set_={"kinds": insert.excluded.kinds}
         )
         index = document_index.c
         for batch in batched(kinds, _KINDS_BATCH):
@@ -131,7 +131,7 @@ _DIGITS: Final = 16
 """Number of hexadecimal digits of each half of a document's hash."""
 
 Fingerprint: TypeAlias = tuple[int, int]
-"""Identifies documents with their texts and readers: the sums of the halves of their hashes.
+"""Identifies documents with their texts and scopes: the sums of the halves of their hashes.
 
 The fingerprint of a source after a few changes can be computed without its other documents.
 """
@@ -154,7 +154,7 @@ class DerivedRecords:
     source: str
     fingerprint: str
     records: tuple[PushedRecord, ...]
-    unresolved: tuple[Unresolved, ...]
+    unresolved: tuple[UnresolvedStatement, ...]
 
 
 class DerivationTable:
@@ -163,7 +163,7 @@ class DerivationTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def fingerprints(
+    def compute_fingerprints(
         self, tenant_id: str, generation: int, sources: Collection[str]
     ) -> dict[str, Fingerprint]:
         """Return the fingerprint of each source's documents in a build."""
@@ -190,15 +190,15 @@ class DerivationTable:
             .group_by(documents.c.source)
         )
         with self._database.begin() as connection:
-            found = {source: sums for source, *sums in connection.execute(query)}
+            sums_by_source = {source: sums for source, *sums in connection.execute(query)}
         nothing = (0, 0)
         return {
             source: (int(first), int(second))
             for source in sources
-            for first, second in (found.get(source, nothing),)
+            for first, second in (sums_by_source.get(source, nothing),)
         }
 
-    def recorded(self, tenant_id: str) -> dict[str, str]:
+    def list_fingerprints(self, tenant_id: str) -> dict[str, str]:
         """Return the states from which the current records were derived, by source."""
         table = derivations.c
         query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
@@ -215,19 +215,21 @@ class DerivationTable:
         with self._database.begin_tenant(ref) as connection:
             for source, fingerprint in fingerprints.items():
                 wanted = table.tenant == ref.id, table.source == source
-                connection.execute(
-                    update(derivations).where(*wanted).values(fingerprint=fingerprint)
-                )
+                statement = update(derivations).where(*wanted)
+                connection.execute(statement.values(fingerprint=fingerprint))
 
-    def unresolved(self, tenant_id: str) -> dict[str, list[Unresolved]]:
+    def list_unresolved(self, tenant_id: str) -> dict[str, list[UnresolvedStatement]]:
         """Return the unresolved statements, by the source that documents are derived from."""
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
             rows = connection.execute(query).all()
-        return {row.source: [Unresolved.read(one) for one in row.unresolved] for row in rows}
+        return {
+            row.source: [UnresolvedStatement.from_json(stored) for stored in row.unresolved]
+            for row in rows
+        }
 
-    def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
+    def count_changes(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Return the number of documents that `record` would create, change or delete."""
         with self._database.begin() as connection:
             record_keys = _read_record_keys(connection, ref, derived.source)
@@ -276,10 +278,10 @@ def compute_fingerprint(documents: Iterable[CodeDocument]) -> Fingerprint:
     first = second = 0
     for document in documents:
         line = f"{document.document_id}/{document.chunk_set_key}/{document.access_scope}"
-        found = hashlib.md5(line.encode(), usedforsecurity=False).digest()
-        half = len(found) // 2
-        first += int.from_bytes(found[:half], signed=True)
-        second += int.from_bytes(found[half:], signed=True)
+        digest = hashlib.md5(line.encode(), usedforsecurity=False).digest()
+        half = len(digest) // 2
+        first += int.from_bytes(digest[:half], signed=True)
+        second += int.from_bytes(digest[half:], signed=True)
     return first, second
 
 
@@ -303,7 +305,7 @@ def _put_records(connection: Connection, ref: TenantRef, records: Sequence[Pushe
     }
     statement = new.on_conflict_do_update(index_elements=identity, set_=changes)
     for batch in batched(records, _BATCH):
-        connection.execute(statement, [record_values(ref, one) for one in batch])
+        connection.execute(statement, [record_values(ref, record) for record in batch])
 
 
 def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
@@ -324,7 +326,7 @@ def _set_derivation(connection: Connection, ref: TenantRef, derived: DerivedReco
         tenant=ref.id,
         source=derived.of,
         fingerprint=derived.fingerprint,
-        unresolved=[one.stored for one in derived.unresolved],
+        unresolved=[statement.as_json for statement in derived.unresolved],
     )
     changes = {"fingerprint": new.excluded.fingerprint, "unresolved": new.excluded.unresolved}
     connection.execute(new.on_conflict_do_update(index_elements=["tenant", "source"], set_=changes))

@@ -117,7 +117,7 @@ class FoundNameUses(NamedTuple):
 
     Attributes:
         name: the name as the text spells it.
-        places: see symbols.model.uses_of.
+        places: see symbols.model.
         source: its repository.
     """
 
@@ -201,9 +201,9 @@ def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
     """
     named, nameless = [], []
     for name in names:
-        uri, _, own = name.rpartition("#")
-        if uri and own.startswith(NAMELESS):
-            nameless.append(Nameless(uri, own))
+        uri, _, local_name = name.rpartition("#")
+        if uri and local_name.startswith(NAMELESS):
+            nameless.append(Nameless(uri, local_name))
         else:
             named.append(name)
     return named, nameless

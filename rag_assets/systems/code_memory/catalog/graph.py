@@ -27,7 +27,7 @@ NONE = -1
 """The number that represents a missing name."""
 
 
-def numbers(values: Iterable[int] = ()) -> array[int]:
+def new_column(values: Iterable[int] = ()) -> array[int]:
     """Return a column of 32-bit numbers."""
     return array("i", values)
 
@@ -51,7 +51,7 @@ class Names:
             self.bytes += sys.getsizeof(text) + _BYTES_OF_NAME
         return number
 
-    def of(self, text: str) -> int | None:
+    def find_number(self, text: str) -> int | None:
         """Return the number of a text; None if it was not added."""
         return self._numbers.get(text)
 
@@ -74,7 +74,7 @@ class Lookup:
     begins: array[int]
 
     @classmethod
-    def of(cls, column: array[int], count: int) -> Lookup:
+    def from_column(cls, column: array[int], count: int) -> Lookup:
         """Return a lookup for a column.
 
         Args:
@@ -84,7 +84,7 @@ class Lookup:
         values = np.frombuffer(column, dtype=np.int32)
         order = np.argsort(values, kind="stable").astype(np.int32)
         counts = np.bincount(values + 1, minlength=count + 1)
-        return cls(_column(order), _column(np.cumsum(counts)))
+        return cls(_convert_column(order), _convert_column(np.cumsum(counts)))
 
     def rows(self, number: int) -> array[int]:
         """Return the rows with this number, in order."""
@@ -96,8 +96,8 @@ class Lookup:
         return len(self.order) * self.order.itemsize + len(self.begins) * self.begins.itemsize
 
 
-def _column(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]]) -> array[int]:
-    column = numbers()
+def _convert_column(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]]) -> array[int]:
+    column = new_column()
     column.frombytes(values.astype(np.int32).tobytes())
     return column
 
@@ -111,15 +111,15 @@ _NO_HASH = bytes(_HASH)
 class Edges:
     """The columns of edges: numbers of names, and the number of the text that states each edge."""
 
-    text: array[int] = field(default_factory=numbers)
-    position: array[int] = field(default_factory=numbers)
-    kind: array[int] = field(default_factory=numbers)
-    stated_of: array[int] = field(default_factory=numbers)
-    target: array[int] = field(default_factory=numbers)
-    how: array[int] = field(default_factory=numbers)
-    path: array[int] = field(default_factory=numbers)
-    first: array[int] = field(default_factory=numbers)
-    last: array[int] = field(default_factory=numbers)
+    text: array[int] = field(default_factory=new_column)
+    position: array[int] = field(default_factory=new_column)
+    kind: array[int] = field(default_factory=new_column)
+    stated_of: array[int] = field(default_factory=new_column)
+    target: array[int] = field(default_factory=new_column)
+    how: array[int] = field(default_factory=new_column)
+    path: array[int] = field(default_factory=new_column)
+    first: array[int] = field(default_factory=new_column)
+    last: array[int] = field(default_factory=new_column)
     confidence: array[float] = field(default_factory=lambda: array("d"))
 
 
@@ -127,20 +127,20 @@ class Edges:
 class Symbols:
     """The columns of definitions: numbers of names, and of the text that each is in."""
 
-    text: array[int] = field(default_factory=numbers)
-    position: array[int] = field(default_factory=numbers)
-    symbol: array[int] = field(default_factory=numbers)
-    short: array[int] = field(default_factory=numbers)
-    role: array[int] = field(default_factory=numbers)
-    public: array[int] = field(default_factory=numbers)
-    first: array[int] = field(default_factory=numbers)
-    last: array[int] = field(default_factory=numbers)
+    text: array[int] = field(default_factory=new_column)
+    position: array[int] = field(default_factory=new_column)
+    symbol: array[int] = field(default_factory=new_column)
+    short: array[int] = field(default_factory=new_column)
+    role: array[int] = field(default_factory=new_column)
+    public: array[int] = field(default_factory=new_column)
+    first: array[int] = field(default_factory=new_column)
+    last: array[int] = field(default_factory=new_column)
     hashes: bytearray = field(default_factory=bytearray)
 
     def content_hash(self, row: int) -> str | None:
         """Return the content hash in a row; None if it has none."""
-        found = self.hashes[row * _HASH : (row + 1) * _HASH]
-        return None if found == _NO_HASH else found.hex()
+        digest = self.hashes[row * _HASH : (row + 1) * _HASH]
+        return None if digest == _NO_HASH else digest.hex()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,11 @@ class Segment:
         rows += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
         lookups = (self.stated_of, self.target, self.symbol, self.short)
         of_texts = (self.edges_of, self.symbols_of)
-        return rows * _NUMBER + self.names.bytes + sum(one.bytes for one in (*lookups, *of_texts))
+        return (
+            rows * _NUMBER
+            + self.names.bytes
+            + sum(lookup.bytes for lookup in (*lookups, *of_texts))
+        )
 
 
 class SegmentBuilder:
@@ -229,27 +233,29 @@ class SegmentBuilder:
         rows += len(self._symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER + 3)
         return rows * _NUMBER + self._names.bytes
 
-    def done(self) -> tuple[Segment, dict[str, int]]:
+    def build(self) -> tuple[Segment, dict[str, int]]:
         """Return the segment, and the numbers of its texts by key."""
         edges, symbols, names = self._edges, self._symbols, len(self._names)
         segment = Segment(
             *(self._first, len(self._texts), self._names),
             {self._names[number]: number for number in set(edges.kind)},
             *(edges, symbols),
-            stated_of=Lookup.of(edges.stated_of, names),
-            target=Lookup.of(edges.target, names),
-            symbol=Lookup.of(symbols.symbol, names),
-            short=Lookup.of(symbols.short, names),
-            edges_of=self._of_texts(edges.text),
-            symbols_of=self._of_texts(symbols.text),
+            stated_of=Lookup.from_column(edges.stated_of, names),
+            target=Lookup.from_column(edges.target, names),
+            symbol=Lookup.from_column(symbols.symbol, names),
+            short=Lookup.from_column(symbols.short, names),
+            edges_of=self._build_text_lookup(edges.text),
+            symbols_of=self._build_text_lookup(symbols.text),
         )
         return segment, self._texts
 
-    def _of_texts(self, column: array[int]) -> Lookup:
-        return Lookup.of(numbers(text - self._first for text in column), len(self._texts))
+    def _build_text_lookup(self, column: array[int]) -> Lookup:
+        return Lookup.from_column(
+            new_column(text - self._first for text in column), len(self._texts)
+        )
 
 
-MOST_MET = 20_000
+MOST_CACHED = 20_000
 """Maximum number of edges, and of definitions, that are cached when walks read them.
 
 Most walks read the same few edges, and the same few definitions with many relations.
@@ -257,16 +263,16 @@ Most walks read the same few edges, and the same few definitions with many relat
 
 _BYTES_OF_DOCUMENT = 420
 """Estimated bytes of a document in memory, including table entries but not its texts."""
-_BYTES_OF_MET = 400
+_BYTES_OF_CACHED_ROW = 400
 """Estimated bytes of a cached edge or definition."""
-_BYTES_OF_NAME_MET = 150
+_BYTES_OF_CACHED_NAME = 150
 
 
-MOST_NAMES_MET = 100_000
+MOST_CACHED_NAMES = 100_000
 """Maximum number of definition names in the cache of short names."""
 
 
-class NamesMet:
+class NameCache:
     """Cached names of definitions, by scopes of the readers and by short name."""
 
     def __init__(self) -> None:
@@ -277,13 +283,13 @@ class NamesMet:
         """Return the names for one short name; None if it is not cached."""
         return self._found.get((scopes, short))
 
-    def keep(self, scopes: frozenset[str], short: str, found: NamesCalled) -> None:
+    def put(self, scopes: frozenset[str], short: str, names_called: NamesCalled) -> None:
         """Cache the names for one short name; if the cache would get too large, clear it first."""
-        count = 1 + sum(len(names) for names in found.values())
-        if self._count + count > MOST_NAMES_MET:
+        count = 1 + sum(len(names) for names in names_called.values())
+        if self._count + count > MOST_CACHED_NAMES:
             self._found, self._count = {}, 0
-        if count <= MOST_NAMES_MET:
-            self._found[scopes, short] = found
+        if count <= MOST_CACHED_NAMES:
+            self._found[scopes, short] = names_called
             self._count += count
 
 
@@ -335,8 +341,9 @@ class Graph:
         by_id: its documents by id.
         holders, by_uri: its documents by the number of their text, and by their URI.
         bytes: its size in memory.
-        edges_met, symbols_met: cached results of walks, by segment, row and document; see MOST_MET.
-        names_met: cached names of definitions by their short names.
+        edge_cache, symbol_cache: rows that walks have read, by segment, row and document; see
+            MOST_CACHED.
+        name_cache: cached names of definitions by their short names.
     """
 
     key: GraphKey
@@ -347,19 +354,19 @@ class Graph:
     holders: Mapping[int, Sequence[GraphDocument]] = field(init=False)
     by_uri: Mapping[str, Sequence[GraphDocument]] = field(init=False)
     bytes: int = field(init=False)
-    edges_met: dict[tuple[int, int, str], FoundEdge] = field(default_factory=dict)
-    symbols_met: dict[tuple[int, int, str], FoundSymbol] = field(default_factory=dict)
-    names_met: NamesMet = field(default_factory=NamesMet)
+    edge_cache: dict[tuple[int, int, str], FoundEdge] = field(default_factory=dict)
+    symbol_cache: dict[tuple[int, int, str], FoundSymbol] = field(default_factory=dict)
+    name_cache: NameCache = field(default_factory=NameCache)
     _firsts: Sequence[int] = field(init=False)
 
     def __post_init__(self) -> None:
         holders: dict[int, list[GraphDocument]] = {}
         by_uri: dict[str, list[GraphDocument]] = {}
         size = 0
-        for one in self.by_id.values():
-            by_uri.setdefault(one.uri, []).append(one)
-            holders.setdefault(one.text, []).append(one)
-            size += sys.getsizeof(one.uri) + sys.getsizeof(one.kinds_json) + _BYTES_OF_DOCUMENT
+        for item in self.by_id.values():
+            by_uri.setdefault(item.uri, []).append(item)
+            holders.setdefault(item.text, []).append(item)
+            size += sys.getsizeof(item.uri) + sys.getsizeof(item.kinds_json) + _BYTES_OF_DOCUMENT
         for name, value in (
             ("holders", holders),
             ("by_uri", by_uri),
@@ -372,15 +379,17 @@ class Graph:
         """Return the segment that contains a text."""
         return self.segments[bisect_right(self._firsts, text) - 1]
 
-    def at(self, uris: Iterable[str], scopes: frozenset[str]) -> Iterator[GraphDocument]:
+    def iter_readable(self, uris: Iterable[str], scopes: frozenset[str]) -> Iterator[GraphDocument]:
         """Yield the readable documents with these URIs."""
         for uri in dict.fromkeys(uris):
-            yield from (one for one in self.by_uri.get(uri, ()) if one.access_scope in scopes)
+            yield from (
+                document for document in self.by_uri.get(uri, ()) if document.access_scope in scopes
+            )
 
 
 def _estimate_bytes(segment: Segment) -> int:
     cached_rows = sum(
-        min(MOST_MET, len(rows)) for rows in (segment.edges.text, segment.symbols.text)
+        min(MOST_CACHED, len(rows)) for rows in (segment.edges.text, segment.symbols.text)
     )
-    names = min(MOST_NAMES_MET, len(segment.symbols.text))
-    return segment.bytes + cached_rows * _BYTES_OF_MET + names * _BYTES_OF_NAME_MET
+    names = min(MOST_CACHED_NAMES, len(segment.symbols.text))
+    return segment.bytes + cached_rows * _BYTES_OF_CACHED_ROW + names * _BYTES_OF_CACHED_NAME

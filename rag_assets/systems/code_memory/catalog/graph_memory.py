@@ -36,8 +36,8 @@ _BATCH = 1_000
 _MOST_SEGMENTS = 8
 _FEW_TEXTS = 1_000
 _WASTE = 2
-"""Maximum ratio of the number of all texts in the segments to that of the needed texts, and to that
-of the first segment's texts."""
+"""Maximum ratio of all texts in the segments to the needed texts, and to the texts of the first
+segment."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
     *("line_start", "line_end", "content_hash"),
@@ -48,36 +48,33 @@ _EDGE_COLUMNS = (
 )
 
 
-class GraphLoader:
-    """Reads graphs from the catalog; each graph shows exactly one state."""
+def load_graph(
+    database: Database, key: GraphKey, most_bytes: int, former: Graph | None = None
+) -> Graph | None:
+    """Return the current graph of a build; None if it is larger than `most_bytes`.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    Args:
+        former: the build's graph in a former state, whose texts are reused.
 
-    def load(self, key: GraphKey, most: int, former: Graph | None = None) -> Graph | None:
-        """Return the current graph of a build; None if it needs too much memory.
-
-        Args:
-            most: maximum size of the graph in bytes.
-            former: the build's graph in a former state, whose texts are reused.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
-        with self._database.snapshot() as connection:
-            state, rows = _read_documents(connection, key)
-            texts = {row[-1] for row in rows}
-            kept = _ReusedSegments() if former is None else _choose_segments(former, state, texts)
-            missing = sorted(texts - kept.texts.keys())
-            if missing:
-                added = _load_segment(connection, key, missing, kept.next_text, most - kept.bytes)
-                if added is None:
-                    return None
-                segment, numbers = added.done()
-                kept = _ReusedSegments((*kept.segments, segment), {**kept.texts, **numbers})
-        by_id = _build_documents(rows, kept.texts)
-        graph = Graph(key, state, kept.segments, kept.texts, by_id)
-        return graph if graph.bytes <= most else None
+    Raises:
+        ServiceUnavailable: Postgres does not answer.
+    """
+    with database.snapshot() as connection:
+        state, rows = _read_documents(connection, key)
+        texts = {row[-1] for row in rows}
+        reused = _ReusedSegments() if former is None else _choose_segments(former, state, texts)
+        missing = sorted(texts - reused.texts.keys())
+        if missing:
+            added = _load_segment(
+                connection, key, missing, reused.next_text, most_bytes - reused.bytes
+            )
+            if added is None:
+                return None
+            segment, numbers = added.build()
+            reused = _ReusedSegments((*reused.segments, segment), {**reused.texts, **numbers})
+    by_id = _build_documents(rows, reused.texts)
+    graph = Graph(key, state, reused.segments, reused.texts, by_id)
+    return graph if graph.bytes <= most_bytes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ def _read_documents(
     connection: Connection, key: GraphKey
 ) -> tuple[RelationState, Sequence[Sequence[Any]]]:
     """Return the state of the relations, and the documents, each with the key of its text last."""
-    known = and_(
+    has_kinds = and_(
         document_kinds.c.tenant == documents.c.tenant,
         document_kinds.c.document_id == documents.c.document_id,
     )
@@ -112,7 +109,7 @@ def _read_documents(
             *(documents.c.access_scope, documents.c.source_type),
             *(cast(document_kinds.c.kinds, Text), document_index.c.chunk_set_key),
         )
-        .outerjoin(document_kinds, known)
+        .outerjoin(document_kinds, has_kinds)
         .where(document_index.c.chunk_set_key.is_not(None))
     )
     state = connection.execute(STATE, {"tenant": key.ref.id}).one()
@@ -224,12 +221,12 @@ class RelationGraphs:
 
     def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
         self.most_bytes = most_bytes
-        self._loader = GraphLoader(database)
+        self._database = database
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
 
-    def of(self, key: GraphKey, state: RelationState) -> Graph | None:
+    def get(self, key: GraphKey, state: RelationState) -> Graph | None:
         """Return the graph of a build in exactly this state; None if it is not loaded.
 
         Only the second query for a tenant loads its graph: a process that queries once does not
@@ -264,7 +261,7 @@ class RelationGraphs:
         try:
             with self._turn:
                 started = time.monotonic()
-                graph = self._loader.load(key, self.most_bytes, former)
+                graph = load_graph(self._database, key, self.most_bytes, former)
                 if graph is not None:
                     rest = min(_LONGEST_REST, _REST * (time.monotonic() - started))
         except RagAssetsError as error:
@@ -288,6 +285,5 @@ class RelationGraphs:
                 tenant.graph = None
 
     def _bytes(self) -> int:
-        return sum(
-            tenant.graph.bytes for tenant in self._tenants.values() if tenant.graph is not None
-        )
+        graphs = (tenant.graph for tenant in self._tenants.values())
+        return sum(graph.bytes for graph in graphs if graph is not None)

@@ -79,7 +79,7 @@ def record_relations(
 _Row: TypeAlias = dict[str, Any]
 
 
-def _rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
+def _iter_rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     for key, relation in relations.items():
         for position, symbol in enumerate(relation.symbols):
             yield {
@@ -96,7 +96,7 @@ def _rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iter
             }
 
 
-def _rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
+def _iter_rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     for key, relation in relations.items():
         for position, edge in enumerate(relation.edges):
             row = asdict(edge)
@@ -107,15 +107,19 @@ def _rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterat
 def _iter_rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     """Yield the rows of the names in texts; a scanned text without names also has a row."""
     for key, relation in relations.items():
-        numbers = sorted({number_of_name(ref.id, name) for name in list_names(relation.names)})
+        numbers = sorted({compute_name_number(ref.id, name) for name in list_names(relation.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": relation.names}
 
 
-_ROWS_OF: Final = {symbols: _rows_of_symbols, edges: _rows_of_edges, name_uses: _iter_rows_of_names}
+_ROWS_OF: Final = {
+    symbols: _iter_rows_of_symbols,
+    edges: _iter_rows_of_edges,
+    name_uses: _iter_rows_of_names,
+}
 """The function that yields the rows of texts, by the table of these rows."""
 
 
-def number_of_name(tenant_id: str, name: str) -> int:
+def compute_name_number(tenant_id: str, name: str) -> int:
     """Return the number by which the texts of a tenant that contain a name are found.
 
     Several names may have the same number, so the caller must also compare the name.
@@ -137,7 +141,9 @@ class RelationState:
     rows: str
 
 
-def _state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+def _build_state_columns(
+    tenant: ColumnElement[str],
+) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
     totals, added = relation_change_totals.c, relation_changes.c
 
     def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
@@ -158,7 +164,7 @@ def _state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], Colu
 
 
 @dataclass(frozen=True, slots=True)
-class RelationMoment:
+class ReadableState:
     """A tenant's relations at one moment, as far as a caller may read them.
 
     Attributes:
@@ -172,12 +178,12 @@ class RelationMoment:
 
 _TENANT = bindparam("tenant", type_=Text)
 
-STATE = select(*_state_columns(_TENANT))
+STATE = select(*_build_state_columns(_TENANT))
 """SQL query that returns only the state."""
 
-MOMENT = Statement.compile(
+READABLE_STATE = Statement.compile(
     select(
-        *_state_columns(_TENANT),
+        *_build_state_columns(_TENANT),
         readable_scopes(
             _TENANT, texts_parameter("principals"), literal(None, Integer)
         ).scalar_subquery(),
@@ -217,9 +223,9 @@ class RelationCountQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def symbols(self, tenant_id: str, generation: int) -> int:
+    def count_symbols(self, tenant_id: str, generation: int) -> int:
         """Return the number of definitions in the distinct texts of a build."""
-        texts = _texts(tenant_id, generation)
+        texts = _select_texts(tenant_id, generation)
         query = (
             select(func.count())
             .select_from(symbols)
@@ -228,10 +234,10 @@ class RelationCountQuery:
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
 
-    def of(self, tenant_id: str, generation: int) -> list[RelationCount]:
+    def count_relations(self, tenant_id: str, generation: int) -> list[RelationCount]:
         """Return the number of relations of a build by kind, the most frequent kind first."""
-        texts = _texts(tenant_id, generation)
-        named = select(symbols.c.symbol, symbols.c.short).where(
+        texts = _select_texts(tenant_id, generation)
+        defined_names = select(symbols.c.symbol, symbols.c.short).where(
             symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
         )
         targets = (
@@ -242,22 +248,22 @@ class RelationCountQuery:
         )
         counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
         with self._database.begin() as connection:
-            defined = frozenset(name for row in connection.execute(named) for name in row)
+            defined = frozenset(name for row in connection.execute(defined_names) for name in row)
             rows = connection.execution_options(yield_per=_COUNT_BATCH).execute(targets)
             for kind, target, count in rows:
                 counts[kind][0] += count
-                if target.startswith(_KNOWN) or _defined_as(target) in defined:
+                if target.startswith(_KNOWN) or _get_definition_name(target) in defined:
                     counts[kind][1] += count
         found = [RelationCount(kind, *both) for kind, both in counts.items()]
-        return sorted(found, key=lambda one: (-one.edges, one.kind))
+        return sorted(found, key=lambda item: (-item.edges, item.kind))
 
 
-def _defined_as(name: str) -> str:
+def _get_definition_name(name: str) -> str:
     """Return the name that a definition would have: qualified, if its language qualifies names."""
     return name if "\\" in name else short_name(name)
 
 
-def _texts(tenant_id: str, generation: int) -> Select[Any]:
+def _select_texts(tenant_id: str, generation: int) -> Select[Any]:
     return select(document_index.c.chunk_set_key).where(
         and_(is_of_generation(tenant_id, generation), document_index.c.chunk_set_key.is_not(None))
     )
@@ -285,7 +291,7 @@ class RelationDriftQuery:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
+    def list_texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
         """Return the texts of all builds whose keys are in a range, without duplicates."""
         index = document_index.c
         wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
@@ -306,30 +312,28 @@ class RelationDriftQuery:
         with self._database.begin() as connection:
             return [IndexedText(*row) for row in connection.execute(query)]
 
-    def recorded(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
+    def read_rows(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
         """Return the rows of texts, by chunk_set_key; texts without rows are left out."""
-        found: dict[str, set[tuple[Any, ...]]] = {}
+        rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
         with self._database.begin() as connection:
             for table in _ROWS_OF:
-                of_texts = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
-                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(
-                    *of_texts
-                )
+                wanted = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
+                query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(*wanted)
                 for key, *row in connection.execute(query):
-                    found.setdefault(key, set()).add((table.name, *map(_hashable, row)))
-        return {key: frozenset(rows) for key, rows in found.items()}
+                    rows_by_key.setdefault(key, set()).add((table.name, *map(_to_hashable, row)))
+        return {key: frozenset(rows) for key, rows in rows_by_key.items()}
 
-    def orphaned_texts(self, tenant_id: str) -> list[str]:
+    def list_orphaned_texts(self, tenant_id: str) -> list[str]:
         """Return the chunk_set_keys of rows whose text does not belong to any build."""
-        found: set[str] = set()
+        keys: set[str] = set()
         index = document_index.c
         with self._database.begin() as connection:
             for table in _ROWS_OF:
                 key = table.c.chunk_set_key
-                kept = exists().where(index.tenant == table.c.tenant, index.chunk_set_key == key)
-                query = select(key).where(table.c.tenant == tenant_id, ~kept).group_by(key)
-                found.update(connection.scalars(query))
-        return sorted(found)
+                is_kept = exists().where(index.tenant == table.c.tenant, index.chunk_set_key == key)
+                query = select(key).where(table.c.tenant == tenant_id, ~is_kept).group_by(key)
+                keys.update(connection.scalars(query))
+        return sorted(keys)
 
     def replace_rows(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
         """Replace the rows of texts with rows of their current definitions and edges.
@@ -356,21 +360,21 @@ class RelationDriftQuery:
                     )
                     .with_for_update(read=True)
                 )
-                kept = sorted(set(connection.scalars(indexed)))
-                record_relations(connection, ref, {key: relations[key] for key in kept})
+                indexed_keys = sorted(set(connection.scalars(indexed)))
+                record_relations(connection, ref, {key: relations[key] for key in indexed_keys})
 
 
-def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
+def build_rows(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
     """Return the rows that these relations should have, in the format of `recorded`."""
-    found: dict[str, set[tuple[Any, ...]]] = {}
+    rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
     for table, rows_of in _ROWS_OF.items():
         for row in rows_of(ref, relations):
-            values = (_hashable(row[column.name]) for column in _iter_columns_of_text(table))
-            found.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
-    return {key: frozenset(rows) for key, rows in found.items()}
+            values = (_to_hashable(row[column.name]) for column in _iter_columns_of_text(table))
+            rows_by_key.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
+    return {key: frozenset(rows) for key, rows in rows_by_key.items()}
 
 
-def _hashable(value: Any) -> Any:
+def _to_hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -85,7 +85,7 @@ def _unnest_parameter(parameter: str) -> ColumnElement[str]:
     return func.unnest(cast(texts, ARRAY(Text)))
 
 
-def _distinct_values(parameter: str) -> Subquery:
+def _select_distinct(parameter: str) -> Subquery:
     return select(_unnest_parameter(parameter).label("value")).distinct().subquery()
 
 
@@ -95,16 +95,16 @@ def _is_in_parameter(value: ColumnElement[str], parameter: str) -> _Condition:
 
 def _select_versions(*columns: ColumnElement[Any]) -> Select[Any]:
     """Return columns of those valid document versions that the caller may read."""
-    found = select_returnable(_TENANT, _GENERATION, *columns).where(
+    versions = select_returnable(_TENANT, _GENERATION, *columns).where(
         is_readable(documents, _PRINCIPALS)
     )
     if document_kinds.c.kinds not in set(columns):
-        return found
+        return versions
     same_document = and_(
         document_kinds.c.tenant == documents.c.tenant,
         document_kinds.c.document_id == documents.c.document_id,
     )
-    return found.outerjoin(document_kinds, same_document)
+    return versions.outerjoin(document_kinds, same_document)
 
 
 def _join_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -115,7 +115,7 @@ def _join_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[An
     return _select_versions(*columns).join(table, same_text)
 
 
-def _rows_with_values(
+def _select_rows_with_values(
     columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
 ) -> Subquery:
     """Return the rows of a table with one of the given values, and the versions of their texts.
@@ -126,28 +126,28 @@ def _rows_with_values(
     """
     table = columns[0].table
     own, others = _split_by_table(columns, table)
-    asked = _distinct_values(parameter)
-    named = table.c.tenant == _TENANT, value == asked.c.value
-    rows = select(*own, table.c.chunk_set_key).where(*named, *wanted).offset(_APART).lateral()
+    wanted_values = _select_distinct(parameter)
+    has_value = table.c.tenant == _TENANT, value == wanted_values.c.value
+    rows = select(*own, table.c.chunk_set_key).where(*has_value, *wanted).offset(_APART).lateral()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
     versions = _select_versions(*others).where(of_text).offset(_APART).lateral()
-    found = select(*_choose_columns(columns, rows, versions)).select_from(asked)
-    return found.join(rows, true()).join(versions, true()).subquery()
+    joined = select(*_choose_columns(columns, rows, versions)).select_from(wanted_values)
+    return joined.join(rows, true()).join(versions, true()).subquery()
 
 
-def _rows_of_documents(
+def _select_rows_of_documents(
     columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition
 ) -> Subquery:
     """Return the rows of a table that belong to the texts of documents with the given URIs."""
     own, others = _split_by_table(columns, table)
-    asked = _distinct_values(parameter)
+    wanted_uris = _select_distinct(parameter)
     at = _select_versions(*others, document_index.c.chunk_set_key).where(
-        *_build_uri_conditions(asked.c.value)
+        *_build_uri_conditions(wanted_uris.c.value)
     )
     versions = at.offset(_APART).lateral()
     of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
     rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
-    joined = select(*_choose_columns(columns, rows, versions)).select_from(asked)
+    joined = select(*_choose_columns(columns, rows, versions)).select_from(wanted_uris)
     return joined.join(versions, true()).join(rows, true()).subquery()
 
 
@@ -157,8 +157,8 @@ def _build_uri_conditions(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
 
 
 def _split_by_table(columns: _Columns, table: FromClause) -> tuple[_Columns, _Columns]:
-    own = tuple(one for one in columns if one.table is table)
-    return own, tuple(one for one in columns if one.table is not table)
+    own = tuple(item for item in columns if item.table is table)
+    return own, tuple(item for item in columns if item.table is not table)
 
 
 def _choose_columns(columns: _Columns, *rows: FromClause) -> _Columns:
@@ -168,27 +168,29 @@ def _choose_columns(columns: _Columns, *rows: FromClause) -> _Columns:
 _PLACED_SYMBOLS: _Columns = (*_SYMBOL_COLUMNS, symbols.c.position)
 
 
-def _select_symbols(found: Subquery) -> Select[Any]:
-    rows = select(*_choose_columns(_SYMBOL_COLUMNS, found))
-    return rows.order_by(found.c.uri, found.c.position)
+def _select_symbols(symbol_rows: Subquery) -> Select[Any]:
+    rows = select(*_choose_columns(_SYMBOL_COLUMNS, symbol_rows))
+    return rows.order_by(symbol_rows.c.uri, symbol_rows.c.position)
 
 
-def _select_once(found: Subquery) -> Select[Any]:
+def _select_once(symbol_rows: Subquery) -> Select[Any]:
     """Return definitions without duplicates: the table has a row for each short name."""
-    once = found.c.uri, found.c.symbol, found.c.line_start
-    rows = select(*_choose_columns(_PLACED_SYMBOLS, found)).ext(distinct_on(*once))
-    return rows.order_by(*once, found.c.position)
+    identity = symbol_rows.c.uri, symbol_rows.c.symbol, symbol_rows.c.line_start
+    rows = select(*_choose_columns(_PLACED_SYMBOLS, symbol_rows)).ext(distinct_on(*identity))
+    return rows.order_by(*identity, symbol_rows.c.position)
 
 
 def _select_by_name() -> Select[Any]:
-    found = _select_once(_rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")).subquery()
-    by_name = found.c.uri, found.c.symbol, found.c.line_start
-    return select(*_choose_columns(_SYMBOL_COLUMNS, found)).order_by(*by_name)
+    rows = _select_once(
+        _select_rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")
+    ).subquery()
+    by_name = rows.c.uri, rows.c.symbol, rows.c.line_start
+    return select(*_choose_columns(_SYMBOL_COLUMNS, rows)).order_by(*by_name)
 
 
 def _select_names() -> Select[Any]:
     columns = symbols.c.short, symbols.c.symbol, *_DOCUMENT_COLUMNS
-    return select(*_rows_with_values(columns, symbols.c.short, "names").c).distinct()
+    return select(*_select_rows_with_values(columns, symbols.c.short, "names").c).distinct()
 
 
 def _select_similar() -> Select[Any]:
@@ -200,18 +202,18 @@ def _select_similar() -> Select[Any]:
 
 
 def _select_by_last_part() -> Select[Any]:
-    found = _rows_with_values(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
-    has_same_marks = last_part(found.c.short, without="_-") == bindparam("marked", type_=Text)
-    rows = select(*_choose_columns(_SYMBOL_COLUMNS, found))
-    return rows.order_by(has_same_marks.desc(), found.c.uri, found.c.position).limit(_LIMIT)
+    matches = _select_rows_with_values(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
+    has_same_marks = last_part(matches.c.short, without="_-") == bindparam("marked", type_=Text)
+    rows = select(*_choose_columns(_SYMBOL_COLUMNS, matches))
+    return rows.order_by(has_same_marks.desc(), matches.c.uri, matches.c.position).limit(_LIMIT)
 
 
 def _select_by_file_name() -> Select[Any]:
     name = bindparam("name", type_=Text)
     uri = func.lower(documents.c.uri)
     is_called = func.right(uri, func.length(name) + 1) == literal("/") + name
-    found = _select_versions(*_DOCUMENT_COLUMNS).where(is_called)
-    return found.order_by(func.length(documents.c.uri), documents.c.uri).limit(_LIMIT)
+    versions = _select_versions(*_DOCUMENT_COLUMNS).where(is_called)
+    return versions.order_by(func.length(documents.c.uri), documents.c.uri).limit(_LIMIT)
 
 
 def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
@@ -221,20 +223,21 @@ def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
         ways: the subqueries; each has its own limit.
         first: whether to return the first edges if there are more; this requires reading all.
     """
-    some = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
+    queries = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
     if first:
-        some = [
-            one.order_by(one.selected_columns.uri, one.selected_columns.position) for one in some
+        queries = [
+            query.order_by(query.selected_columns.uri, query.selected_columns.position)
+            for query in queries
         ]
-    found = union_all(*(one.limit(_LIMIT) for one in some)).subquery()
-    return select(found).order_by(found.c.way, found.c.uri, found.c.position)
+    edge_rows = union_all(*(query.limit(_LIMIT) for query in queries)).subquery()
+    return select(edge_rows).order_by(edge_rows.c.way, edge_rows.c.uri, edge_rows.c.position)
 
 
-def _edges_at_nodes() -> tuple[Subquery, ...]:
+def _select_edges_at_nodes() -> tuple[Subquery, ...]:
     return (
-        _rows_with_values(_EDGE_COLUMNS, edges.c.stated_of, "own", _has_requested_kind()),
+        _select_rows_with_values(_EDGE_COLUMNS, edges.c.stated_of, "own", _has_requested_kind()),
         _select_matching_edges("uris", edges.c.stated_of == ""),
-        _rows_with_values(_EDGE_COLUMNS, edges.c.target, "named", _has_requested_kind()),
+        _select_rows_with_values(_EDGE_COLUMNS, edges.c.target, "named", _has_requested_kind()),
         _select_matching_edges("inside", _is_in_parameter(edges.c.stated_of, "own_inside")),
         _select_matching_edges("inside", _is_in_parameter(edges.c.target, "named_inside")),
     )
@@ -246,7 +249,7 @@ def _select_by_kind() -> Subquery:
 
 
 def _select_matching_edges(parameter: str, wanted: _Condition) -> Subquery:
-    return _rows_of_documents(_EDGE_COLUMNS, edges, parameter, wanted, _has_requested_kind())
+    return _select_rows_of_documents(_EDGE_COLUMNS, edges, parameter, wanted, _has_requested_kind())
 
 
 def _has_requested_kind() -> _Condition:
@@ -272,21 +275,21 @@ def _select_without_names() -> Select[Any]:
 
 
 def _select_first_documents() -> Select[Any]:
-    asked = _distinct_values("sources")
-    of_source = _select_versions(*_DOCUMENT_COLUMNS).where(documents.c.source == asked.c.value)
+    sources = _select_distinct("sources")
+    of_source = _select_versions(*_DOCUMENT_COLUMNS).where(documents.c.source == sources.c.value)
     first = of_source.limit(1).lateral()
-    return select(*first.c).select_from(asked).join(first, true())
+    return select(*first.c).select_from(sources).join(first, true())
 
 
 def _select_documents_by_uri() -> Select[Any]:
-    asked = _distinct_values("uris")
+    wanted_uris = _select_distinct("uris")
     at = (
         _select_versions(*_DOCUMENT_COLUMNS)
-        .where(*_build_uri_conditions(asked.c.value))
+        .where(*_build_uri_conditions(wanted_uris.c.value))
         .offset(_APART)
         .lateral()
     )
-    return select(*at.c).select_from(asked).join(at, true()).order_by(at.c.uri)
+    return select(*at.c).select_from(wanted_uris).join(at, true()).order_by(at.c.uri)
 
 
 def _select_evidence() -> Select[Any]:
@@ -316,42 +319,42 @@ def _select_name_uses() -> Select[Any]:
     rows = select(name_uses).where(wanted).offset(_APART).subquery()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
     versions = _select_versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
-    asked = _distinct_values("names")
-    name, line = asked.c.value, literal("\n")
+    wanted_names = _select_distinct("names")
+    name, line = wanted_names.c.value, literal("\n")
     rest = func.split_part(line + rows.c.names, line + name + "|", 2)
     places = func.split_part(rest, line, 1).label("places")
-    found = (
+    uses = (
         select(name.label("name"), places, *versions.c)
         .select_from(rows)
         .join(versions, true())
-        .join(asked, true())
+        .join(wanted_names, true())
         .where(rows.c.tenant == _TENANT)
         .subquery()
     )
-    defining = func.left(found.c.places, 1) == "d"
+    defining = func.left(uses.c.places, 1) == "d"
     return (
-        select(*found.c)
-        .where(found.c.places != "")
-        .order_by(defining.desc(), found.c.uri, found.c.name)
+        select(*uses.c)
+        .where(uses.c.places != "")
+        .order_by(defining.desc(), uses.c.uri, uses.c.name)
         .limit(_LIMIT)
     )
 
 
-NAMED = Statement.compile(_select_by_name())
+DEFINITIONS_BY_NAME = Statement.compile(_select_by_name())
 """Definitions by `names`, in the form in which their own texts state them."""
 
-CALLED = Statement.compile(
-    _select_symbols(_rows_with_values(_PLACED_SYMBOLS, symbols.c.short, "names"))
+DEFINITIONS_BY_SHORT_NAME = Statement.compile(
+    _select_symbols(_select_rows_with_values(_PLACED_SYMBOLS, symbols.c.short, "names"))
 )
 """Definitions by the short names in `names`."""
 
-NAMES_CALLED = Statement.compile(_select_names())
+NAMES_BY_SHORT_NAME = Statement.compile(_select_names())
 """The names of definitions by the short names in `names`, with their documents."""
 
-LIKE = Statement.compile(_select_similar())
+SIMILAR_DEFINITIONS = Statement.compile(_select_similar())
 """Some definitions with names that contain one of the texts in `parts`."""
 
-ENDING = Statement.compile(_select_by_last_part())
+DEFINITIONS_BY_LAST_PART = Statement.compile(_select_by_last_part())
 """Some definitions whose last part is in `parts`, ignoring marks; those in `marked` come first."""
 
 NAME_USES = Statement.compile(_select_name_uses())
@@ -360,15 +363,17 @@ NAME_USES = Statement.compile(_select_name_uses())
 Documents that define a name come first.
 """
 
-FILES_CALLED = Statement.compile(_select_by_file_name())
+DOCUMENTS_BY_FILE_NAME = Statement.compile(_select_by_file_name())
 """Some documents with a URI that ends with the lower-case file name `name`."""
 
-WITHIN = Statement.compile(
-    _select_symbols(_select_once(_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")).subquery())
+DEFINITIONS_OF_DOCUMENTS = Statement.compile(
+    _select_symbols(
+        _select_once(_select_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")).subquery()
+    )
 )
 """The definitions in documents."""
 
-EDGES = Statement.compile(_select_edges(*_edges_at_nodes()))
+EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes()))
 """Edges that start at `own` names, that no definition in the files at `uris` states, or that end at
 `named` names.
 
@@ -377,19 +382,19 @@ Names that are unique only within their document are looked up only in the docum
 The first column is the number of the way in which an edge was found.
 """
 
-SOME_EDGES = Statement.compile(_select_edges(*_edges_at_nodes(), first=False))
+SOME_EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes(), first=False))
 """The same as EDGES, but any `limit` edges if a way finds more."""
 
 EVIDENCE = Statement.compile(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
-STATED = Statement.compile(_select_edges(_select_by_kind()))
+EDGES_OF_KIND = Statement.compile(_select_edges(_select_by_kind()))
 """The edges of the kind `kind`."""
 
-FIRST_OF_SOURCES = Statement.compile(_select_first_documents())
+FIRST_DOCUMENTS = Statement.compile(_select_first_documents())
 """One document of each of the `sources` that has documents."""
 
 DOCUMENTS_OF_TYPE = Statement.compile(_select_by_type())
 DOCUMENTS_WITHOUT_NAMES = Statement.compile(_select_without_names())
 """The documents of some source types that were not yet scanned for names."""
-DOCUMENTS_AT = Statement.compile(_select_documents_by_uri())
+DOCUMENTS_BY_URI = Statement.compile(_select_documents_by_uri())

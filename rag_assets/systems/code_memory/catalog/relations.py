@@ -34,7 +34,7 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     separate_nameless,
 )
 from rag_assets.systems.code_memory.catalog.graph import (
-    MOST_MET,
+    MOST_CACHED,
     NONE,
     Graph,
     GraphDocument,
@@ -43,10 +43,10 @@ from rag_assets.systems.code_memory.catalog.graph import (
 )
 from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.relation_rows import (
-    MOMENT,
-    RelationMoment,
+    READABLE_STATE,
+    ReadableState,
     RelationState,
-    number_of_name,
+    compute_name_number,
 )
 from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
 from rag_assets.systems.code_memory.sources.records import get_repository_source
@@ -71,7 +71,7 @@ class RelationRows:
     def __init__(self, statements: BlockingRunner, readable: Readable) -> None:
         self.statements, self.document_versions = statements, readable
 
-    def edges(
+    def find_edges(
         self,
         nodes: Sequence[str],
         direction: Direction,
@@ -94,29 +94,29 @@ class RelationRows:
             whole: whether to return no edges at all if there are more than the limit.
         """
         named, nameless = separate_nameless(nodes)
-        rows = self._edge_rows(
+        rows = self._list_edge_rows(
             # If the result would exceed the limit, no edges are returned, so any rows may be read.
             statements.SOME_EDGES if whole else statements.EDGES,
             own=list_spellings(list_own_spellings, named) if direction != "in" else [],
             uris=[*files],
             named=list_spellings(list_name_spellings, named) if direction != "out" else [],
-            inside=[*{one.uri for one in nameless}],
-            own_inside=[*{one.own for one in nameless}] if direction != "in" else [],
-            named_inside=[*{one.own for one in nameless}] if direction != "out" else [],
+            inside=[*{member.uri for member in nameless}],
+            own_inside=[*{member.own for member in nameless}] if direction != "in" else [],
+            named_inside=[*{member.own for member in nameless}] if direction != "out" else [],
             limit=limit + 1,
             only=sorted(only),
             without=sorted(without),
         )
         counts: Counter[int] = Counter()
-        found: dict[FoundEdge, None] = {}
+        edges: dict[FoundEdge, None] = {}
         for way, *row in rows:
             counts[way] += 1
             if counts[way] <= limit:
-                found[_found_edge(*row)] = None
+                edges[_read_edge_row(*row)] = None
         cut = any(count > limit for count in counts.values())
-        return FoundEdges([] if cut and whole else [*found], cut=cut)
+        return FoundEdges([] if cut and whole else [*edges], cut=cut)
 
-    def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+    def add_evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """Return the edges with their evidence; edges that no longer exist are left out."""
         return [*edges]
 
@@ -126,7 +126,7 @@ class RelationRows:
         Args:
             places: a document, the chunk_set_key of its text, and a position in that text.
         """
-        rows = self._rows(
+        rows = self._run(
             statements.EVIDENCE,
             documents=[document for document, _, _ in places],
             texts=[text for _, text, _ in places],
@@ -134,38 +134,43 @@ class RelationRows:
         )
         return {(document, text, position): evidence for document, text, position, evidence in rows}
 
-    def stated(self, kind: str, limit: int) -> list[FoundEdge]:
+    def list_edges_of_kind(self, kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind, regardless of their targets."""
-        rows = self._rows(statements.STATED, kind=kind, limit=limit, only=[], without=[])
-        return [_found_edge(*row) for _, *row in rows]
+        rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit, only=[], without=[])
+        return [_read_edge_row(*row) for _, *row in rows]
 
-    def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
+    def find_edges_to(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind with a target that is stored in one of these spellings."""
         if not spellings:
             return []
         values = {"named": [*spellings], "only": [kind], "limit": limit}
-        rows = self._edge_rows(statements.EDGES, **values)
-        return [_found_edge(*row) for _, *row in rows]
+        rows = self._list_edge_rows(statements.EDGES, **values)
+        return [_read_edge_row(*row) for _, *row in rows]
 
-    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+    def find_definitions(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these qualified names."""
         wanted = frozenset(names)
-        named, nameless = separate_nameless(wanted)
-        found = (
-            self._symbols(statements.NAMED, names=list_spellings(local_names, named))
-            if named
+        plain, nameless = separate_nameless(wanted)
+        definitions = (
+            self._list_symbols(
+                statements.DEFINITIONS_BY_NAME, names=list_spellings(local_names, plain)
+            )
+            if plain
             else []
         )
         if nameless:
-            found += self.within([*{one.uri for one in nameless}])
-        places = {(one.uri, one.local_name, one.line_start): one for one in found}
+            definitions += self.list_definitions([*{definition.uri for definition in nameless}])
+        places = {
+            (definition.uri, definition.local_name, definition.line_start): definition
+            for definition in definitions
+        }
         return [places[at] for at in sorted(places) if places[at].name in wanted]
 
-    def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
+    def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these short names; see short_name."""
-        return self._symbols(statements.CALLED, names=[*shorts])
+        return self._list_symbols(statements.DEFINITIONS_BY_SHORT_NAME, names=[*shorts])
 
-    def names_called(
+    def find_names(
         self, shorts: Collection[str], permits: Permits | None
     ) -> Mapping[str, NamesCalled]:
         """Return the names of the definitions with these short names, by short name.
@@ -174,22 +179,22 @@ class RelationRows:
             shorts: see short_name; the result has no entry for a name without a definition.
             permits: narrows what the caller may read.
         """
-        rows = self._rows(statements.NAMES_CALLED, names=[*shorts]) if shorts else []
-        found: dict[str, dict[str, set[str]]] = {}
+        rows = self._run(statements.NAMES_BY_SHORT_NAME, names=[*shorts]) if shorts else []
+        names_by_short: dict[str, dict[str, set[str]]] = {}
         for short, symbol, *of_document in rows:
             placed = FoundDocument(*of_document)
             if permits is None or permits(placed):
-                names = found.setdefault(short, {}).setdefault(
+                names = names_by_short.setdefault(short, {}).setdefault(
                     get_repository_source(placed.source), set()
                 )
                 names.add(qualify_definition(symbol, placed.uri))
-        return dict(found)
+        return dict(names_by_short)
 
-    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+    def find_similar(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return some definitions with a short name that contains one of these texts."""
-        return self._symbols(statements.LIKE, parts=[*parts], limit=limit)
+        return self._list_symbols(statements.SIMILAR_DEFINITIONS, parts=[*parts], limit=limit)
 
-    def ending(self, name: str, limit: int) -> list[FoundSymbol]:
+    def find_by_last_part(self, name: str, limit: int) -> list[FoundSymbol]:
         """Return some definitions with a name that ends with this part, ignoring case and marks.
 
         Names with the same marks come first: `save!` before `save`.
@@ -197,14 +202,16 @@ class RelationRows:
         marked, part = (
             name.lower().translate(str.maketrans("", "", marks)) for marks in ("_-", NAME_MARKS)
         )
-        return self._symbols(statements.ENDING, parts=[part], marked=marked, limit=limit)
+        return self._list_symbols(
+            statements.DEFINITIONS_BY_LAST_PART, parts=[part], marked=marked, limit=limit
+        )
 
-    def files_called(self, name: str, limit: int) -> list[FoundDocument]:
+    def find_files(self, name: str, limit: int) -> list[FoundDocument]:
         """Return some documents with a URI that ends with this file name."""
-        rows = self._rows(statements.FILES_CALLED, name=name.lower(), limit=limit)
+        rows = self._run(statements.DOCUMENTS_BY_FILE_NAME, name=name.lower(), limit=limit)
         return [FoundDocument(*row) for row in rows]
 
-    def name_uses(
+    def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
     ) -> list[FoundNameUses]:
         """Return the positions of names in the documents that contain certain names.
@@ -215,9 +222,9 @@ class RelationRows:
             limit: the maximum to return; documents that define the name come first.
         """
         tenant = self.document_versions.tenant_id
-        rows = self._rows(
+        rows = self._run(
             statements.NAME_USES,
-            numbers=[number_of_name(tenant, name) for name in wanted],
+            numbers=[compute_name_number(tenant, name) for name in wanted],
             names=[*dict.fromkeys((*wanted, *names))],
             limit=limit,
         )
@@ -228,38 +235,38 @@ class RelationRows:
             for name, places, document_id, uri, source, scope, type_ in rows
         ]
 
-    def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
+    def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions in these documents, in the order of the text."""
-        return self._symbols(statements.WITHIN, uris=[*uris])
+        return self._list_symbols(statements.DEFINITIONS_OF_DOCUMENTS, uris=[*uris])
 
-    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
+    def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these types, sorted by URI."""
-        rows = self._rows(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
+        rows = self._run(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
         return [FoundDocument(*row) for row in rows]
 
-    def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
+    def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these types that were not yet scanned for names."""
-        rows = self._rows(statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types])
+        rows = self._run(statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types])
         return [FoundDocument(*row) for row in rows]
 
-    def at(self, uris: Sequence[str]) -> list[FoundDocument]:
+    def find_documents(self, uris: Sequence[str]) -> list[FoundDocument]:
         """Return the documents with these URIs."""
-        rows = self._rows(statements.DOCUMENTS_AT, uris=[*uris])
+        rows = self._run(statements.DOCUMENTS_BY_URI, uris=[*uris])
         return [FoundDocument(*row) for row in rows]
 
     def list_first_documents(self, sources: Sequence[str]) -> list[FoundDocument]:
         """Return one document of each source that has documents."""
-        rows = self._rows(statements.FIRST_OF_SOURCES, sources=[*sources])
+        rows = self._run(statements.FIRST_DOCUMENTS, sources=[*sources])
         return [FoundDocument(*row) for row in rows]
 
-    def _edge_rows(self, statement: Statement, **values: Any) -> list[Any]:
+    def _list_edge_rows(self, statement: Statement, **values: Any) -> list[Any]:
         """Return rows of edges at nodes; a list parameter that is not given is empty."""
-        return self._rows(statement, **{**{name: [] for name in _WAYS}, **values})
+        return self._run(statement, **{**{name: [] for name in _WAYS}, **values})
 
-    def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
-        return [_found_symbol(*row) for row in self._rows(statement, **values)]
+    def _list_symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
+        return [_read_symbol_row(*row) for row in self._run(statement, **values)]
 
-    def _rows(self, statement: Statement, **values: Any) -> list[Any]:
+    def _run(self, statement: Statement, **values: Any) -> list[Any]:
         values["tenant"] = self.document_versions.tenant_id
         values["generation"] = self.document_versions.generation
         values["principals"] = [*self.document_versions.principals]
@@ -279,9 +286,9 @@ _Kinds: TypeAlias = Callable[[Segment], frozenset[int]]
 
 
 class GraphRelations(RelationRows):
-    """Relations of an in-memory graph; its answers equal those of the catalog in that state.
+    """Relations of an in-memory graph, equal to the catalog's relations in the same state.
 
-    The catalog answers what the graph does not store, from the current data.
+    Queries that the graph cannot answer read the current data of the catalog.
 
     Args:
         graph: the graph of the requested build and state.
@@ -293,7 +300,7 @@ class GraphRelations(RelationRows):
         super().__init__(rows.statements, rows.document_versions)
         self._graph, self._scopes = graph, scopes
 
-    def edges(
+    def find_edges(
         self,
         nodes: Sequence[str],
         direction: Direction,
@@ -305,19 +312,19 @@ class GraphRelations(RelationRows):
         whole: bool = False,
     ) -> FoundEdges:
         """See RelationRows."""
-        found: dict[tuple[str, int], FoundEdge] = {}
+        edges: dict[tuple[str, int], FoundEdge] = {}
         names, nameless = separate_nameless(nodes)
-        own = list_spellings(list_own_spellings, names) if direction != "in" else []
-        named = list_spellings(list_name_spellings, names) if direction != "out" else []
-        named = [name for name in named if self._may_mean_one(name)]
+        own_names = list_spellings(list_own_spellings, names) if direction != "in" else []
+        target_names = list_spellings(list_name_spellings, names) if direction != "out" else []
+        target_names = [name for name in target_names if self._may_mean_one(name)]
         kinds = partial(_number_kinds, only=frozenset(only), without=frozenset(without))
         cut = False
         for rows in (
-            self._rows_of_edges(own, "stated_of", kinds),
-            self._edges_inside(((uri, "") for uri in files), "stated_of", kinds),
-            self._rows_of_edges(named, "target", kinds),
-            self._edges_inside(nameless if direction != "in" else (), "stated_of", kinds),
-            self._edges_inside(nameless if direction != "out" else (), "target", kinds),
+            self._iter_edge_rows(own_names, "stated_of", kinds),
+            self._iter_edge_rows_inside(((uri, "") for uri in files), "stated_of", kinds),
+            self._iter_edge_rows(target_names, "target", kinds),
+            self._iter_edge_rows_inside(nameless if direction != "in" else (), "stated_of", kinds),
+            self._iter_edge_rows_inside(nameless if direction != "out" else (), "target", kinds),
         ):
             ordered = [*islice(rows, limit + 1)] if whole else [*rows]
             cut = cut or len(ordered) > limit
@@ -326,16 +333,14 @@ class GraphRelations(RelationRows):
             ordered.sort(key=_BY_PLACE)
             for _, position, segment, row, document in ordered[:limit]:
                 key = document.document_id, position
-                if key not in found:
-                    found[key] = self._read_edge(segment, row, document)
-        return FoundEdges([*found.values()], cut=cut)
+                if key not in edges:
+                    edges[key] = self._read_edge(segment, row, document)
+        return FoundEdges([*edges.values()], cut=cut)
 
-    def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+    def add_evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """See RelationRows."""
-        documents = self._graph.by_id
-        places = [
-            (id_ := edge.document_id, documents[id_].text_key, edge.position) for edge in edges
-        ]
+        by_id = self._graph.by_id
+        places = [(id_ := edge.document_id, by_id[id_].text_key, edge.position) for edge in edges]
         read = self.read_evidence(list(dict.fromkeys(places))) if places else {}
         return [
             edge._replace(evidence=read[place])
@@ -343,59 +348,67 @@ class GraphRelations(RelationRows):
             if place in read
         ]
 
-    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+    def find_definitions(self, names: Sequence[str]) -> list[FoundSymbol]:
         """See RelationRows."""
         wanted = frozenset(names)
-        found: dict[tuple[str, str, int], FoundSymbol] = {}
+        definitions: dict[tuple[str, str, int], FoundSymbol] = {}
         names, nameless = separate_nameless(wanted)
-        rows = self._rows_of_symbols(list_spellings(local_names, names), "symbol")
+        rows = self._iter_symbol_rows(list_spellings(local_names, names), "symbol")
         by_name = [
             self._read_symbol(segment, row, document)
             for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
         ]
-        for one in (*by_name, *self.within([uri for uri, _ in nameless])):
-            if one.name in wanted:
-                found.setdefault((one.uri, one.local_name, one.line_start), one)
-        return [found[key] for key in sorted(found)]
+        for definition in (*by_name, *self.list_definitions([uri for uri, _ in nameless])):
+            if definition.name in wanted:
+                definitions.setdefault(
+                    (definition.uri, definition.local_name, definition.line_start), definition
+                )
+        return [definitions[key] for key in sorted(definitions)]
 
-    def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
+    def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """See RelationRows."""
-        rows = self._rows_of_symbols(dict.fromkeys(shorts), "short")
+        rows = self._iter_symbol_rows(dict.fromkeys(shorts), "short")
         return [
             self._read_symbol(segment, row, document)
             for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
         ]
 
-    def names_called(
+    def find_names(
         self, shorts: Collection[str], permits: Permits | None
     ) -> Mapping[str, NamesCalled]:
         """See RelationRows."""
         if permits is None:
-            found = {short: self._names_called(short) for short in shorts}
+            found = {short: self._find_names(short) for short in shorts}
         else:
-            rows = {short: self._rows_of_symbols([short], "short") for short in shorts}
-            found = {short: _group_names(of_short, permits) for short, of_short in rows.items()}
+            rows = {short: self._iter_symbol_rows([short], "short") for short in shorts}
+            found = {short: _group_names(matches, permits) for short, matches in rows.items()}
         return {short: names for short, names in found.items() if names}
 
-    def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
+    def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """See RelationRows."""
-        found: list[_Row] = []
-        for document in self._graph.at(uris, self._scopes):
+        rows: list[_Row] = []
+        for document in self._graph.iter_readable(uris, self._scopes):
             segment = self._graph.find_segment(document.text)
             for row in segment.symbols_of.rows(document.text - segment.first):
                 place = document.uri, segment.symbols.position[row]
-                found.append((*place, segment, row, document))
-        found.sort(key=_BY_PLACE)
+                rows.append((*place, segment, row, document))
+        rows.sort(key=_BY_PLACE)
         # A definition has a row for each of its short names.
-        read = (self._read_symbol(segment, row, document) for _, _, segment, row, document in found)
+        read = (self._read_symbol(segment, row, document) for _, _, segment, row, document in rows)
         return [*dict.fromkeys(read)]
 
-    def at(self, uris: Sequence[str]) -> list[FoundDocument]:
+    def find_documents(self, uris: Sequence[str]) -> list[FoundDocument]:
         """See RelationRows."""
-        found = sorted(self._graph.at(uris, self._scopes), key=lambda one: one.uri)
+        documents = sorted(self._graph.iter_readable(uris, self._scopes), key=lambda item: item.uri)
         return [
-            FoundDocument(one.document_id, one.uri, one.source, one.access_scope, one.source_type)
-            for one in found
+            FoundDocument(
+                item.document_id,
+                item.uri,
+                item.source,
+                item.access_scope,
+                item.source_type,
+            )
+            for item in documents
         ]
 
     def _may_mean_one(self, name: str) -> bool:
@@ -406,55 +419,55 @@ class GraphRelations(RelationRows):
         """
         if not name.startswith(CALLED):
             return True
-        return any(
-            len(names) == 1 for names in self._names_called(name.removeprefix(CALLED)).values()
-        )
+        by_repository = self._find_names(name.removeprefix(CALLED))
+        return any(len(names) == 1 for names in by_repository.values())
 
-    def _names_called(self, short: str) -> NamesCalled:
-        cache = self._graph.names_met
-        found = cache.get(self._scopes, short)
-        if found is None:
-            found = _group_names(self._rows_of_symbols([short], "short"), None)
-            cache.keep(self._scopes, short, found)
-        return found
+    def _find_names(self, short: str) -> NamesCalled:
+        cache = self._graph.name_cache
+        names = cache.get(self._scopes, short)
+        if names is None:
+            names = _group_names(self._iter_symbol_rows([short], "short"), None)
+            cache.put(self._scopes, short, names)
+        return names
 
     def _read_edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
-        return _read_cached(self._graph.edges_met, _edge, segment, row, document)
+        return _read_cached(self._graph.edge_cache, _build_edge, segment, row, document)
 
     def _read_symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
-        return _read_cached(self._graph.symbols_met, _symbol, segment, row, document)
+        return _read_cached(self._graph.symbol_cache, _build_symbol, segment, row, document)
 
-    def _rows_of_edges(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
+    def _iter_edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
         for segment in self._graph.segments:
             edges, lookup = segment.edges, getattr(segment, column)
             counts = wanted(segment)
             texts, kinds, positions = edges.text, edges.kind, edges.position
-            for row in _rows_named(segment, lookup, names):
+            for row in _iter_rows_with_names(segment, lookup, names):
                 if kinds[row] not in counts:
                     continue
                 for document in holders.get(texts[row], ()):
                     if document.access_scope in scopes:
                         yield document.uri, positions[row], segment, row, document
 
-    def _edges_inside(
+    def _iter_edge_rows_inside(
         self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
     ) -> Iterator[_Row]:
         """Yield the edges in documents, by URI, that start or end at a name in this document."""
         for uri, own in places:
-            for document in self._graph.at([uri], self._scopes):
+            for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
-                edges, name, counts = segment.edges, segment.names.of(own), wanted(segment)
+                edges, counts = segment.edges, wanted(segment)
+                name = segment.names.find_number(own)
                 names = edges.stated_of if column == "stated_of" else edges.target
                 for row in segment.edges_of.rows(document.text - segment.first):
                     if names[row] == name and edges.kind[row] in counts:
                         yield document.uri, edges.position[row], segment, row, document
 
-    def _rows_of_symbols(self, names: Iterable[str], column: str) -> Iterator[_Row]:
+    def _iter_symbol_rows(self, names: Iterable[str], column: str) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
         for segment in self._graph.segments:
             symbols = segment.symbols
-            for row in _rows_named(segment, getattr(segment, column), names):
+            for row in _iter_rows_with_names(segment, getattr(segment, column), names):
                 for document in holders.get(symbols.text[row], ()):
                     if document.access_scope in scopes:
                         yield document.uri, symbols.position[row], segment, row, document
@@ -472,40 +485,40 @@ def _number_kinds(
 
 def _read_cached(
     cache: dict[tuple[int, int, str], _Found],
-    made: Callable[[Segment, int, GraphDocument], _Found],
+    build: Callable[[Segment, int, GraphDocument], _Found],
     segment: Segment,
     row: int,
     document: GraphDocument,
 ) -> _Found:
     """Return the result for a row: from the cache, else computed and cached if there is room."""
     key = segment.first, row, document.document_id
-    found = cache.get(key)
-    if found is None:
-        found = made(segment, row, document)
-        if len(cache) < MOST_MET:
-            cache[key] = found
-    return found
+    cached = cache.get(key)
+    if cached is None:
+        cached = build(segment, row, document)
+        if len(cache) < MOST_CACHED:
+            cache[key] = cached
+    return cached
 
 
 def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
     """Return the names of the definitions in rows, grouped by repository."""
-    found: dict[str, set[str]] = {}
+    names_by_repository: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:
         if permits is None or permits(document):
             name = qualify_definition(segment.names[segment.symbols.symbol[row]], uri)
-            found.setdefault(document.repository, set()).add(name)
-    return {repository: tuple(names) for repository, names in found.items()}
+            names_by_repository.setdefault(document.repository, set()).add(name)
+    return {repository: tuple(names) for repository, names in names_by_repository.items()}
 
 
-def _rows_named(segment: Segment, lookup: Lookup, names: Iterable[str]) -> Iterator[int]:
-    number = segment.names.of
+def _iter_rows_with_names(segment: Segment, lookup: Lookup, names: Iterable[str]) -> Iterator[int]:
+    number = segment.names.find_number
     for name in names:
-        found = number(name)
-        if found is not None:
-            yield from lookup.rows(found)
+        number_found = number(name)
+        if number_found is not None:
+            yield from lookup.rows(number_found)
 
 
-def _edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
+def _build_edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
     edges, names, uri = segment.edges, segment.names, document.uri
     path = None if edges.path[row] == NONE else names[edges.path[row]]
     return FoundEdge(
@@ -526,7 +539,7 @@ def _edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
     )
 
 
-def _symbol(segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
+def _build_symbol(segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
     symbols, names = segment.symbols, segment.names
     symbol = names[symbols.symbol[row]]
     return FoundSymbol(
@@ -558,20 +571,20 @@ class RelationTable:
         self.graphs = RelationGraphs(database)
         self._statements = BlockingRunner(database)
 
-    def readable(self, readable: Readable) -> RelationRows:
+    def select_readable(self, readable: Readable) -> RelationRows:
         """Return the relations of the document versions that a caller may read."""
         return RelationRows(self._statements, readable)
 
-    def moment(self, tenant_id: str, principals: Collection[str]) -> RelationMoment:
+    def read_moment(self, tenant_id: str, principals: Collection[str]) -> ReadableState:
         """Return the state of a tenant's relations, and the scopes that the principals may read.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
         values = {"tenant": tenant_id, "principals": [*principals]}
-        [(changes, rows, scopes)] = self._statements.rows(MOMENT, values)
+        [(changes, rows, scopes)] = self._statements.rows(READABLE_STATE, values)
         public = (PUBLIC,) if reads_public(principals) else ()
-        return RelationMoment(RelationState(changes, rows), frozenset((*(scopes or ()), *public)))
+        return ReadableState(RelationState(changes, rows), frozenset((*(scopes or ()), *public)))
 
 
 def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
@@ -579,7 +592,7 @@ def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[
     return list(dict.fromkeys(spelling for name in names for spelling in spellings(name)))
 
 
-def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
+def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
     """Return the definition in a row; its columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
@@ -597,7 +610,7 @@ def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymb
     )
 
 
-def _found_edge(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
+def _read_edge_row(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
     """Return the edge in a row; its columns are in the order of the fields."""
     how, confidence, first, last, evidence, path, document_id, uri, source, scope, position = rest
     repository = get_repository_source(source)

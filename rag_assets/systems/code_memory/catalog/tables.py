@@ -52,7 +52,7 @@ code_run_events = Table(
         "kind IN ('file_created', 'file_updated', 'file_deleted', 'final_summary')", name="kind"
     ),
 )
-"""Received events without their contents; they prevent that an event is stored twice."""
+"""Received events without their contents; a repeated event is recognized by its row."""
 
 
 NAME_MARKS = "_-?!$="
@@ -66,7 +66,7 @@ def last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnEle
     return func.translate(part, literal_column(f"'{without}'"), literal_column("''"))
 
 
-# The kinds of a document's definitions, as other files decide them: source type by name.
+# Source types of a document's definitions, by name, as far as other files decide them.
 document_kinds = Table(
     "document_kinds",
     metadata,

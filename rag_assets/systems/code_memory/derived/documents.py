@@ -9,7 +9,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -21,8 +20,8 @@ from rag_assets.systems.code_memory.derived.model import (
     ROUTES,
     Derivation,
     DerivedDocument,
-    Statement,
-    Unresolved,
+    DerivedStatement,
+    UnresolvedStatement,
     link_groups,
 )
 from rag_assets.systems.code_memory.derived.requested_routes import (
@@ -36,7 +35,7 @@ from rag_assets.systems.code_memory.django.urlconf import (
     list_parameters,
     read_routes,
 )
-from rag_assets.systems.code_memory.django.views import Route as DjangoRoute
+from rag_assets.systems.code_memory.django.views import DjangoRoute
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
 from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File
 from rag_assets.systems.code_memory.frameworks.routes import (
@@ -63,7 +62,7 @@ from rag_assets.systems.code_memory.symbols.naming import defined_name
 from rag_assets.systems.code_memory.symbols.source_types import SourceType, is_test
 
 SIGN_KINDS: Final = laravel.SIGN_KINDS | {FOUND, OPERATION, "imports"}
-"""Kinds of the facts that signs_of reads."""
+"""Kinds of the facts that list_signs reads."""
 _LARAVEL: Final = "interpreter of Laravel"
 _DJANGO: Final = "interpreter of Django"
 _OPERATIONS: Final = "API description"
@@ -79,28 +78,28 @@ _DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *EVENTS, *STATEMENTS}
 """Kinds of facts that do not influence the source type of any definition."""
 
 
-def list_signs(file: FileFacts, own: str = "") -> set[str]:
+def list_signs(file: FileFacts, custom: str = "") -> set[str]:
     """Return the signs of a file: the frameworks and interpreters that its repository may use.
 
     Args:
         file: the file, with at least the facts of SIGN_KINDS.
     """
-    found = {name for fact in file.facts if fact.kind == FOUND for name in fact.values["names"]}
+    signs = {name for fact in file.facts if fact.kind == FOUND for name in fact.values["names"]}
     if laravel.speaks_of_laravel(file):
-        found.add(_LARAVEL)
+        signs.add(_LARAVEL)
     if speaks_of_django(file):
-        found.add(_DJANGO)
+        signs.add(_DJANGO)
     if any(fact.kind == OPERATION for fact in file.facts):
-        found.add(_OPERATIONS)
-    for framework in _list_unmarked_frameworks(file.language, own):
+        signs.add(_OPERATIONS)
+    for framework in _list_unmarked_frameworks(file.language, custom):
         paths = (find_page_route(page, file.path) for page in framework.pages)
         if _reads_facts(framework) or any(path is not None for path in paths):
-            found.add(framework.name)
-    return found
+            signs.add(framework.name)
+    return signs
 
 
 @lru_cache(maxsize=128)
-def languages_read(signs: frozenset[str], own: str = "") -> frozenset[str] | None:
+def languages_read(signs: frozenset[str], custom: str = "") -> frozenset[str] | None:
     """Return the languages of the files that derived_documents reads; None for all files.
 
     Without the files in other languages, the derived documents are the same. The languages for two
@@ -111,12 +110,14 @@ def languages_read(signs: frozenset[str], own: str = "") -> frozenset[str] | Non
     """
     if _LARAVEL in signs or _OPERATIONS in signs:
         return None  # Both need definitions in any language.
-    frameworks = all_frameworks(own)
+    frameworks = all_frameworks(custom)
     used = [o for o in frameworks if o.name in signs and (o.pages or _reads_facts(o))]
-    languages = {language for one in used for language in one.languages}
+    languages = {language for framework in used for language in framework.languages}
     if _DJANGO in signs:
         languages.add("python")
-    if _DJANGO in signs or any(one.routes or one.resources or one.pages for one in used):
+    if _DJANGO in signs or any(
+        framework.routes or framework.resources or framework.pages for framework in used
+    ):
         # Requests in tests are matched with routes.
         languages.update(language for o in frameworks if o.requests for language in o.languages)
     return frozenset(languages)
@@ -128,9 +129,9 @@ def is_of_django(signs: frozenset[str]) -> bool:
 
 
 @lru_cache(maxsize=128)
-def _list_unmarked_frameworks(language: str, own: str) -> tuple[Framework, ...]:
+def _list_unmarked_frameworks(language: str, custom: str) -> tuple[Framework, ...]:
     """Return the frameworks of a language that apply without a marker in a file."""
-    return tuple(o for o in all_frameworks(own) if language in o.languages and not o.markers)
+    return tuple(o for o in all_frameworks(custom) if language in o.languages and not o.markers)
 
 
 def _reads_facts(framework: Framework) -> bool:
@@ -139,33 +140,33 @@ def _reads_facts(framework: Framework) -> bool:
     return any(map(bool, rules))
 
 
-def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
+def derived_documents(files: Sequence[FileFacts], custom: str = "") -> Derivation:
     """Derive routes and tables from all these files together, without duplicates.
 
     Args:
         files: the files of one repository, all readable by the same callers.
     """
-    frameworks = all_frameworks(own)
-    found: list[Derivation] = []
+    frameworks = all_frameworks(custom)
+    derivations: list[Derivation] = []
     is_php = any(file.language == "php" for file in files)
     if is_php and any(map(laravel.speaks_of_laravel, files)):
-        found.append(laravel.derive(files))
+        derivations.append(laravel.derive(files))
     if any(map(speaks_of_django, files)):
-        found.append(derive_django_routes(files))
-    found.append(derive_by_data(files, frameworks))
+        derivations.append(derive_django_routes(files))
+    derivations.append(derive_by_data(files, frameworks))
     documents: dict[str, DerivedDocument] = {}
-    for derivation in found:
+    for derivation in derivations:
         for document in derivation.documents:
             documents.setdefault(document.name, document)
     for document in [*derive_operations(files, documents.values())]:
         documents.setdefault(document.name, document)
     documents, cut = add_tests_to_routes(documents, files, frameworks)
-    unresolved = (why for derivation in found for why in derivation.unresolved)
+    unresolved = (why for derivation in derivations for why in derivation.unresolved)
     return Derivation(tuple(documents.values()), (*unresolved, *cut))
 
 
 def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
-    """Return the facts of a file that kinds_of reads unless the repository uses Django."""
+    """Return the facts of a file that find_source_types reads unless the repository uses Django."""
     return tuple(filter(laravel_classes.is_read_fact, facts)) if language == "php" else ()
 
 
@@ -188,10 +189,10 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
     """Return the source type of each definition that has one, by path and qualified name."""
     php = [file for file in files if file.language == "php"]
     python = [file for file in files if file.language == "python"]
-    found = dict(laravel_classes.find_source_types(php)) if php else {}
+    source_types = dict(laravel_classes.find_source_types(php)) if php else {}
     if any(map(speaks_of_django, python)):
-        found |= django_kinds(python)
-    return found
+        source_types |= django_kinds(python)
+    return source_types
 
 
 def speaks_of_django(file_facts: FileFacts) -> bool:
@@ -219,16 +220,18 @@ def derive_by_data(files: Sequence[FileFacts], frameworks: Sequence[Framework]) 
     read = [File(file) for file in files if not is_test(file.path)]
     handlers = _Handlers(read)
     documents: list[DerivedDocument] = []
-    unresolved: list[Unresolved] = []
+    unresolved: list[UnresolvedStatement] = []
     for framework in frameworks:
-        own = [one for one in read if one.language in framework.languages]
-        if framework.markers and not any(framework.name in one.frameworks for one in own):
+        files_of_languages = [one for one in read if one.language in framework.languages]
+        if framework.markers and not any(
+            framework.name in one.frameworks for one in files_of_languages
+        ):
             continue
-        reader = RouteReader(framework, own)
+        reader = RouteReader(framework, files_of_languages)
         routes = [*islice(reader.routes(), _MOST_ROUTES)]
         documents += _merge_routes(routes, handlers)
-        unresolved += (Unresolved(*one, ROUTES) for one in reader.unresolved)
-        documents += _tables(framework, own)
+        unresolved += (UnresolvedStatement(*one, ROUTES) for one in reader.unresolved)
+        documents += _iter_tables(framework, files_of_languages)
     return Derivation(tuple(documents), tuple(dict.fromkeys(unresolved)))
 
 
@@ -238,44 +241,50 @@ class _Handlers:
     def __init__(self, files: Sequence[File]) -> None:
         self._known: dict[str, list[tuple[File, Fact]]] = {}
         for file in files:
-            for one in file.declared:
-                if one.symbol in file.modules_by_name:
+            for fact in file.declared:
+                if fact.symbol in file.modules_by_name:
                     continue
-                last = LAST_PARTS.split(one.symbol)[-1]
-                self._known.setdefault(last, []).append((file, one))
+                last = LAST_PARTS.split(fact.symbol)[-1]
+                self._known.setdefault(last, []).append((file, fact))
 
-    def of(self, route: FrameworkRoute) -> str:
+    def find_node(self, route: FrameworkRoute) -> str:
         """Return the node of a route's handler; "" if no definition or several match."""
         parts = [part for part in LAST_PARTS.split(route.handler) if part]
         if not parts:
             return ""
-        known = [c for c in self._known.get(parts[-1], ()) if c[0].language == route.file.language]
+        candidates = [
+            c for c in self._known.get(parts[-1], ()) if c[0].language == route.file.language
+        ]
         if route.handler_at >= 0:
-            own = [c for c in known if c[0] is route.file and c[1].start <= route.handler_at]
-            own = [c for c in own if c[1].end > route.handler_at] or [
-                c for c in known if c[0] is route.file and c[1].end >= route.handler_at
+            candidates_of_file = [
+                c for c in candidates if c[0] is route.file and c[1].start <= route.handler_at
             ]
-            known = own[:1] or own
+            candidates_of_file = [c for c in candidates_of_file if c[1].end > route.handler_at] or [
+                c for c in candidates if c[0] is route.file and c[1].end >= route.handler_at
+            ]
+            candidates = candidates_of_file[:1] or candidates_of_file
         elif len(parts) > 1 and parts[-2] not in {"self", "this"}:
-            known = self._of_owner(parts, known)
-        elif len(known) > 1:
-            known = [c for c in known if c[0] is route.file] or known
-        if len(known) > 1:
+            candidates = self._select_of_owner(parts, candidates)
+        elif len(candidates) > 1:
+            candidates = [c for c in candidates if c[0] is route.file] or candidates
+        if len(candidates) > 1:
             folder = posixpath.dirname(route.file.path)
-            known = [c for c in known if posixpath.dirname(c[0].path) == folder] or known
-        if len(known) != 1:
+            candidates = [
+                c for c in candidates if posixpath.dirname(c[0].path) == folder
+            ] or candidates
+        if len(candidates) != 1:
             return ""
-        file, fact = known[0]
+        file, fact = candidates[0]
         return defined_name(fact.symbol, file.path)
 
-    def _of_owner(
-        self, parts: Sequence[str], known: Sequence[tuple[File, Fact]]
+    def _select_of_owner(
+        self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
         """Return the definitions whose class, module or file has the owner's name."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close: list[tuple[File, Fact]] = []
         suffix: list[tuple[File, Fact]] = []
-        for file, fact in known:
+        for file, fact in candidates:
             owners = LAST_PARTS.split(fact.symbol.lower())[:-1]
             if owners == wanted:
                 return [(file, fact)]
@@ -285,21 +294,21 @@ class _Handlers:
                     suffix.append((file, fact))
         if close:
             return suffix or close
-        in_path = [c for c in known if wanted[-1] in re.split(r"[/.]", c[0].path.lower())]
-        return in_path or ([] if parts[-2][:1].isupper() else [*known])
+        in_path = [c for c in candidates if wanted[-1] in re.split(r"[/.]", c[0].path.lower())]
+        return in_path or ([] if parts[-2][:1].isupper() else [*candidates])
 
 
 def _merge_routes(
     routes: Sequence[FrameworkRoute], handlers: _Handlers
 ) -> Iterator[DerivedDocument]:
-    known: set[str] = set()
+    names: set[str] = set()
     for route in routes:
-        path = _template(route.path)
+        path = _build_path_template(route.path)
         name = f"{'|'.join(route.methods)} {path}"
-        if name in known:
+        if name in names:
             continue
-        known.add(name)
-        target = handlers.of(route)
+        names.add(name)
+        target = handlers.find_node(route)
         lines = (
             f"route {name}",
             f"methods: {', '.join(route.methods)}",
@@ -308,31 +317,29 @@ def _merge_routes(
             f"handler: {route.handler or 'a function without a name'}",
         )
         targets = [("routes_to", target)] if target else []
-        targets += [
-            ("serves", ENDPOINT + format_endpoint(method, path)) for method in route.methods
-        ]
+        targets += [("serves", ENDPOINT + format_endpoint(verb, path)) for verb in route.methods]
         place = route.file.path, route.fact
-        stated = [Statement.from_fact(kind, node, *place) for kind, node in targets]
-        called = route_keys(route.methods, path, route.name)
-        yield DerivedDocument("route", ROUTE + name, called, lines, tuple(stated))
+        statements = [DerivedStatement.from_fact(kind, node, *place) for kind, node in targets]
+        keys = route_keys(route.methods, path, route.name)
+        yield DerivedDocument("route", ROUTE + name, keys, lines, tuple(statements))
 
 
-def _tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocument]:
+def _iter_tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocument]:
     for table in TableReader(framework, files).tables():
-        names = [_model_node(model.file, model.fact, model.model) for model in table.models]
+        names = [_find_model_node(model.file, model.fact, model.model) for model in table.models]
         models = ", ".join(one for one in names if one)
         lines = (
             f"table {table.name}",
             *([f"models: {models}"] if models else []),
             *(["columns:"] if table.columns else []),
-            *(f"- {_column(column)}" for column in table.columns.values()),
+            *(f"- {_describe_column(column)}" for column in table.columns.values()),
         )
-        stated = [
-            Statement.from_fact("changed_in", FILE + file.path, file.path, call)
+        statements = [
+            DerivedStatement.from_fact("changed_in", FILE + file.path, file.path, call)
             for file, call in table.changes
         ]
-        stated += [
-            Statement.from_fact(
+        statements += [
+            DerivedStatement.from_fact(
                 "references", TABLE + column.refers_to, column.file.path, column.fact
             )
             for column in table.columns.values()
@@ -342,23 +349,23 @@ def _tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocu
             how: How = "stated" if model.is_named else "convention"
             place = TABLE + table.name, model.file.path, model.fact
             source = name or FILE + model.file.path
-            stated.append(Statement.from_fact("maps_to", *place, source=source, how=how))
-        called = table_keys(table.name)
-        yield DerivedDocument("table", TABLE + table.name, called, lines, tuple(stated))
+            statements.append(DerivedStatement.from_fact("maps_to", *place, source=source, how=how))
+        keys = table_keys(table.name)
+        yield DerivedDocument("table", TABLE + table.name, keys, lines, tuple(statements))
 
 
-def _column(column: MappedColumn) -> str:
+def _describe_column(column: MappedColumn) -> str:
     shown = f"{column.name} {column.kind}".rstrip() + (", nullable" if column.is_nullable else "")
     return f"{shown}, refers to {column.refers_to}" if column.refers_to else shown
 
 
-def _model_node(file: File, fact: Fact, model: str) -> str:
+def _find_model_node(file: File, fact: Fact, model: str) -> str:
     last = LAST_PARTS.split(model)[-1]
-    own = [d for d in file.declared if LAST_PARTS.split(d.symbol)[-1] == last]
-    return defined_name(own[0].symbol, file.path) if own and model else ""
+    definitions = [d for d in file.declared if LAST_PARTS.split(d.symbol)[-1] == last]
+    return defined_name(definitions[0].symbol, file.path) if definitions and model else ""
 
 
-def _template(path: str) -> str:
+def _build_path_template(path: str) -> str:
     shown = "/" + _HOST.sub("", path).strip("/")
     for pattern, by in _PARAMETERS:
         shown = pattern.sub(by, shown)
@@ -371,62 +378,65 @@ _NOWHERE = Fact("", 0, 0)
 def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
     """Derive the routes of a Django repository."""
     python = [file for file in files if file.language == "python"]
-    lines = _Lines.of(python)
+    lines = _Lines(python)
     routes = read_routes(python)
     documents = (
         document for route in routes.routes for document in _iter_django_documents(route, lines)
     )
     computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
-    unresolved = (Unresolved(at.path, lines.at(at).line_start, why, ROUTES) for why, at in computed)
+    unresolved = (
+        UnresolvedStatement(at.path, lines.find_fact(at).line_start, why, ROUTES)
+        for why, at in computed
+    )
     return Derivation(tuple(documents), tuple(unresolved))
 
 
-@dataclass(frozen=True, slots=True)
 class _Lines:
     """Finds facts, which have line numbers, by path and offset."""
 
-    facts: dict[str, dict[int, Fact]]
-
-    @classmethod
-    def of(cls, files: Sequence[FileFacts]) -> _Lines:
-        found: dict[str, dict[int, Fact]] = {}
+    def __init__(self, files: Sequence[FileFacts]) -> None:
+        facts: dict[str, dict[int, Fact]] = {}
         for file in files:
-            starts = found.setdefault(file.path, {})
+            starts = facts.setdefault(file.path, {})
             for fact in file.facts:
-                known = starts.get(fact.start)
-                if known is None or fact.end > known.end:
+                longest = starts.get(fact.start)
+                if longest is None or fact.end > longest.end:
                     starts[fact.start] = fact
-        return cls(found)
+        self._facts = facts
 
-    def at(self, held: Evidence) -> Fact:
+    def find_fact(self, evidence: Evidence) -> Fact:
         """Return the fact at an offset, else the nearest fact before it."""
-        starts = self.facts.get(held.path, {})
-        if held.start in starts:
-            return starts[held.start]
-        before = [start for start in starts if start <= held.start]
+        starts = self._facts.get(evidence.path, {})
+        if evidence.start in starts:
+            return starts[evidence.start]
+        before = [start for start in starts if start <= evidence.start]
         return starts[max(before)] if before else _NOWHERE
 
-    def statement(self, kind: str, target: str, held: Evidence, source: str = "") -> Statement:
+    def build_statement(
+        self, kind: str, target: str, evidence: Evidence, source: str = ""
+    ) -> DerivedStatement:
         """Return a statement that refers to the lines of its evidence."""
-        return Statement.from_fact(kind, target, held.path, self.at(held), source=source)
+        return DerivedStatement.from_fact(
+            kind, target, evidence.path, self.find_fact(evidence), source=source
+        )
 
 
 def _iter_django_documents(route: DjangoRoute, lines: _Lines) -> Iterator[DerivedDocument]:
     """Yield one document per HTTP method if methods have their own views, else one document."""
     if not route.view.actions:
-        yield _django_document(route, route.view.methods, "", lines)
+        yield _build_django_document(route, route.view.methods, "", lines)
     for method, action in route.view.actions:
-        yield _django_document(route, (method.upper(),), action, lines)
+        yield _build_django_document(route, (method.upper(),), action, lines)
 
 
-def _django_document(
+def _build_django_document(
     route: DjangoRoute, methods: Sequence[str], action: str, lines: _Lines
 ) -> DerivedDocument:
     path = "/" + build_path_template(route.pattern).lstrip("/")
     name = f"{'|'.join(methods) or 'ANY'} {path}"
     handler, owner = route.view.handlers.get(action, ""), route.view.name
     view = handler or (f"{owner}.{action}" if action and owner else owner)
-    parameters = [f"{held} ({kind})" for held, kind in list_parameters(route.pattern)]
+    parameters = [f"{parameter} ({kind})" for parameter, kind in list_parameters(route.pattern)]
     shown = (
         f"route {name}",
         *([f"methods: {', '.join(methods)}"] if methods else []),
@@ -435,16 +445,20 @@ def _django_document(
         *([f"parameters: {', '.join(parameters)}"] if parameters else []),
         *(["conditional: yes"] if route.conditional else []),
     )
-    stated: list[Statement] = []
+    statements: list[DerivedStatement] = []
     if route.evidence:
         *groups, last = route.evidence
-        stated += link_groups(lines.statement("in_group", "", group) for group in groups)
-        # An inherited action also routes to the view; an action that only a package has, to the
-        # view alone.
-        own = "" if handler.startswith(f"{owner}.") else owner
-        stated += [lines.statement("routes_to", one, last) for one in (handler, own) if one]
+        statements += link_groups(lines.build_statement("in_group", "", group) for group in groups)
+        # An inherited action also routes to the view. An action that only a package defines routes
+        # to the view alone.
+        unlisted_owner = "" if handler.startswith(f"{owner}.") else owner
+        statements += [
+            lines.build_statement("routes_to", one, last)
+            for one in (handler, unlisted_owner)
+            if one
+        ]
         served = methods or ("ANY",)
         targets = [ENDPOINT + format_endpoint(method, path) for method in served]
-        stated += [lines.statement("serves", target, last) for target in targets]
-    called = route_keys(tuple(methods), path, route.name)
-    return DerivedDocument("route", ROUTE + name, called, shown, tuple(stated))
+        statements += [lines.build_statement("serves", target, last) for target in targets]
+    keys = route_keys(tuple(methods), path, route.name)
+    return DerivedDocument("route", ROUTE + name, keys, shown, tuple(statements))

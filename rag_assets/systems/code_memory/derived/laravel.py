@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
@@ -13,14 +13,14 @@ from rag_assets.systems.code_memory.derived.model import (
     TABLES,
     Derivation,
     DerivedDocument,
-    Statement,
-    Unresolved,
+    DerivedStatement,
+    UnresolvedStatement,
     link_groups,
 )
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.models import (
-    Model,
-    Relation,
+    EloquentModel,
+    EloquentRelation,
     may_be_model,
     resolve_models,
 )
@@ -31,9 +31,9 @@ from rag_assets.systems.code_memory.laravel.routes.machine import (
     makes_routes,
     run_providers,
 )
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
-from rag_assets.systems.code_memory.laravel.routes.program import framework_version
-from rag_assets.systems.code_memory.laravel.schema.tables import Column, Table, resolve_tables
+from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute, LocatedFact
+from rag_assets.systems.code_memory.laravel.routes.program import find_framework_version
+from rag_assets.systems.code_memory.laravel.schema.tables import MigratedTable, resolve_tables
 from rag_assets.systems.code_memory.relations.relations import How
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
@@ -66,16 +66,14 @@ _SHOWN_ATTRIBUTES: Final = (
 _LONGEST_ATTRIBUTE: Final = 200
 
 
-def speaks_of_laravel(file_facts: FileFacts) -> bool:
+def speaks_of_laravel(file: FileFacts) -> bool:
     """Return whether a file shows that its repository uses Laravel or a Laravel package.
 
     A route, a model or a migration is sufficient, because a repository may have no manifest. In a
     test, `$router->match("/login")` is a request to any router.
     """
-    in_test = is_test(file_facts.path)
-    return any(
-        _is_sign(fact) for fact in file_facts.facts if not (in_test and fact.kind == "routing")
-    )
+    in_test = is_test(file.path)
+    return any(_is_sign(fact) for fact in file.facts if not (in_test and fact.kind == "routing"))
 
 
 def _is_sign(fact: Fact) -> bool:
@@ -92,25 +90,26 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     """Derive the routes and tables of a Laravel repository."""
     php = [file for file in files if file.language in {"php", "sql"}]
     # The manifest states the version, on which the router's behaviour depends.
-    version = framework_version(files)
+    version = find_framework_version(files)
     routes = collect_routes(run_providers(files))
     tables = resolve_tables(php, change_keeps=version is None or version < _CHANGES_WHOLE)
     models = resolve_models(php)
-    by_table: dict[str, list[Model]] = {}
+    by_table: dict[str, list[EloquentModel]] = {}
     for model in models.values():
         if model.table and not model.abstract:
             by_table.setdefault(model.table, []).append(model)
     pivots = _group_by_pivot(models.values())
-    about_routes = _RouteDocuments(php, models, version)
-    documents = [about_routes.document(route) for route in routes.routes]
+    builder = _RouteDocumentBuilder(php, models, version)
+    documents = [builder.build_document(route) for route in routes.routes]
     for name, table in tables.tables.items():
-        documents.append(_table_document(table, by_table.get(name, ()), pivots.get(name, ())))
+        models_of_table, pivots_of_table = by_table.get(name, ()), pivots.get(name, ())
+        documents.append(_build_table_document(name, table, models_of_table, pivots_of_table))
     for name in sorted(by_table.keys() - tables.tables.keys()):
         # If there are migrations, only a named table counts: a class without a table is then more
         # likely a base class of models than a model.
-        named = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
-        if named:
-            documents.append(_unmigrated_table_document(name, named))
+        stated_models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
+        if stated_models:
+            documents.append(_build_unmigrated_table_document(name, stated_models))
     unresolved = [(one.reason, one.evidence, ROUTES) for one in routes.unresolved]
     unresolved += [
         ("; ".join(route.missing), route.evidence[-1], ROUTE + format_route_name(route))
@@ -119,35 +118,35 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     ]
     unresolved += [("the table is computed", one, TABLES) for one in tables.unresolved]
     unresolved += [
-        ("; ".join(one.reasons), one.evidence[-1], TABLE + one.name)
-        for one in tables.tables.values()
-        if one.reasons and one.evidence
+        ("; ".join(table.reasons), table.evidence[-1], TABLE + name)
+        for name, table in tables.tables.items()
+        if table.reasons
     ]
     described = (
-        Unresolved(at.path, at.fact.line_start, " ".join(reason.split()), about)
+        UnresolvedStatement(at.path, at.fact.line_start, " ".join(reason.split()), about)
         for reason, at, about in unresolved
     )
     return Derivation(tuple(documents), tuple(described))
 
 
 def _build_statement(
-    kind: str, target: str, at: Evidence, *, source: str = "", how: How = "stated"
-) -> Statement:
-    return Statement.from_fact(kind, target, at.path, at.fact, source=source, how=how)
+    kind: str, target: str, at: LocatedFact, *, source: str = "", how: How = "stated"
+) -> DerivedStatement:
+    return DerivedStatement.from_fact(kind, target, at.path, at.fact, source=source, how=how)
 
 
-def format_route_name(route: Route) -> str:
+def format_route_name(route: LaravelRoute) -> str:
     """Return the name of a route's node without its prefix: `GET /invoices/{invoice}`."""
     methods = tuple(method for method in route.methods if method != "HEAD") or route.methods
     shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
     return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
 
 
-class _RouteDocuments:
+class _RouteDocumentBuilder:
     """Builds the documents of routes: each route's action and guards, with their lines."""
 
     def __init__(
-        self, files: Sequence[FileFacts], models: Mapping[str, Model], version: int | None
+        self, files: Sequence[FileFacts], models: Mapping[str, EloquentModel], version: int | None
     ) -> None:
         self._guards = resolve_middleware(files, version)
         self._inheritance = Inheritance(files)
@@ -155,7 +154,7 @@ class _RouteDocuments:
         self._policies = Policies(files, self._guards, self._inheritance)
         self._followed = FollowedStatements(files, self._inheritance, receivers, self._policies)
 
-    def document(self, route: Route) -> DerivedDocument:
+    def build_document(self, route: LaravelRoute) -> DerivedDocument:
         """Return the document of a route."""
         path, name = "/" + route.uri.lstrip("/"), format_route_name(route)
         described = {
@@ -171,55 +170,59 @@ class _RouteDocuments:
         }
         words = {label: " ".join(text.split()) for label, text in described.items()}
         lines = (f"route {name}", *(f"{label}: {text}" for label, text in words.items() if text))
-        called = route_keys(route.methods, path, route.name)
-        stated = tuple(self._iter_statements(route, path)) if route.evidence else ()
-        return DerivedDocument("route", ROUTE + name, called, lines, stated)
+        keys = route_keys(route.methods, path, route.name)
+        statements = tuple(self._iter_statements(route, path)) if route.evidence else ()
+        return DerivedDocument("route", ROUTE + name, keys, lines, statements)
 
-    def _iter_statements(self, route: Route, path: str) -> Iterator[Statement]:
+    def _iter_statements(self, route: LaravelRoute, path: str) -> Iterator[DerivedStatement]:
         *groups, last = route.evidence
         yield from link_groups(_build_statement("in_group", "", group) for group in groups)
         if route.kind == "controller" and route.action:
             yield from self._iter_statements_of_action(route, last)
-        for one in dict.fromkeys(route.middleware):
-            guard = one.partition(":")[0]
-            at = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
-            yield _build_statement("guarded_by", _guard_node(guard), at)
+        for middleware in dict.fromkeys(route.middleware):
+            guard = middleware.partition(":")[0]
+            at = next((e for e in (last, *reversed(groups)) if _names_guard(e, guard)), last)
+            yield _build_statement("guarded_by", _get_guard_node(guard), at)
             for name in self._guards.get(guard, ()):
                 # The route only has an alias; another file states the alias's class.
-                yield _build_statement("guarded_by", _guard_node(name), at, how="inferred")
+                yield _build_statement("guarded_by", _get_guard_node(name), at, how="inferred")
         for method in route.methods:
             if method != "HEAD" and not route.fallback:
                 yield _build_statement("serves", ENDPOINT + format_endpoint(method, path), last)
-        for one in dict.fromkeys(route.middleware):
-            yield from self._iter_statements_of_policy(route, one)
+        for middleware in dict.fromkeys(route.middleware):
+            yield from self._iter_statements_of_policy(route, middleware)
 
-    def _iter_statements_of_action(self, route: Route, last: Evidence) -> Iterator[Statement]:
+    def _iter_statements_of_action(
+        self, route: LaravelRoute, last: LocatedFact
+    ) -> Iterator[DerivedStatement]:
         """Yield the method that the route runs; if it is inherited, also the controller."""
         owner, _, method = route.action.partition("@")
-        called = [method or _INVOKED]
-        if called == [_INVOKED] and _COMPONENT in self._inheritance.ancestors(owner):
-            called += _OF_COMPONENTS
-        declared = [self._inheritance.method(owner, one) for one in called]
-        run = [one.symbol for one in declared if one is not None]
-        for target in run or [f"{owner}::{called[0]}"]:
+        names = [method or _INVOKED]
+        if names == [_INVOKED] and _COMPONENT in self._inheritance.iter_ancestors(owner):
+            names += _OF_COMPONENTS
+        declared = [self._inheritance.find_method(owner, one) for one in names]
+        methods = [one.symbol for one in declared if one is not None]
+        for target in methods or [f"{owner}::{names[0]}"]:
             yield _build_statement("routes_to", target, last)
-        is_own = any(one.startswith(f"{owner}::") for one in run)
+        is_own = any(one.startswith(f"{owner}::") for one in methods)
         if self._inheritance.is_declared(owner) and not is_own:
             yield _build_statement("routes_to", owner, last)
-        for target in run:
-            for own in self._followed.own_methods(target):
-                path = self._inheritance.path_of(own)
-                for above, fact in self._inheritance.calls(own):
-                    yield Statement.from_fact("calls", above, path, fact, source=own)
-            for relation in self._followed.relations_of_action(target):
-                infer = partial(Statement.from_fact, source=relation.source, how="inferred")
+        for target in methods:
+            for own_method in self._followed.list_own_methods(target):
+                path = self._inheritance.get_path(own_method)
+                for above, fact in self._inheritance.iter_inherited_calls(own_method):
+                    yield DerivedStatement.from_fact("calls", above, path, fact, source=own_method)
+            for relation in self._followed.iter_relations(target):
+                infer = partial(DerivedStatement.from_fact, source=relation.source, how="inferred")
                 yield infer(relation.kind, relation.target, relation.path, relation.fact)
 
-    def _iter_statements_of_policy(self, route: Route, middleware: str) -> Iterator[Statement]:
+    def _iter_statements_of_policy(
+        self, route: LaravelRoute, middleware: str
+    ) -> Iterator[DerivedStatement]:
         """Yield the policy that a middleware checks, as class and method."""
         check = self._policies.find_check(route, middleware)
         if check is not None:
-            places = (e for e in reversed(route.evidence) if _names(e, middleware))
+            places = (e for e in reversed(route.evidence) if _names_guard(e, middleware))
             at = next(places, route.evidence[-1])
             policy, method, is_mapped = check
             how: How = "stated" if is_mapped else "convention"
@@ -228,13 +231,13 @@ class _RouteDocuments:
             yield _build_statement("authorizes", method, at, how=how)
 
 
-def _describe_action(route: Route) -> str:
+def _describe_action(route: LaravelRoute) -> str:
     if route.kind == "controller":
         return route.action
     return route.kind if route.action.lower() == route.kind else f"{route.kind} {route.action}"
 
 
-def _describe_parameters(route: Route) -> Iterator[str]:
+def _describe_parameters(route: LaravelRoute) -> Iterator[str]:
     for parameter in route.parameters:
         more = ["optional"] if parameter.optional else []
         more += [f"by {parameter.field}"] if parameter.field else []
@@ -242,13 +245,13 @@ def _describe_parameters(route: Route) -> Iterator[str]:
         yield f"{parameter.name} ({', '.join(more)})" if more else parameter.name
 
 
-def _guard_node(name: str) -> str:
+def _get_guard_node(name: str) -> str:
     """Return the node of a middleware's class or alias; its arguments follow a colon."""
     bare = name.partition(":")[0]
     return bare if "\\" in bare else MIDDLEWARE + bare
 
 
-def _names(at: Evidence, guard: str) -> bool:
+def _names_guard(at: LocatedFact, guard: str) -> bool:
     """Return whether a statement names a middleware, as a string or as a class."""
     last = guard.rpartition("\\")[2]
     marks = (f"'{guard}", f'"{guard}', f"{last}::")
@@ -256,91 +259,95 @@ def _names(at: Evidence, guard: str) -> bool:
 
 
 def _group_by_pivot(
-    models: Iterable[Model],
-) -> Mapping[str, Sequence[tuple[str, Relation]]]:
+    models: Iterable[EloquentModel],
+) -> Mapping[str, Sequence[tuple[str, EloquentRelation]]]:
     """Return relations and their owners by the pivot table that convention gives them."""
-    found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
+    pivots: dict[str, dict[tuple[str, int], tuple[str, EloquentRelation]]] = {}
     for model in models:
         for relation in model.relations:
             values = relation.evidence.fact.values
             if relation.table and "table" not in values["arguments"]:
                 place = relation.evidence.path, relation.evidence.fact.start
                 name = f"{values['class']}::{relation.name}"
-                found.setdefault(relation.table, {}).setdefault(place, (name, relation))
-    return {table: [*relations.values()] for table, relations in found.items()}
+                pivots.setdefault(relation.table, {}).setdefault(place, (name, relation))
+    return {table: [*relations.values()] for table, relations in pivots.items()}
 
 
-def _table_document(
-    table: Table, models: Sequence[Model], pivots: Sequence[tuple[str, Relation]]
+def _build_table_document(
+    name: str,
+    table: MigratedTable,
+    models: Sequence[EloquentModel],
+    pivots: Sequence[tuple[str, EloquentRelation]],
 ) -> DerivedDocument:
-    stated = [_build_statement("changed_in", FILE + at.path, at) for at in table.evidence]
-    for key in table.foreign_keys:
+    statements = [_build_statement("changed_in", FILE + at.path, at) for at in table.evidence]
+    for key in table.foreign_keys.values():
         # The last statement about a foreign key counts.
         places = [at for at in table.evidence if _states_key(at.fact, key.columns)]
         if key.table and places:
-            stated.append(_build_statement("references", TABLE + key.table, places[-1]))
-    stated += map(_mapping_statement, models)
-    node = TABLE + table.name
-    stated += [
-        _build_statement("relates_to", node, one.evidence, source=name, how="convention")
-        for name, one in pivots
+            statements.append(_build_statement("references", TABLE + key.table, places[-1]))
+    statements += map(_build_mapping_statement, models)
+    node = TABLE + name
+    statements += [
+        _build_statement("relates_to", node, relation.evidence, source=method, how="convention")
+        for method, relation in pivots
     ]
-    lines = table_lines(table, [model.name for model in models])
-    return DerivedDocument("table", node, table_keys(table.name), lines, tuple(stated))
+    lines = _describe_table(name, table, [model.name for model in models])
+    return DerivedDocument("table", node, table_keys(name), lines, tuple(statements))
 
 
-def _unmigrated_table_document(name: str, models: Sequence[Model]) -> DerivedDocument:
+def _build_unmigrated_table_document(name: str, models: Sequence[EloquentModel]) -> DerivedDocument:
     """Return the document of a table that models name although no migration creates it."""
     lines = (
         f"table {name}",
         f"models: {', '.join(model.name for model in models)}",
         "incomplete: no migration makes it",
     )
-    stated = tuple(map(_mapping_statement, models))
-    return DerivedDocument("table", TABLE + name, table_keys(name), lines, stated)
+    statements = tuple(map(_build_mapping_statement, models))
+    return DerivedDocument("table", TABLE + name, table_keys(name), lines, statements)
 
 
 def _states_key(fact: Fact, columns: Sequence[str]) -> bool:
     return any(
-        one.get("name") == "foreign" and list(one.get("columns", ())) == list(columns)
-        for one in fact.values.get("commands") or ()
+        command.get("name") == "foreign" and list(command.get("columns", ())) == list(columns)
+        for command in fact.values.get("commands") or ()
     )
 
 
-def _mapping_statement(model: Model) -> Statement:
+def _build_mapping_statement(model: EloquentModel) -> DerivedStatement:
     target = TABLE + model.table
     return _build_statement("maps_to", target, model.evidence, source=model.name, how=model.how)
 
 
-def table_lines(table: Table, models: Sequence[str]) -> tuple[str, ...]:
+def _describe_table(name: str, table: MigratedTable, models: Sequence[str]) -> tuple[str, ...]:
     """Return the description of a table, line by line."""
+    columns = (_describe_column(*column) for column in table.columns.items())
     indexes = [
-        f"- {index.kind} ({', '.join(index.columns)}) {index.name}".rstrip()
-        for index in table.indexes
+        f"- {kind} ({', '.join(columns)}) {index}".rstrip()
+        for index, (kind, columns) in table.indexes.items()
     ]
     keys = [
-        f"- ({', '.join(foreign_key.columns)}) to {foreign_key.table or '?'} "
-        f"({', '.join(foreign_key.references)})"
-        + (f" on delete {foreign_key.on_delete}" if foreign_key.on_delete else "")
-        for foreign_key in table.foreign_keys
+        f"- ({', '.join(key.columns)}) to {key.table or '?'} ({', '.join(key.references)})"
+        + (f" on delete {key.on_delete}" if key.on_delete else "")
+        for key in table.foreign_keys.values()
     ]
     return (
-        f"table {table.name}",
+        f"table {name}",
         *([f"models: {', '.join(models)}"] if models else []),
         "columns:",
-        *(f"- {_describe_column(column)}" for column in table.columns),
+        *(f"- {column}" for column in columns),
         *(["indexes:", *indexes] if indexes else []),
         *(["foreign keys:", *keys] if keys else []),
         *([f"incomplete: {'; '.join(table.reasons)}"] if table.reasons else []),
     )
 
 
-def _describe_column(column: Column) -> str:
-    more = ["nullable"] if column.nullable else []
-    for name in _SHOWN_ATTRIBUTES:
-        value = column.attributes.get(name)
+def _describe_column(name: str, attributes: Mapping[str, Any]) -> str:
+    described = [f"{name} {attributes.get('type', '')}"]
+    described += ["nullable"] if attributes.get("nullable") else []
+    for attribute in _SHOWN_ATTRIBUTES:
+        value = attributes.get(attribute)
         if value is True:
-            more.append(name)
+            described.append(attribute)
         elif value not in (None, False):
-            more.append(f"{name} {' '.join(str(value).split())[:_LONGEST_ATTRIBUTE]}")
-    return ", ".join([f"{column.name} {column.type}", *more])
+            described.append(f"{attribute} {' '.join(str(value).split())[:_LONGEST_ATTRIBUTE]}")
+    return ", ".join(described)

@@ -39,11 +39,11 @@ DESCRIBED: Final = "framework: API description"
 ROUTES: Final = "routes"
 TABLES: Final = "tables"
 INDEXES: Final = "scip"
-"""What the figures of a SCIP index are about; they are stored with unresolved statements."""
+"""Value of `about` for the figures of a SCIP index, stored with the unresolved statements."""
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class DerivedStatement:
     """A statement about a node, supported by lines of a repository file.
 
     Attributes:
@@ -65,7 +65,7 @@ class Statement:
     @classmethod
     def from_fact(
         cls, kind: str, target: str, path: str, fact: Fact, *, source: str = "", how: How = "stated"
-    ) -> Statement:
+    ) -> DerivedStatement:
         """Return the statement that a fact of the file at this path supports."""
         lines = fact.line_start, fact.line_end
         return cls(kind, source, target, how, path, *lines, fact.evidence)
@@ -84,11 +84,11 @@ class DerivedDocument:
     name: str
     called: tuple[str, ...]
     lines: tuple[str, ...]
-    statements: tuple[Statement, ...]
+    statements: tuple[DerivedStatement, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
+class UnresolvedStatement:
     """A statement that can only be resolved by running the code.
 
     Attributes:
@@ -109,12 +109,12 @@ class Unresolved:
         return f"{self.path}:{self.line} {self.reason}" if self.path else self.reason
 
     @property
-    def stored(self) -> list[Any]:
+    def as_json(self) -> list[Any]:
         """Return the statement in the form in which the catalog stores it."""
         return [self.path, self.line, self.reason, self.about]
 
     @classmethod
-    def read(cls, stored: Any) -> Unresolved:
+    def from_json(cls, stored: Any) -> UnresolvedStatement:
         """Return a statement from its stored form; old entries are only a text for people."""
         return cls("", 0, stored) if isinstance(stored, str) else cls(*stored)
 
@@ -129,10 +129,10 @@ class Derivation:
     """
 
     documents: tuple[DerivedDocument, ...]
-    unresolved: tuple[Unresolved, ...]
+    unresolved: tuple[UnresolvedStatement, ...]
 
 
-def link_groups(places: Iterable[Statement]) -> Iterator[Statement]:
+def link_groups(places: Iterable[DerivedStatement]) -> Iterator[DerivedStatement]:
     """Yield statements that put a route into its group, and each group into its enclosing group.
 
     Args:
@@ -149,7 +149,9 @@ def link_groups(places: Iterable[Statement]) -> Iterator[Statement]:
         outer = name
 
 
-def limit_unresolved(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
+def limit_unresolved(
+    statements: Sequence[UnresolvedStatement], most: int
+) -> list[UnresolvedStatement]:
     """Return the first statements about routes and tables; the last states how many are omitted.
 
     Statements that may affect any document come before those about one route or table.
@@ -159,18 +161,22 @@ def limit_unresolved(found: Sequence[Unresolved], most: int) -> list[Unresolved]
     """
     kept = []
     for about in (TABLES, ROUTES):
-        own = [
-            unresolved for unresolved in found if _is_about_tables(unresolved) == (about == TABLES)
+        about_same = [
+            unresolved
+            for unresolved in statements
+            if _is_about_tables(unresolved) == (about == TABLES)
         ]
-        own.sort(key=lambda one: one.about != about)
-        kept += own[:most]
-        if more := own[most:]:
-            last, said = kept.pop(), f"and {format_count(len(more), 'statement')} after it"
-            kept.append(Unresolved(last.path, last.line, f"{last.reason}, {said}", about))
+        about_same.sort(key=lambda one: one.about != about)
+        kept += about_same[:most]
+        if more := about_same[most:]:
+            last, more_text = kept.pop(), f"and {format_count(len(more), 'statement')} after it"
+            kept.append(
+                UnresolvedStatement(last.path, last.line, f"{last.reason}, {more_text}", about)
+            )
     return kept
 
 
-def _is_about_tables(unresolved: Unresolved) -> bool:
+def _is_about_tables(unresolved: UnresolvedStatement) -> bool:
     return unresolved.about == TABLES or unresolved.about.startswith(TABLE)
 
 
@@ -210,7 +216,7 @@ def read_document(text: str) -> CodeText:
         return CodeText((), ())
     if first.startswith(REFERENCES):
         name = FILE + first.removeprefix(REFERENCES)
-        return CodeText((), tuple(_statements(text, name)))
+        return CodeText((), tuple(_iter_statement_facts(text, name)))
     heading = _HEADING.fullmatch(first)
     if heading is None:
         unit = Unit(0, len(text.rstrip()), "rest", alone=False)
@@ -218,9 +224,9 @@ def read_document(text: str) -> CodeText:
     prefix = "route:" if heading["type"] == "route" else TABLE
     name = prefix + heading["name"]
     end = len(text.rstrip())
-    cuts = tuple(found.end() for found in re.finditer("\n", text[:end]))
+    cuts = tuple(match.end() for match in re.finditer("\n", text[:end]))
     values = {"role": heading["type"], "public": True, "called": list(_read_keys(heading, text))}
-    facts = [Fact("declares", 0, heading.end(), name, values), *_statements(text, name)]
+    facts = [Fact("declares", 0, heading.end(), name, values), *_iter_statement_facts(text, name)]
     unit = Unit(0, end, "derived", name, heading.group(), cuts=cuts)
     return CodeText((unit,), tuple(facts))
 
@@ -237,33 +243,36 @@ def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:
     return make_keys(tuple(filter(None, methods.split(", "))), path, name)
 
 
-def _statements(text: str, name: str) -> Iterator[Fact]:
+def _iter_statement_facts(text: str, name: str) -> Iterator[Fact]:
     start = text.find(EVIDENCE)
     if start < 0:
         return
     at = start + len(EVIDENCE)
     place: dict[str, Any] = {}
     for line in text[at:].split("\n"):
-        said, found = _SAID.fullmatch(line), _PLACE.fullmatch(line)
-        if said is not None and place and (said["how"] or _STATED) in _HOWS:
+        statement, place_match = _SAID.fullmatch(line), _PLACE.fullmatch(line)
+        if statement is not None and place and (statement["how"] or _STATED) in _HOWS:
             values = {
-                "kind": said["kind"],
-                "how": said["how"] or _STATED,
-                "source": unquote(said["source"] or "") or name,
-                "target": unquote(said["target"]),
+                "kind": statement["kind"],
+                "how": statement["how"] or _STATED,
+                "source": unquote(statement["source"] or "") or name,
+                "target": unquote(statement["target"]),
                 **place,
             }
             yield Fact("states", at, at + len(line), name, values)
-        elif found is not None:
+        elif place_match is not None:
             place = {
-                "path": unquote(found["path"]),
-                "lines": [int(found["first"]), int(found["last"] or found["first"])],
-                "evidence": found["evidence"] or "",
+                "path": unquote(place_match["path"]),
+                "lines": [
+                    int(place_match["first"]),
+                    int(place_match["last"] or place_match["first"]),
+                ],
+                "evidence": place_match["evidence"] or "",
             }
         at += len(line) + 1
 
 
-def _render_statements(statements: Iterable[Statement]) -> Iterator[str]:
+def _render_statements(statements: Iterable[DerivedStatement]) -> Iterator[str]:
     """Yield each place with its text once, followed by the statements that it supports."""
     places: dict[str, list[str]] = {}
     for statement in statements:
@@ -272,8 +281,8 @@ def _render_statements(statements: Iterable[Statement]) -> Iterator[str]:
         place = f"{_quote_name(statement.path)}:{statement.line_start}{last} {evidence}".rstrip()
         source = f"{_quote_name(statement.source)} " if statement.source else ""
         how = f" ({statement.how})" if statement.how != _STATED else ""
-        said = f"  {source}{statement.kind} {_quote_name(statement.target)}{how}"
-        places.setdefault(place, []).append(said)
+        line = f"  {source}{statement.kind} {_quote_name(statement.target)}{how}"
+        places.setdefault(place, []).append(line)
     for place, below in places.items():
         yield place
         yield from below
@@ -281,4 +290,4 @@ def _render_statements(statements: Iterable[Statement]) -> Iterator[str]:
 
 def _quote_name(name: str) -> str:
     """Return a name in which white space is percent-encoded."""
-    return _SPECIAL.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name)
+    return _SPECIAL.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name)

@@ -21,8 +21,8 @@ from rag_assets.systems.code_memory.derived.model import (
     DESCRIBED,
     ROUTE,
     DerivedDocument,
-    Statement,
-    Unresolved,
+    DerivedStatement,
+    UnresolvedStatement,
 )
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, RequestRules
 from rag_assets.systems.code_memory.frameworks.repository import (
@@ -75,33 +75,33 @@ def add_tests_to_routes(
     documents: Mapping[str, DerivedDocument],
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
-) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
+) -> tuple[dict[str, DerivedDocument], list[UnresolvedStatement]]:
     """Add the requests in tests to routes; return the documents, and a note for each cut list."""
     rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
-    stated: dict[str, list[Statement]] = {}
+    requests: dict[str, list[DerivedStatement]] = {}
     repositories: dict[str, RepositoryFiles] = {}
-    for one in files if routes.is_any else ():
-        if is_test(one.path):
-            file = File(one)
-            if one.language not in repositories:
-                same = [File(other) for other in files if other.language == one.language]
-                repositories[one.language] = RepositoryFiles(same)
-            own = [rule for languages, rule in rules if one.language in languages]
-            for request in _iter_requests(file, repositories[one.language], own):
-                for name in routes.matching(request):
-                    stated.setdefault(name, []).append(_statement(file, request, name))
-    found = dict(documents)
+    for file_facts in files if routes.has_routes else ():
+        if is_test(file_facts.path):
+            file = File(file_facts)
+            if file_facts.language not in repositories:
+                same = [File(other) for other in files if other.language == file_facts.language]
+                repositories[file_facts.language] = RepositoryFiles(same)
+            own_rules = [rule for languages, rule in rules if file_facts.language in languages]
+            for request in _iter_requests(file, repositories[file_facts.language], own_rules):
+                for name in routes.find_requested(request):
+                    requests.setdefault(name, []).append(_build_statement(file, request, name))
+    routes_with_tests = dict(documents)
     cut = []
-    for name, statements in stated.items():
+    for name, statements in requests.items():
         unique = [*dict.fromkeys(statements)]
-        kept = (*found[name].statements, *unique[:_MOST_TESTS])
-        found[name] = replace(found[name], statements=kept)
+        kept = (*routes_with_tests[name].statements, *unique[:_MOST_TESTS])
+        routes_with_tests[name] = replace(routes_with_tests[name], statements=kept)
         if len(unique) > _MOST_TESTS:
             reason = f"{len(unique):,} requests of tests, of which {_MOST_TESTS} are listed"
             first = unique[_MOST_TESTS]
-            cut.append(Unresolved(first.path, first.line_start, reason, name))
-    return found, cut
+            cut.append(UnresolvedStatement(first.path, first.line_start, reason, name))
+    return routes_with_tests, cut
 
 
 @dataclass(slots=True)
@@ -118,10 +118,10 @@ class _Routes:
     def __init__(self, documents: Mapping[str, DerivedDocument]) -> None:
         self._root = _Step({}, [])
         self._named: dict[str, list[tuple[frozenset[str], str]]] = {}
-        self.is_any = False
+        self.has_routes = False
         for name, document in documents.items():
             if document.source_type == "route":
-                self.is_any = True
+                self.has_routes = True
                 methods, _, path = name.removeprefix(ROUTE).partition(" ")
                 end = frozenset(methods.split("|")), name
                 is_described = DESCRIBED in document.lines
@@ -133,25 +133,25 @@ class _Routes:
     def _add_path(self, path: str, end: tuple[frozenset[str], str]) -> None:
         """Add a route at its path, and at the shorter path if the last parameter is optional."""
         steps = [self._root]
-        for part in _parts(path):
+        for part in _split_path(path):
             steps.append(steps[-1].next.setdefault(part, _Step({}, [])))
         steps[-1].ends.append(end)
         if path.endswith("?}"):
             steps[-2].ends.append(end)
 
-    def matching(self, request: _Request) -> list[str]:
+    def find_requested(self, request: _Request) -> list[str]:
         """Return the routes that a request may reach, those with the most literal path.
 
-        If there are none, a usual prefix of the path is taken for one that the server adds.
+        If no route matches, leading parts that servers often add, such as `v1`, are dropped.
         """
         if request.route:
             return self._find_by_name(request)
         parts = request.parts
-        found = self._find_by_path(request.method, parts)
-        while not found and len(parts) > 1 and _PREFIX.fullmatch(parts[0]):
+        names = self._find_by_path(request.method, parts)
+        while not names and len(parts) > 1 and _PREFIX.fullmatch(parts[0]):
             parts = parts[1:]
-            found = self._find_by_path(request.method, parts)
-        return found
+            names = self._find_by_path(request.method, parts)
+        return names
 
     def _find_by_path(self, method: str, parts: Sequence[str]) -> list[str]:
         steps = [self._root]
@@ -160,23 +160,23 @@ class _Routes:
             following = (step.next[one] for step in steps for one in names if one in step.next)
             steps = [*islice(following, _MOST_PARTS)]
         for step in steps:
-            known = [
+            matching = [
                 name
                 for methods, name in step.ends
                 if method in methods or _ANY in methods or not method
             ]
-            if known:
-                return known
+            if matching:
+                return matching
         return []
 
     def _find_by_name(self, request: _Request) -> list[str]:
         """Return the routes with the name that a request states, or with a handler of that name."""
         for key in (request.route, f"handler:{LAST_PARTS.split(request.route)[-1]}"):
-            known = self._named.get(key, ())
-            paths = {name.partition(" ")[2] for _, name in known}
-            if known and (len(paths) == 1 or key == request.route):
+            routes = self._named.get(key, ())
+            paths = {name.partition(" ")[2] for _, name in routes}
+            if routes and (len(paths) == 1 or key == request.route):
                 method = request.method
-                return [n for m, n in known if method in m or _ANY in m or not method]
+                return [n for m, n in routes if method in m or _ANY in m or not method]
         return []
 
 
@@ -217,15 +217,15 @@ def _iter_requests(
             values = (find_argument(call, rule.path), find_argument(call, "0"))
             paths = (_find_path(file, value, call, repository) for value in values)
             path = next(filter(None, paths), None)
-            method = rule.calls[call.values["name"]] or _method(file, call, rule, outer)
-            route = "" if path is not None else _route_name(file, call, rule)
+            method = rule.calls[call.values["name"]] or _find_method(file, call, rule, outer)
+            route = "" if path is not None else _find_route_name(file, call, rule)
             if path is not None or route:
                 count += 1
-                yield _Request(method, _parts(path or ""), call, route)
+                yield _Request(method, _split_path(path or ""), call, route)
                 break
 
 
-def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
+def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
     """Return the name of the route that a call requests: `reverse("orders")`, `edit_order_path`.
 
     "" if its path does not come from a route's name.
@@ -237,8 +237,8 @@ def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
         is_helper = name.endswith(rule.helpers) and assignment is None
         value = value if is_helper or assignment is None else list(assignment.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:
-        around = file.find_enclosing(file.calls, call.start)
-        described = [one for one in around if one.values["name"] in rule.described_by]
+        enclosing = file.find_enclosing(file.calls, call.start)
+        described = [one for one in enclosing if one.values["name"] in rule.described_by]
         owners = [find_argument(one, "0") for one in reversed(described)]
         owner = next((str(one[1]) for one in owners if one is not None and one[0] == "n"), "")
         return f"action:{owner}::{value[1]}" if owner else ""
@@ -255,7 +255,7 @@ def _route_name(file: File, call: Fact, rule: RequestRules) -> str:
     return f"name:{stated[1]}" if stated is not None and stated[0] == "s" else ""
 
 
-def _method(
+def _find_method(
     file: File, call: Fact, rule: RequestRules, outer: Mapping[tuple[int, int], Fact]
 ) -> str:
     """Return the HTTP method of a request from its argument or its call chain; GET by default.
@@ -271,9 +271,9 @@ def _method(
         if one.values["name"] in rule.verbs:
             return rule.verbs[one.values["name"]]
         if rule.method_call and one.values["name"] == rule.method_call:
-            said = find_argument(one, "0")
-            if said is not None and said[0] in {"s", "n"}:
-                return LAST_PARTS.split(str(said[1]))[-1].upper()
+            verb = find_argument(one, "0")
+            if verb is not None and verb[0] in {"s", "n"}:
+                return LAST_PARTS.split(str(verb[1]))[-1].upper()
     return "GET"
 
 
@@ -307,17 +307,17 @@ def _find_path(
     return path if path.startswith("/") else None
 
 
-def _parts(path: str) -> tuple[str, ...]:
+def _split_path(path: str) -> tuple[str, ...]:
     template = path_template(_PARAMETER.sub(_HOLE, path))
     parts = (_HOLE if _HOLE in part else part for part in template.split("/") if part)
     return tuple(parts)[:_MOST_PARTS]
 
 
-def _statement(file: File, request: _Request, route: str) -> Statement:
+def _build_statement(file: File, request: _Request, route: str) -> DerivedStatement:
     """Return the statement that the enclosing definition, else the file, requests a route."""
-    around = file.find_enclosing(file.declared, request.fact.start)
-    source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
-    return Statement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
+    enclosing = file.find_enclosing(file.declared, request.fact.start)
+    source = defined_name(enclosing[-1].symbol, file.path) if enclosing else FILE + file.path
+    return DerivedStatement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
 
 
 OPERATION: Final = "operation"
@@ -351,20 +351,20 @@ def derive_operations(
     if not operations:
         return
     whole, ends = _index_served_paths(routes)
-    definitions = _index_definitions(files, {fold_name(_id(fact)) for _, fact in operations})
-    known: set[str] = set()
+    definitions = _index_definitions(files, {fold_name(_get_id(fact)) for _, fact in operations})
+    names: set[str] = set()
     for file, fact in operations:
         method, path = fact.values["method"], fact.values["path"]
         # A prefix may be missing on either side, but the rest must agree.
-        own = [(method, path_suffix) for path_suffix in path_suffixes(path)]
-        is_served = own[0] in ends or not whole.isdisjoint(own)
-        handlers = _select_handlers(fact, definitions.get(fold_name(_id(fact)), ()))
-        if handlers and not is_served and fact.symbol not in known:
-            known.add(fact.symbol)
+        suffixes = [(method, path_suffix) for path_suffix in path_suffixes(path)]
+        is_served = suffixes[0] in ends or not whole.isdisjoint(suffixes)
+        handlers = _select_handlers(fact, definitions.get(fold_name(_get_id(fact)), ()))
+        if handlers and not is_served and fact.symbol not in names:
+            names.add(fact.symbol)
             yield _build_document(file, fact, handlers)
 
 
-def _id(operation: Fact) -> str:
+def _get_id(operation: Fact) -> str:
     return str(operation.values["operation_id"])
 
 
@@ -386,7 +386,7 @@ def _index_served_paths(
 
 def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str, list[_Definition]]:
     """Return the definitions outside of tests whose last part has one of these folded names."""
-    found: dict[str, list[_Definition]] = {}
+    definitions: dict[str, list[_Definition]] = {}
     for file in files:
         if is_test(file.path):
             continue
@@ -394,25 +394,23 @@ def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str,
             if fact.kind == "declares" and fact.symbol:
                 last = fold_name(LAST_PARTS.split(fact.symbol)[-1])
                 if last in names:
-                    found.setdefault(last, []).append((file, fact))
-    return found
+                    definitions.setdefault(last, []).append((file, fact))
+    return definitions
 
 
 def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_Definition]:
     """Return the definitions that may implement an operation; empty if that is not clear.
 
-    Of several definitions with the name, those whose class or file is named after the operation's
-    tags or path implement it: `OwnersController.getOwner`, not `Pet.getOwner`.
+    If several definitions have the name, only those whose class or file is named after the
+    operation's tags or path count: `OwnersController.getOwner`, not `Pet.getOwner`.
     """
     if len(same) > _MOST_NAMESAKES:
         return ()
     if len(same) > 1:
-        wanted = _words(
+        wanted = _split_words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])
         )
-        scored = [
-            (len(wanted & _words(_describe_owner(definition))), definition) for definition in same
-        ]
+        scored = [(len(wanted & _split_words(_describe_owner(item))), item) for item in same]
         best = max(score for score, _ in scored)
         same = [one for score, one in scored if score == best and (best or len(same) == 1)]
     return same if len(same) <= _MOST_HANDLERS else ()
@@ -425,7 +423,7 @@ def _describe_owner(definition: _Definition) -> str:
     return " ".join([*owners, file.path.rpartition("/")[2]])
 
 
-def _words(text: str) -> set[str]:
+def _split_words(text: str) -> set[str]:
     """Return the words of a name in lower case and in the singular."""
     words = (word.lower().removesuffix("s") for word in _WORDS.findall(text))
     return {word for word in words if len(word) >= _SHORTEST_WORD}
@@ -437,16 +435,16 @@ def _build_document(
     method, path = operation.values["method"], operation.values["path"]
     place = file.path, operation.line_start, operation.line_end, operation.evidence
     targets = [defined_name(fact.symbol, owner.path) for owner, fact in handlers]
-    stated = [Statement("routes_to", "", target, "convention", *place) for target in targets]
+    stated = [DerivedStatement("routes_to", "", target, "convention", *place) for target in targets]
     stated.append(
-        Statement("serves", "", ENDPOINT + format_endpoint(method, path), "stated", *place)
+        DerivedStatement("serves", "", ENDPOINT + format_endpoint(method, path), "stated", *place)
     )
     lines = (
         f"route {operation.symbol}",
         f"methods: {method}",
-        f"name: {_id(operation)}",
+        f"name: {_get_id(operation)}",
         DESCRIBED,
         *(f"handler: {target}" for target in targets),
     )
-    called = described_route_keys((method,), path, _id(operation))
-    return DerivedDocument("route", ROUTE + operation.symbol, called, lines, tuple(stated))
+    keys = described_route_keys((method,), path, _get_id(operation))
+    return DerivedDocument("route", ROUTE + operation.symbol, keys, lines, tuple(stated))

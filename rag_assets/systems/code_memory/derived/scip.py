@@ -23,9 +23,9 @@ from rag_assets.systems.code_memory.derived.model import (
     INDEX,
     REFERENCES,
     DerivedDocument,
-    Statement,
+    DerivedStatement,
 )
-from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_of_text
+from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_text
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
 from rag_assets.systems.code_memory.symbols.naming import defined_name, get_name_style
 
@@ -103,7 +103,7 @@ class ScipIndex:
 
     @classmethod
     def read(cls, text: str) -> ScipIndex:
-        """Return the index that a text describes; see text_of_index.
+        """Return the index that a text describes; see scip_file.render_index.
 
         An occurrence is left out if masking a credential has changed its numbers.
         """
@@ -137,13 +137,13 @@ class ScipIndex:
     def locate_files(self, paths: Collection[str]) -> dict[str, _IndexedFile]:
         """Return the files of the index that exist, by path within the repository.
 
-        The folder of the project is that of the index, the repository's root, or a folder with the
-        name of the project's root: the one below which most files exist.
+        The project's folder is the index's folder, the repository's root, or a folder named like
+        the project's root, whichever contains most of the files.
         """
         parts = self.root.split("/")
         ends = ("/".join(parts[at:]) for at in range(len(parts)))
         folders = dict.fromkeys((posixpath.dirname(self.path), "", *ends))
-        found = (
+        located = (
             {
                 place: file
                 for path, file in self.files.items()
@@ -152,7 +152,7 @@ class ScipIndex:
             }
             for folder in folders
         )
-        return max(found, key=len)
+        return max(located, key=len)
 
 
 _Alias: TypeAlias = tuple[int | str, str]
@@ -184,12 +184,12 @@ def _find_current_places(
     An index that states no position encoding has the one with which most of its files agree.
     """
     is_stated = all(file.encoding or sources[path].text.isascii() for path, file in placed.items())
-    found = []
+    candidates = []
     for encoding in _LIKELY_ENCODINGS[:1] if is_stated else _LIKELY_ENCODINGS:
         read = {
             path: places
             for path, file in placed.items()
-            if (places := _places(file, sources[path], encoding)) is not None
+            if (places := _list_places(file, sources[path], encoding)) is not None
         }
         aliases = {
             alias
@@ -201,24 +201,24 @@ def _find_current_places(
             for path, places in read.items()
             if _matches_symbols(places, symbols, aliases)
         }
-        found.append(agreeing)
-    return max(found, key=len)
+        candidates.append(agreeing)
+    return max(candidates, key=len)
 
 
-def _places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_Place] | None:
+def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_Place] | None:
     """Return the occurrences in a present file; None if the file is certain to have changed.
 
     Args:
         encoding: the position encoding, if the index states none.
     """
     is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
-    if is_hashed and indexed.text_hash != hash_of_text(source.text):
+    if is_hashed and indexed.text_hash != hash_text(source.text):
         return None
     encoding = indexed.encoding or encoding
     lines = source.text.split("\n")
     begins = [0, *accumulate(len(line) + 1 for line in lines)]
     offsets: dict[int, Sequence[int]] = {}
-    found = []
+    places = []
     for occurrence in indexed.occurrences:
         line = occurrence.line
         text = lines[line] if line < len(lines) else ""
@@ -226,13 +226,13 @@ def _places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_P
         if not text.isascii():
             if line not in offsets:
                 offsets[line] = _list_unit_offsets(text, encoding)
-            first, last = (_column(offsets[line], units) for units in (first, last))
+            first, last = (_find_column(offsets[line], units) for units in (first, last))
         if not 0 <= first < last <= len(text):
             return None
         at = begins[line]
         place = line, at + first, at + last, text[first:last]
-        found.append(_Place(*place, occurrence.symbol, occurrence.is_definition))
-    return found
+        places.append(_Place(*place, occurrence.symbol, occurrence.is_definition))
+    return places
 
 
 def _list_unit_offsets(line: str, encoding: int) -> Sequence[int]:
@@ -242,7 +242,7 @@ def _list_unit_offsets(line: str, encoding: int) -> Sequence[int]:
     return [0, *accumulate(units)]
 
 
-def _column(offsets: Sequence[int], units: int) -> int:
+def _find_column(offsets: Sequence[int], units: int) -> int:
     """Return the number of characters in the first code units of a line; -1 past its end."""
     return bisect_left(offsets, units) if units <= offsets[-1] else -1
 
@@ -281,10 +281,9 @@ def _matches_symbols(
 
 
 def _list_called_names(symbol: IndexedSymbol) -> tuple[str, ...]:
-    """Return the names by which code calls a symbol; a constructor also has that of its class."""
-    return (
-        (symbol.name, "constructor", symbol.owner) if symbol.name in _CONSTRUCTORS else symbol[:1]
-    )
+    """Return the names by which code calls a symbol; constructors include the class's name."""
+    names = symbol.name, "constructor", symbol.owner
+    return names if symbol.name in _CONSTRUCTORS else symbol[:1]
 
 
 def _get_symbol(place: _Place, symbols: Sequence[IndexedSymbol]) -> IndexedSymbol:
@@ -309,33 +308,33 @@ def find_exact_references(
     indexes: Iterable[ScipIndex], sources: Mapping[str, SourceFile]
 ) -> ScipReferences:
     """Return the references of indexes that agree with the present files."""
-    stated: dict[str, dict[Statement, None]] = defaultdict(dict)
+    statements: dict[str, dict[DerivedStatement, None]] = defaultdict(dict)
     reports = []
-    declared = _Declared(sources)
+    definitions = _Definitions(sources)
     for index in indexes:
         placed = index.locate_files(sources)
         agreeing = _find_current_places(placed, sources, index.symbols)
-        nodes = declared.nodes(index, placed, agreeing)
+        nodes = definitions.find_nodes(index, placed, agreeing)
         for path, places in agreeing.items():
-            found = _ReferenceReader(path, sources[path], declared, nodes)
-            stated[sources[path].uri] |= dict.fromkeys(found.statements(places))
-        reports.append((index.path, _figures(index, len(placed), len(agreeing))))
+            reader = _ReferenceReader(path, sources[path], definitions, nodes)
+            statements[sources[path].uri] |= dict.fromkeys(reader.iter_statements(places))
+        reports.append((index.path, _describe_figures(index, len(placed), len(agreeing))))
     documents = (
-        DerivedDocument("scip", uri, (), (REFERENCES + uri,), tuple(found))
-        for uri, found in sorted(stated.items())
-        if found
+        DerivedDocument("scip", uri, (), (REFERENCES + uri,), tuple(reader))
+        for uri, reader in sorted(statements.items())
+        if reader
     )
     return ScipReferences(tuple(documents), reports)
 
 
-def _figures(index: ScipIndex, placed: int, agreeing: int) -> str:
-    """Return a text for people that says how many documents of an index are used."""
+def _describe_figures(index: ScipIndex, placed: int, agreeing: int) -> str:
+    """Return how many documents of an index are used, as a text for people."""
     others = len(index.files) - placed
     unknown = f", {others:,} not among the indexed files" if others else ""
     return f"{format_count(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
 
 
-class _Declared:
+class _Definitions:
     """The definitions that the facts of the present files declare.
 
     Attributes:
@@ -344,7 +343,7 @@ class _Declared:
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
         self._facts: dict[str, list[Fact]] = {}
-        # Only in these languages, names are not unique within the repository.
+        # Counted are names in languages in which a repository may use a name twice.
         self._counts: Counter[str] = Counter()
         self.names: set[str] = set()
         for path, source in sources.items():
@@ -353,15 +352,15 @@ class _Declared:
             self._counts.update(fact.symbol for fact in facts if get_name_style(path) == "none")
             self.names.update(_list_parts(fact.symbol)[-1] for fact in facts)
 
-    def around(self, path: str, at: int, name: str = "") -> Fact | None:
+    def find_enclosing(self, path: str, at: int, name: str = "") -> Fact | None:
         """Return the innermost definition around an offset; if a name is set, with this name."""
         facts = self._facts[path]
-        for one in reversed(facts[: bisect_right(facts, at, key=lambda one: one.start)]):
-            if at < one.end and (not name or _list_parts(one.symbol)[-1] == name):
-                return one
+        for fact in reversed(facts[: bisect_right(facts, at, key=lambda fact: fact.start)]):
+            if at < fact.end and (not name or _list_parts(fact.symbol)[-1] == name):
+                return fact
         return None
 
-    def nodes(
+    def find_nodes(
         self,
         index: ScipIndex,
         placed: Mapping[str, _IndexedFile],
@@ -375,29 +374,29 @@ class _Declared:
             placed: its files that exist.
             agreeing: the occurrences in those that have not changed.
         """
-        found: dict[int, str] = {}
+        nodes: dict[int, str] = {}
         for path, file in placed.items():
-            for one in agreeing.get(path, file.occurrences):
-                if not one.is_definition or not isinstance(one.symbol, int):
+            for occurrence in agreeing.get(path, file.occurrences):
+                if not occurrence.is_definition or not isinstance(occurrence.symbol, int):
                     continue
-                name, owner = index.symbols[one.symbol]
+                name, owner = index.symbols[occurrence.symbol]
                 if name in _CONSTRUCTORS:
                     name, owner = owner, ""
                 fact = (
-                    self.around(path, one.start, name)
-                    if isinstance(one, _Place)
+                    self.find_enclosing(path, occurrence.start, name)
+                    if isinstance(occurrence, _Place)
                     else self._find_only_definition(path, name, owner)
                 )
                 if fact is not None and self._counts[fact.symbol] <= 1:
-                    found[one.symbol] = defined_name(fact.symbol, path)
-        return found
+                    nodes[occurrence.symbol] = defined_name(fact.symbol, path)
+        return nodes
 
     def _find_only_definition(self, path: str, name: str, owner: str) -> Fact | None:
         wanted = [owner, name] if owner else [name]
-        found = [
-            one for one in self._facts[path] if _list_parts(one.symbol)[-len(wanted) :] == wanted
+        matching = [
+            fact for fact in self._facts[path] if _list_parts(fact.symbol)[-len(wanted) :] == wanted
         ]
-        return found[0] if len(found) == 1 else None
+        return matching[0] if len(matching) == 1 else None
 
 
 def _list_parts(symbol: str) -> list[str]:
@@ -408,9 +407,9 @@ class _ReferenceReader:
     """Turns the occurrences in one file into statements."""
 
     def __init__(
-        self, path: str, source: SourceFile, declared: _Declared, nodes: Mapping[int, str]
+        self, path: str, source: SourceFile, definitions: _Definitions, nodes: Mapping[int, str]
     ) -> None:
-        self._path, self._source, self._declared = path, source, declared
+        self._path, self._source, self._definitions = path, source, definitions
         self._nodes = nodes
         self._lines = source.text.split("\n")
         self._imports = [fact for fact in source.facts if fact.kind == "imports"]
@@ -420,7 +419,7 @@ class _ReferenceReader:
             if fact.kind in {"extends", "implements"}
         }
 
-    def statements(self, places: Iterable[_Place]) -> Iterator[Statement]:
+    def iter_statements(self, places: Iterable[_Place]) -> Iterator[DerivedStatement]:
         """Yield references to definitions, and places where a declared name is used differently."""
         for place in places:
             if place.is_definition:
@@ -430,25 +429,29 @@ class _ReferenceReader:
             if target is not None:
                 yield from self._describe_reference(place, written, target)
             is_named_so = target is not None and written == _list_parts(target)[-1]
-            if written in self._declared.names and not is_named_so:
-                yield self._statement(place, ELSEWHERE, "", f"{ELSEWHERE}:{written}")
+            if written in self._definitions.names and not is_named_so:
+                yield self._build_statement(place, ELSEWHERE, "", f"{ELSEWHERE}:{written}")
 
-    def _describe_reference(self, place: _Place, written: str, target: str) -> Iterator[Statement]:
+    def _describe_reference(
+        self, place: _Place, written: str, target: str
+    ) -> Iterator[DerivedStatement]:
         """Yield the reference at a place; the definition around it is the source."""
         if self._is_import(place):
-            yield self._statement(place, "imports", "", target)
+            yield self._build_statement(place, "imports", "", target)
             return
-        around = self._declared.around(self._path, place.start)
-        base = None if around is None else self._bases.get((around.symbol, written))
-        called = "calls" if _CALL.match(self._source.text, place.end) else "uses"
-        source = "" if around is None else defined_name(around.symbol, self._path)
+        enclosing = self._definitions.find_enclosing(self._path, place.start)
+        base = None if enclosing is None else self._bases.get((enclosing.symbol, written))
+        kind = "calls" if _CALL.match(self._source.text, place.end) else "uses"
+        source = "" if enclosing is None else defined_name(enclosing.symbol, self._path)
         if source != target:
-            yield self._statement(place, base or called, source, target)
+            yield self._build_statement(place, base or kind, source, target)
 
     def _is_import(self, place: _Place) -> bool:
-        stated = any(one.start <= place.start < one.end for one in self._imports)
-        return stated or _IMPORT.match(self._lines[place.line]) is not None
+        is_stated = any(fact.start <= place.start < fact.end for fact in self._imports)
+        return is_stated or _IMPORT.match(self._lines[place.line]) is not None
 
-    def _statement(self, place: _Place, kind: str, source: str, target: str) -> Statement:
+    def _build_statement(
+        self, place: _Place, kind: str, source: str, target: str
+    ) -> DerivedStatement:
         line, evidence = place.line + 1, self._lines[place.line].strip()[:_EVIDENCE]
-        return Statement(kind, source, target, "scip", self._path, line, line, evidence)
+        return DerivedStatement(kind, source, target, "scip", self._path, line, line, evidence)

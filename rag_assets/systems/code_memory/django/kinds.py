@@ -32,18 +32,20 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
     """
     program = PythonProgram(files)
     reader = _TypeReader(program)
-    found = {
-        (module.path, symbol): kind for module in program for symbol, kind in reader.types(module)
+    types = {
+        (module.path, symbol): kind
+        for module in program
+        for symbol, kind in reader.iter_types(module)
     }
     views = dict.fromkeys(route.view.name for route in read_routes(files).routes if route.view.name)
     used: list[tuple[str, SourceType]] = [(name, "controller") for name in views]
-    for name, kind in [*used, *reader.types_by_use()]:
+    for name, kind in [*used, *reader.iter_types_by_use()]:
         place = program.place(name)
         if place is not None and place.symbol in place.module.declared:
             key = place.module.path, place.symbol
-            if found.get(key) not in {"job", "model"}:
-                found[key] = kind
-    return {key: kind for key, kind in found.items() if kind != "code"}
+            if types.get(key) not in {"job", "model"}:
+                types[key] = kind
+    return {key: kind for key, kind in types.items() if kind != "code"}
 
 
 class _TypeReader:
@@ -54,7 +56,7 @@ class _TypeReader:
         self._data = get_framework("django").types
         self._known: dict[str, SourceType | None] = {}
 
-    def types(self, module: Module) -> Iterator[tuple[str, SourceType]]:
+    def iter_types(self, module: Module) -> Iterator[tuple[str, SourceType]]:
         """Yield the definitions and signals of a module whose text or path shows their type."""
         for symbol, fact in module.declared.items():
             # An inner class such as Meta has its outer class's type.
@@ -65,11 +67,11 @@ class _TypeReader:
                 if kind is not None:
                     yield symbol, kind
         for fact in module.assigned.get("", ()):
-            called = self._program.called_name(fact.values["value"], module)
-            if called and self._find_type_by_bases(self._program.ancestry(called)) == "event":
+            function = self._program.called_name(fact.values["value"], module)
+            if function and self._find_type_by_bases(self._program.ancestry(function)) == "event":
                 yield fact.values["name"], "event"
 
-    def types_by_use(self) -> Iterator[tuple[str, SourceType]]:
+    def iter_types_by_use(self) -> Iterator[tuple[str, SourceType]]:
         """Yield definitions that a setting lists, or that a call receives as its first argument."""
         for module in self._program:
             for setting, kind in self._data.settings.items():
@@ -92,7 +94,7 @@ class _TypeReader:
         for decorator in fact.values["decorators"]:
             written = written_name(decorator)
             name = self._program.resolve_name(self._program.absolute(written, module))
-            if kind := _first_matching_type(name, self._data.decorators):
+            if kind := _find_matching_type(name, self._data.decorators):
                 return kind
         return None
 
@@ -102,7 +104,7 @@ class _TypeReader:
             if ancestor not in self._known:
                 is_outside = self._program.place(ancestor) is None
                 self._known[ancestor] = (
-                    _first_matching_type(ancestor, self._data.bases) if is_outside else None
+                    _find_matching_type(ancestor, self._data.bases) if is_outside else None
                 )
             if (kind := self._known[ancestor]) is not None:
                 return kind
@@ -117,9 +119,9 @@ class _TypeReader:
         return None
 
 
-def _first_matching_type(name: str, patterns: Mapping[str, SourceType]) -> SourceType | None:
+def _find_matching_type(name: str, patterns: Mapping[str, SourceType]) -> SourceType | None:
     """Return the type of the first pattern that matches a name."""
-    return next((kind for one, kind in patterns.items() if fnmatchcase(name, one)), None)
+    return next((kind for pattern, kind in patterns.items() if fnmatchcase(name, pattern)), None)
 
 
 def _iter_string_items(value: Any) -> Iterator[str]:

@@ -11,9 +11,9 @@ from typing import Any, Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.django.views import (
     LOOPS,
-    Route,
+    DjangoRoute,
+    DjangoView,
     RouterReader,
-    View,
     ViewReader,
 )
 from rag_assets.systems.code_memory.frameworks.definitions import get_framework
@@ -31,7 +31,7 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _MOST_ROUTES: Final = 50_000
 _DEEPEST: Final = 30
-"""Maximum number of lists within each other."""
+"""Maximum depth of nested lists."""
 _CLASS: Final = r"\[(?:[^\]\\]|\\.){0,500}\]"
 _INNER: Final = rf"\((?:[^()\\\[]|\\.|{_CLASS}){{0,500}}\)"
 _NESTED: Final = rf"\((?:[^()\\\[]|\\.|{_CLASS}|{_INNER}){{0,500}}\)"
@@ -44,34 +44,39 @@ _MARKS: Final = re.compile(r"\\([-./_ @:])|\\[AZz]|[\^$]")
 
 def build_path_template(pattern: str) -> str:
     """Return the path template (`invoices/{pk}/`) of a pattern or of a regular expression."""
-    found, end = [], 0
-    for one in _PARAMETER.finditer(pattern):
-        found += [_plain_text(pattern[end : one.start()]), f"{{{one['name'] or one['group']}}}"]
-        end = one.end()
-    return "".join([*found, _plain_text(pattern[end:])])
+    parts, end = [], 0
+    for match in _PARAMETER.finditer(pattern):
+        parts += [
+            _unescape_pattern(pattern[end : match.start()]),
+            f"{{{match['name'] or match['group']}}}",
+        ]
+        end = match.end()
+    return "".join([*parts, _unescape_pattern(pattern[end:])])
 
 
 def list_parameters(pattern: str) -> tuple[tuple[str, str], ...]:
     """Return a pattern's parameters in order, each with its converter or regular expression."""
     return tuple(
-        (one["name"], one["converter"] or "str") if one["name"] else (one["group"], one["regex"])
-        for one in _PARAMETER.finditer(pattern)
+        (match["name"], match["converter"] or "str")
+        if match["name"]
+        else (match["group"], match["regex"])
+        for match in _PARAMETER.finditer(pattern)
     )
 
 
-def _plain_text(piece: str) -> str:
-    return _MARKS.sub(lambda found: found.group(1) or "", piece)
+def _unescape_pattern(piece: str) -> str:
+    return _MARKS.sub(lambda match: match.group(1) or "", piece)
 
 
 @dataclass(frozen=True, slots=True)
-class Routes:
+class DjangoRoutes:
     """The routes of a repository, and statements that may add or change routes."""
 
-    routes: tuple[Route, ...]
+    routes: tuple[DjangoRoute, ...]
     unresolved: tuple[Unresolved, ...]
 
 
-def read_routes(files: Iterable[FileFacts], root: str = "") -> Routes:
+def read_routes(files: Iterable[FileFacts], root: str = "") -> DjangoRoutes:
     """Return the routes of a repository, in the resolver's order.
 
     Args:
@@ -82,13 +87,13 @@ def read_routes(files: Iterable[FileFacts], root: str = "") -> Routes:
     reader = _UrlReader(program)
     for name in [root] if root else _find_root_modules(program):
         reader.read_module(program.modules[name], _Prefix())
-    return Routes(tuple(reader.routes), tuple(dict.fromkeys(reader.unresolved)))
+    return DjangoRoutes(tuple(reader.routes), tuple(dict.fromkeys(reader.unresolved)))
 
 
 def _find_root_modules(program: PythonProgram) -> list[str]:
-    named = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
-    if named:
-        return [*dict.fromkeys(named)]
+    stated_modules = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
+    if stated_modules:
+        return [*dict.fromkeys(stated_modules)]
     lists = [module for module in program if module.values("", "urlpatterns")]
     included: set[str] = set()
     for module in lists:
@@ -132,7 +137,7 @@ class _UrlReader:
         self._program = program
         self._views = ViewReader(program)
         self._data = get_framework("django").views
-        self.routes: list[Route] = []
+        self.routes: list[DjangoRoute] = []
         self.unresolved: list[Unresolved] = []
         self.entered: set[str] = set()
 
@@ -153,18 +158,18 @@ class _UrlReader:
             return
         prefix = replace(prefix, within=(*prefix.within, key))
         for fact in module.values("", name):
-            inner = self._prefix_of_statement(fact, module, prefix)
+            inner = self._find_statement_prefix(fact, module, prefix)
             if inner is not None:
                 self._read_patterns(fact.values["value"], module, inner)
         for fact in module.invoked:
             owner, _, verb = written_name(fact.values["call"]).lstrip(":").rpartition(".")
             if owner == name and verb in {"append", "extend", "insert"}:
-                inner = self._prefix_of_statement(fact, module, prefix)
-                given = fact.values["call"]["arguments"]
-                if inner is not None and given:
-                    self._read_patterns(given[-1], module, inner)
+                inner = self._find_statement_prefix(fact, module, prefix)
+                arguments = fact.values["call"]["arguments"]
+                if inner is not None and arguments:
+                    self._read_patterns(arguments[-1], module, inner)
 
-    def _prefix_of_statement(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
+    def _find_statement_prefix(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
         """Return the prefix for patterns in a statement; None if a loop computes them."""
         statement = fact.values["under"]
         if not statement:
@@ -209,15 +214,15 @@ class _UrlReader:
 
     def _read_call(self, value: Any, module: Module, prefix: _Prefix) -> None:
         """Read the pattern that a call creates, or the patterns that a function wraps."""
-        called = self._program.called_name(value, module)
-        if called in self._data.paths:
+        function = self._program.called_name(value, module)
+        if function in self._data.paths:
             self._read_path(value, module, prefix)
-        elif called in self._data.lists:
-            inner = replace(prefix, pattern=prefix.pattern + self._data.lists[called])
-            for one in value["arguments"]:
-                self._read_patterns(one, module, inner)
+        elif function in self._data.lists:
+            inner = replace(prefix, pattern=prefix.pattern + self._data.lists[function])
+            for item in value["arguments"]:
+                self._read_patterns(item, module, inner)
         else:
-            reason = f"a list that a function returns: {called.rpartition('.')[2]}"
+            reason = f"a list that a function returns: {function.rpartition('.')[2]}"
             self._report_unresolved(reason[:100], module.evidence(value))
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
@@ -234,7 +239,7 @@ class _UrlReader:
         elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
             self._read_included(target, module, inner)
         else:
-            view = self._views.view(target, module)
+            view = self._views.build_view(target, module)
             if not view.name:
                 self._report_unresolved("a computed view", evidence)
             self._add_route(
@@ -254,8 +259,8 @@ class _UrlReader:
         if is_a(target, "name") and target["name"].endswith("site.urls"):
             self._report_unresolved("the admin's own routes", module.evidence(target))
         elif other is not None:
-            stated = self._find_string_value(other.constant("", "app_name"), other)
-            self.read_module(other, prefix.add_namespace(namespace or app or stated))
+            stated_app = self._find_string_value(other.constant("", "app_name"), other)
+            self.read_module(other, prefix.add_namespace(namespace or app or stated_app))
         elif isinstance(target, str):
             reason = f"a module in a different package: {target}"
             self._report_unresolved(reason[:100], prefix.evidence[-1])
@@ -271,28 +276,28 @@ class _UrlReader:
         return None
 
     def _read_router(self, router: PythonName, prefix: _Prefix) -> None:
-        for route in self._routers.routes(router):
+        for route in self._routers.iter_routes(router):
             if isinstance(route, Unresolved):
                 self.unresolved.append(route)
             else:
                 inner = replace(prefix, conditional=prefix.conditional or route.conditional)
                 self._add_route(inner.add(route.pattern, *route.evidence), route.name, route.view)
 
-    def _add_route(self, prefix: _Prefix, name: str | None, view: View) -> None:
+    def _add_route(self, prefix: _Prefix, name: str | None, view: DjangoView) -> None:
         full = ":".join([*prefix.namespaces, name]) if name else ""
-        route = Route(prefix.pattern, full, view, prefix.evidence, prefix.conditional)
+        route = DjangoRoute(prefix.pattern, full, view, prefix.evidence, prefix.conditional)
         self.routes.append(route)
 
     def _find_string_value(self, value: Any, module: Module) -> str | None:
         """Return a string, which may also be a constant, or a sum of these."""
         if is_a(value, "sum"):
-            parts = [self._find_string_value(one, module) for one in value["items"]]
+            parts = [self._find_string_value(item, module) for item in value["items"]]
             return None if None in parts else "".join(part for part in parts if part)
         if is_a(value, "name"):
             place = self._program.find_place(value["name"], module)
-            held = [] if place is None else place.module.values("", place.symbol)
-            is_constant = len(held) == 1 and not held[0].values["under"]
-            value = held[0].values["value"] if is_constant else None
+            assignments = [] if place is None else place.module.values("", place.symbol)
+            is_constant = len(assignments) == 1 and not assignments[0].values["under"]
+            value = assignments[0].values["value"] if is_constant else None
         return value if isinstance(value, str) else None
 
     def _report_unresolved(self, reason: str, evidence: Evidence) -> None:

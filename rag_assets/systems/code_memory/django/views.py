@@ -43,7 +43,7 @@ _DEEPEST: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DjangoView:
     """The view of a route.
 
     Attributes:
@@ -59,7 +59,7 @@ class View:
     handlers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def from_actions(cls, program: PythonProgram, name: str, actions: Actions) -> View:
+    def from_actions(cls, program: PythonProgram, name: str, actions: Actions) -> DjangoView:
         """Return the view of a class whose actions are known."""
         handlers: dict[str, str] = {}
         for place in program.lineage(name):
@@ -70,8 +70,8 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """A route.
+class DjangoRoute:
+    """A route of Django's resolver.
 
     Attributes:
         pattern: the pattern as Django writes it: the concatenation of all its parts.
@@ -83,7 +83,7 @@ class Route:
 
     pattern: str
     name: str
-    view: View
+    view: DjangoView
     evidence: tuple[Evidence, ...]
     conditional: bool = False
 
@@ -95,7 +95,7 @@ class ViewReader:
         self._program = program
         self._data = get_framework("django").views
 
-    def view(self, value: Any, module: Module) -> View:
+    def build_view(self, value: Any, module: Module) -> DjangoView:
         """Return the view in a route's expression.
 
         Args:
@@ -110,54 +110,60 @@ class ViewReader:
             if is_a(value, "name"):
                 name, place = self._program.follow(written, module)
                 if place is None or place.value is None:
-                    return self._view_of_function(name)
+                    return self._build_function_view(name)
                 value, module = place.value, place.module
             elif is_a(value, "call") and written.endswith(".as_view"):
                 name, _ = self._program.follow(written.removesuffix(".as_view"), module)
-                return self._view_of_class(self._program.resolve_name(name), value)
+                return self._build_class_view(self._program.resolve_name(name), value)
             elif is_a(value, "call"):
                 value = next(iter(value["arguments"]), None)
             else:
                 break
-        return View("")
+        return DjangoView("")
 
-    def _view_of_function(self, name: str) -> View:
+    def _build_function_view(self, name: str) -> DjangoView:
         """Return the view of a function, with the HTTP methods that its decorators allow."""
         name = self._program.resolve_name(name)
         place = self._program.place(name)
         fact = None if place is None else place.module.declared.get(place.symbol)
-        for one in () if fact is None else fact.values["decorators"]:
-            methods = self._data.decorators.get(written_name(one).rpartition(".")[2])
+        for decorator in () if fact is None else fact.values["decorators"]:
+            methods = self._data.decorators.get(written_name(decorator).rpartition(".")[2])
             if methods is not None:
-                stated = [*one["arguments"], *one["named"].values()] if is_a(one, "call") else []
-                verbs = list_items(stated[0]) if stated else methods.split()
-                return View(name, tuple(verb.upper() for verb in verbs if isinstance(verb, str)))
-        return View(name)
+                arguments = (
+                    [*decorator["arguments"], *decorator["named"].values()]
+                    if is_a(decorator, "call")
+                    else []
+                )
+                verbs = list_items(arguments[0]) if arguments else methods.split()
+                return DjangoView(
+                    name, tuple(verb.upper() for verb in verbs if isinstance(verb, str))
+                )
+        return DjangoView(name)
 
-    def _view_of_class(self, name: str, call: Any) -> View:
+    def _build_class_view(self, name: str, call: Any) -> DjangoView:
         """Return the view of a class; `as_view({"get": "list"})` states its actions."""
         first = find_argument(call, 0, "actions")
         pairs = first["items"] if is_a(first, "dict") else ()
         stated = [(key, value) for key, value in pairs if isinstance(key, str)]
         actions = tuple((key.upper(), value) for key, value in stated if isinstance(value, str))
         if actions:
-            return View.from_actions(self._program, name, actions)
-        return View(name, self._http_methods(name))
+            return DjangoView.from_actions(self._program, name, actions)
+        return DjangoView(name, self._list_http_methods(name))
 
-    def _http_methods(self, name: str) -> tuple[str, ...]:
+    def _list_http_methods(self, name: str) -> tuple[str, ...]:
         """Return the HTTP methods of a class-based view, in upper case."""
-        known: set[str] = set()
-        for one in self._program.ancestry(name):
-            place = self._program.place(one)
+        verbs: set[str] = set()
+        for ancestor in self._program.ancestry(name):
+            place = self._program.place(ancestor)
             if place is None:
-                known |= set(self._data.methods.get(one.rpartition(".")[2], "").split())
+                verbs |= set(self._data.methods.get(ancestor.rpartition(".")[2], "").split())
             else:
                 # A statement such as `get = post = …` also defines methods.
                 assigned = place.module.assigned.get(place.symbol, ())
-                known |= {verb for verb in _VERBS if place.defines(verb)}
-                known |= {one.values["name"] for one in assigned}
+                verbs |= {verb for verb in _VERBS if place.defines(verb)}
+                verbs |= {ancestor.values["name"] for ancestor in assigned}
         allowed = list_items(self._program.attribute(name, "http_method_names")) or _VERBS
-        return tuple(verb.upper() for verb in _VERBS if verb in known and verb in allowed)
+        return tuple(verb.upper() for verb in _VERBS if verb in verbs and verb in allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +194,7 @@ class _ExtraAction:
 
 
 class Viewset:
-    """A viewset."""
+    """A viewset of Django REST framework."""
 
     def __init__(self, program: PythonProgram, name: str) -> None:
         self._program = program
@@ -197,35 +203,35 @@ class Viewset:
     @property
     def key(self) -> str:
         """Return the regular expression that matches the key of an object."""
-        return self._string_attribute("lookup_value_regex") or "[^/.]+"
+        return self._get_string_attribute("lookup_value_regex") or "[^/.]+"
 
-    def routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
+    def iter_routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
         """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
 
         Args:
             prefix: the prefix under which the viewset is registered.
             slash: the end of a path; "" if absent.
         """
-        known, extra, end = self._list_action_names(), self._read_extra_actions(), f"{slash}$"
+        names, extra, end = self._list_action_names(), self._read_extra_actions(), f"{slash}$"
         start = f"^{prefix}/" if prefix else "^"
         field = (
-            self._string_attribute("lookup_url_kwarg")
-            or self._string_attribute("lookup_field")
+            self._get_string_attribute("lookup_url_kwarg")
+            or self._get_string_attribute("lookup_field")
             or "pk"
         )
         detail = f"{start}(?P<{field}>{self.key})"
-        if listed := tuple(pair for pair in _LIST if pair[1] in known):
+        if listed := tuple(pair for pair in _LIST if pair[1] in names):
             yield (f"^{prefix}{end}" if prefix else "^$"), "list", listed
-        for one in extra:
-            if not one.is_detail:
-                yield f"{start}{one.path}{end}", one.url_name, one.actions
-        if single := tuple(pair for pair in _DETAIL if pair[1] in known):
+        for action in extra:
+            if not action.is_detail:
+                yield f"{start}{action.path}{end}", action.url_name, action.actions
+        if single := tuple(pair for pair in _DETAIL if pair[1] in names):
             yield f"{detail}{end}", "detail", single
-        for one in extra:
-            if one.is_detail:
-                yield f"{detail}/{one.path}{end}", one.url_name, one.actions
+        for action in extra:
+            if action.is_detail:
+                yield f"{detail}/{action.path}{end}", action.url_name, action.actions
 
-    def basename(self) -> str:
+    def find_basename(self) -> str:
         """Return the default base name of routes: the lower-case model name in its `queryset`."""
         value = self._program.attribute(self.name, "queryset")
         while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
@@ -238,34 +244,34 @@ class Viewset:
         at = next((index for index, part in enumerate(parts) if part in _MANAGERS), 0)
         return parts[at - 1].lstrip(":").lower() if at else ""
 
-    def _string_attribute(self, name: str) -> str:
+    def _get_string_attribute(self, name: str) -> str:
         value = self._program.attribute(self.name, name)
         return value if isinstance(value, str) else ""
 
     def _list_action_names(self) -> set[str]:
         """Return the names of its methods, including those that other packages define."""
         data = get_framework("django").views.actions
-        ancestors = (one.rpartition(".")[2] for one in self._program.ancestry(self.name))
-        known = {action for ancestor in ancestors for action in data.get(ancestor, "").split()}
-        return known.union(*(place.members for place in self._program.lineage(self.name)))
+        ancestors = (base.rpartition(".")[2] for base in self._program.ancestry(self.name))
+        names = {action for ancestor in ancestors for action in data.get(ancestor, "").split()}
+        return names.union(*(place.members for place in self._program.lineage(self.name)))
 
     def _read_extra_actions(self) -> list[_ExtraAction]:
         """Return the methods under `@action`, in the order in which the framework lists members."""
-        found: dict[str, _ExtraAction] = {}
+        actions_by_name: dict[str, _ExtraAction] = {}
         for place in reversed([*self._program.lineage(self.name)]):
             for name, fact in place.members.items():
-                found.pop(name, None)
+                actions_by_name.pop(name, None)
                 for decorator in fact.values["decorators"]:
                     written = written_name(decorator)
                     # `@other.mapping.delete` adds an HTTP method to an action.
                     before, _, verb = written.rpartition(".mapping.")
                     other = before.rpartition(".")[2].lstrip(":")
-                    if other in found:
-                        actions = (*found[other].actions, (verb.upper(), name))
-                        found[other] = replace(found[other], actions=actions)
+                    if other in actions_by_name:
+                        actions = (*actions_by_name[other].actions, (verb.upper(), name))
+                        actions_by_name[other] = replace(actions_by_name[other], actions=actions)
                     elif is_a(decorator, "call") and written.endswith("action"):
-                        found[name] = _ExtraAction.from_decorator(name, decorator)
-        return [found[name] for name in sorted(found)]
+                        actions_by_name[name] = _ExtraAction.from_decorator(name, decorator)
+        return [actions_by_name[name] for name in sorted(actions_by_name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,14 +294,14 @@ class _Registration:
         """Return the expression for the start of the paths."""
         return find_argument(self.call, 0, "prefix")
 
-    def viewset(self, program: PythonProgram) -> Viewset | None:
+    def find_viewset(self, program: PythonProgram) -> Viewset | None:
         """Return the registered viewset; None if it is computed."""
         value = find_argument(self.call, 1, "viewset")
         if not is_a(value, "name"):
             return None
         return Viewset(program, program.absolute(value["name"], self.module))
 
-    def nested_prefix(self, program: PythonProgram) -> str | None:
+    def build_nested_prefix(self, program: PythonProgram) -> str | None:
         """Return the path prefix with the parents' keys, in the form of drf-extensions.
 
         Returns:
@@ -303,16 +309,16 @@ class _Registration:
         """
         if not isinstance(self.prefix, str):
             return None
-        found = self.prefix
+        full_prefix = self.prefix
         lookups = list_items(find_argument(self.call, 3, "parents_query_lookups"))
         if len(lookups) < len(self.parents):
             return None
         for parent, lookup in zip(self.parents, reversed(lookups), strict=False):
-            viewset = parent.viewset(program)
+            viewset = parent.find_viewset(program)
             if not isinstance(parent.prefix, str) or not isinstance(lookup, str) or viewset is None:
                 return None
-            found = f"{parent.prefix}/(?P<parent_lookup_{lookup}>{viewset.key})/{found}"
-        return found
+            full_prefix = f"{parent.prefix}/(?P<parent_lookup_{lookup}>{viewset.key})/{full_prefix}"
+        return full_prefix
 
 
 class RouterReader:
@@ -323,59 +329,61 @@ class RouterReader:
         self._classes = get_framework("django").views.routers
         self._registrations: dict[str, list[_Registration]] = {}
         for module in program:
-            for call, under in _register_calls(module):
+            for call, under in _iter_register_calls(module):
                 router, parents = self._find_router(call, module)
                 registration = _Registration(module, call, under, parents)
                 self._registrations.setdefault(router, []).append(registration)
 
     def is_router(self, place: PythonName) -> bool:
         """Return whether a variable holds a router."""
-        called = self._program.called_name(place.value, place.module)
-        return any(one in self._classes for one in self._program.ancestry(called))
+        function = self._program.called_name(place.value, place.module)
+        return any(ancestor in self._classes for ancestor in self._program.ancestry(function))
 
-    def routes(self, router: PythonName) -> Iterator[Route | Unresolved]:
+    def iter_routes(self, router: PythonName) -> Iterator[DjangoRoute | Unresolved]:
         """Yield the routes of a router: for each viewset list, extra actions, then detail.
 
         Args:
             router: the variable that holds it.
         """
-        made, evidence = router.value, router.module.evidence(router.value)
-        name = self._program.called_name(made, router.module)
+        creation, evidence = router.value, router.module.evidence(router.value)
+        name = self._program.called_name(creation, router.module)
         classes = [*self._program.lineage(name)]
         if any(place.defines(rule) for place in classes for rule in _RULES):
             yield Unresolved("a router class that overrides how routes are created", evidence)
-        stated = made["named"].get("trailing_slash")
-        slash = "/" if stated is None or stated else ""
+        trailing_slash = creation["named"].get("trailing_slash")
+        slash = "/" if trailing_slash is None or trailing_slash else ""
         # Registrations in the router's own module come first.
-        held = self._registrations.get(router.name, [])
-        for one in sorted(held, key=lambda one: one.module is not router.module):
+        registrations = self._registrations.get(router.name, [])
+        for one in sorted(registrations, key=lambda one: one.module is not router.module):
             yield from self._iter_routes_of_registration(one, slash)
         if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
-            root = View("rest_framework.routers.APIRootView", ("GET",))
-            yield Route("", "api-root", root, (evidence,))
+            root = DjangoView("rest_framework.routers.APIRootView", ("GET",))
+            yield DjangoRoute("", "api-root", root, (evidence,))
 
     def _iter_routes_of_registration(
         self, registration: _Registration, slash: str
-    ) -> Iterator[Route | Unresolved]:
+    ) -> Iterator[DjangoRoute | Unresolved]:
         evidence = registration.module.evidence(registration.call)
         if registration.under:
             yield Unresolved(f"depends on `{registration.under}`", evidence)
         if registration.under in LOOPS:
             return
         viewset, prefix = (
-            registration.viewset(self._program),
-            registration.nested_prefix(self._program),
+            registration.find_viewset(self._program),
+            registration.build_nested_prefix(self._program),
         )
         if prefix is None or viewset is None:
             yield Unresolved("a computed registration", evidence)
             return
-        base = find_argument(registration.call, 2, "basename") or viewset.basename()
+        base = find_argument(registration.call, 2, "basename") or viewset.find_basename()
         if not isinstance(base, str) or not base:
             yield Unresolved("a registration without a name", evidence)
             return
-        for pattern, suffix, actions in viewset.routes(prefix, slash):
-            view = View.from_actions(self._program, viewset.name, actions)
-            yield Route(pattern, f"{base}-{suffix}", view, (evidence,), bool(registration.under))
+        for pattern, suffix, actions in viewset.iter_routes(prefix, slash):
+            view = DjangoView.from_actions(self._program, viewset.name, actions)
+            yield DjangoRoute(
+                pattern, f"{base}-{suffix}", view, (evidence,), bool(registration.under)
+            )
 
     def _find_router(
         self, call: Any, module: Module, left: int = _DEEPEST
@@ -392,10 +400,10 @@ class RouterReader:
         return router, (_Registration(place.module, value), *parents)
 
 
-def _register_calls(module: Module) -> Iterator[tuple[Any, str]]:
+def _iter_register_calls(module: Module) -> Iterator[tuple[Any, str]]:
     """Yield the top-level calls of `register` in order, whether or not their result is stored."""
-    held = [(one, one.values["call"]) for one in module.invoked]
-    held += [(one, one.values["value"]) for one in module.assigned.get("", ())]
-    for fact, call in sorted(held, key=lambda one: one[0].start):
+    statements = [(one, one.values["call"]) for one in module.invoked]
+    statements += [(one, one.values["value"]) for one in module.assigned.get("", ())]
+    for fact, call in sorted(statements, key=lambda one: one[0].start):
         if is_a(call, "call") and written_name(call).endswith(_REGISTER):
             yield call, fact.values["under"]

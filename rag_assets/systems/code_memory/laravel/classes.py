@@ -33,11 +33,14 @@ class Inheritance:
                 elif fact.kind == "calls" and "::" in str(fact.values["name"]):
                     self._calls.setdefault(fact.symbol, []).append(fact)
                 elif fact.kind in _ABOVE:
-                    held = _ABOVE[fact.kind], str(fact.values["name"])
-                    above.setdefault(fact.symbol, []).append(held)
-        self._above = {name: [one for _, one in sorted(held)] for name, held in above.items()}
+                    ancestor = _ABOVE[fact.kind], str(fact.values["name"])
+                    above.setdefault(fact.symbol, []).append(ancestor)
+        self._above = {
+            name: [name_above for _, name_above in sorted(ancestor)]
+            for name, ancestor in above.items()
+        }
 
-    def calls(self, method: str) -> Iterator[tuple[str, Fact]]:
+    def iter_inherited_calls(self, method: str) -> Iterator[tuple[str, Fact]]:
         """Yield the inherited methods that a method calls, each with the fact of the call.
 
         Args:
@@ -45,15 +48,15 @@ class Inheritance:
         """
         for fact in self._calls.get(method, ()):
             owner, _, name = str(fact.values["name"]).rpartition("::")
-            found = self.method(owner, name)
-            if found is not None and not found.symbol.startswith(f"{owner}::"):
-                yield found.symbol, fact
+            declaration = self.find_method(owner, name)
+            if declaration is not None and not declaration.symbol.startswith(f"{owner}::"):
+                yield declaration.symbol, fact
 
-    def called_methods(self, method: str) -> Iterator[str]:
+    def iter_called_methods(self, method: str) -> Iterator[str]:
         """Yield the methods that a method calls and that its own file determines."""
         return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
 
-    def path_of(self, method: str) -> str:
+    def get_path(self, method: str) -> str:
         """Return the path of the file that declares a method."""
         return self._paths[method]
 
@@ -61,7 +64,7 @@ class Inheritance:
         """Return whether a class with this name exists."""
         return name in self._declared
 
-    def ancestors(self, owner: str) -> Iterator[str]:
+    def iter_ancestors(self, owner: str) -> Iterator[str]:
         """Yield a class, then its traits and parents in lookup order, each once.
 
         Args:
@@ -72,16 +75,20 @@ class Inheritance:
         while todo:
             name = todo.pop()
             yield name
-            new = [one for one in dict.fromkeys(self._above.get(name, ())) if one not in seen]
-            seen.update(new)
-            todo += reversed(new)
+            following = [
+                ancestor
+                for ancestor in dict.fromkeys(self._above.get(name, ()))
+                if ancestor not in seen
+            ]
+            seen.update(following)
+            todo += reversed(following)
 
-    def method(self, owner: str, name: str) -> Fact | None:
+    def find_method(self, owner: str, name: str) -> Fact | None:
         """Return the declaration of a class's method; None if no class in the repository has it."""
-        found = (self.own_method(ancestor, name) for ancestor in self.ancestors(owner))
-        return next((fact for fact in found if fact is not None), None)
+        facts = (self.find_own_method(ancestor, name) for ancestor in self.iter_ancestors(owner))
+        return next((fact for fact in facts if fact is not None), None)
 
-    def own_method(self, owner: str, name: str) -> Fact | None:
+    def find_own_method(self, owner: str, name: str) -> Fact | None:
         """Return the declaration of a method in a class itself; case is ignored."""
         spelled = self._spelled.get(f"{owner}::{name.lower()}")
         return None if spelled is None else self._declared[spelled]
@@ -133,7 +140,7 @@ _BY_USE: tuple[tuple[str, str, SourceType], ...] = (
     ("uses_middleware", "name", "middleware"),
     ("routes_to", "controller", "controller"),
 )
-"""Kind of a fact; which of its values names a class; and the source type of that class."""
+"""Kind of a fact, the value in it that names a class, and the source type of that class."""
 
 _TRAIT = "trait"
 _ROLES = frozenset({"class", "interface", _TRAIT})
@@ -143,7 +150,7 @@ _DECIDING = frozenset(
 )
 """Kinds of facts that are read besides declarations."""
 READ_KINDS = _DECIDING | {"declares"}
-"""Kinds of facts that kinds_of reads."""
+"""Kinds of facts that find_source_types reads."""
 
 
 @dataclass(slots=True)
@@ -156,7 +163,7 @@ class _Class:
 
 
 def select_read_facts(facts: Sequence[Fact]) -> list[object]:
-    """Return the facts of a file that kinds_of reads, in order, for comparison."""
+    """Return the facts of a file that find_source_types reads, in a comparable form."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
@@ -167,7 +174,7 @@ def select_read_facts(facts: Sequence[Fact]) -> list[object]:
 
 
 def is_read_fact(fact: Fact) -> bool:
-    """Return whether kinds_of reads a fact."""
+    """Return whether find_source_types reads a fact."""
     if fact.kind == "declares":
         return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)
     return fact.kind in _DECIDING
@@ -193,56 +200,56 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
         for end in ("abstract", "concrete")
     }
     classes = _collect_classes(files)
-    found: dict[tuple[str, str], SourceType] = {}
-    own: SourceType | None
+    types: dict[tuple[str, str], SourceType] = {}
+    type_: SourceType | None
     for name, class_ in classes.items():
-        place = next((kind for part, kind in _PLACES if f"/{part}" in f"/{class_.path}"), None)
+        path_type = next((kind for part, kind in _PLACES if f"/{part}" in f"/{class_.path}"), None)
         if class_.role == _TRAIT:
             # Routes may run methods of traits next to controllers; other traits have no type.
-            own = place if place == "controller" else None
+            type_ = path_type if path_type == "controller" else None
         else:
             above = set(_list_ancestors(name, classes))
-            own = next((_BASES[base] for base in _BASES if base in above), used.get(name))
-            if own is None and not any(base.startswith(_OTHERS) for base in above):
-                is_job = _QUEUED in above and place not in _NEVER_JOBS
-                own = "job" if is_job else place
-                if own is None and name in dispatched:
+            type_ = next((_BASES[base] for base in _BASES if base in above), used.get(name))
+            if type_ is None and not any(base.startswith(_OTHERS) for base in above):
+                is_job = _QUEUED in above and path_type not in _NEVER_JOBS
+                type_ = "job" if is_job else path_type
+                if type_ is None and name in dispatched:
                     # A job has a method `handle`; an event only carries data.
-                    own = "job" if class_.handles else "event"
-                elif own is None and name in bound and class_.role == "class":
-                    own = "service"
-        if own is not None:
-            found[class_.path, class_.symbol] = own
-    return found
+                    type_ = "job" if class_.handles else "event"
+                elif type_ is None and name in bound and class_.role == "class":
+                    type_ = "service"
+        if type_ is not None:
+            types[class_.path, class_.symbol] = type_
+    return types
 
 
 def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
     """Return all classes by name; anonymous classes by path and name."""
-    found: dict[str, _Class] = {}
+    classes: dict[str, _Class] = {}
     for file in files:
-        own: dict[str, _Class] = {}
+        own_classes: dict[str, _Class] = {}
         for fact in file.facts:
             if fact.kind == "declares" and fact.values.get("role") in _ROLES:
-                own[fact.symbol] = _Class(file.path, fact.symbol, str(fact.values["role"]))
+                own_classes[fact.symbol] = _Class(file.path, fact.symbol, str(fact.values["role"]))
         for fact in file.facts:
-            declared = own.get(fact.symbol.partition("::")[0])
-            if declared is None:
+            class_ = own_classes.get(fact.symbol.partition("::")[0])
+            if class_ is None:
                 continue
             if fact.kind in {"extends", "implements"}:
-                declared.above.append(str(fact.values["name"]))
+                class_.above.append(str(fact.values["name"]))
             elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
-                declared.handles = True
-        for name, declared in own.items():
-            found.setdefault(f"{file.path} {name}" if "@" in name else name, declared)
-    return found
+                class_.handles = True
+        for name, class_ in own_classes.items():
+            classes.setdefault(f"{file.path} {name}" if "@" in name else name, class_)
+    return classes
 
 
 def _list_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
     """Yield all classes and interfaces that a class descends from, each once."""
     seen, todo = {name}, [name]
     while todo:
-        one = classes.get(todo.pop())
-        for above in one.above if one is not None else ():
+        class_ = classes.get(todo.pop())
+        for above in class_.above if class_ is not None else ():
             if above not in seen:
                 seen.add(above)
                 yield above

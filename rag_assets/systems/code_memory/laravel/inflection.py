@@ -42,7 +42,7 @@ def singular(word: str) -> str:
 
 def plural_studly(name: str) -> str:
     """Return a name in studly case with a plural last word: InvoiceLine to InvoiceLines."""
-    cut = max((found.end() for found in _BEFORE_CAPITAL.finditer(name)), default=0)
+    cut = max((match.end() for match in _BEFORE_CAPITAL.finditer(name)), default=0)
     return name[:cut] + plural(name[cut:])
 
 
@@ -51,7 +51,7 @@ def snake(name: str) -> str:
     if name and all("a" <= letter <= "z" for letter in name):
         return name
     words = re.sub(
-        r"(^|[ \t\r\n\f\v])([a-z])", lambda found: found.group(1) + found.group(2).upper(), name
+        r"(^|[ \t\r\n\f\v])([a-z])", lambda match: match.group(1) + match.group(2).upper(), name
     )
     return _BEFORE_CAPITAL.sub(r"\1_", _SPACES.sub("", words)).lower()
 
@@ -91,7 +91,7 @@ def morph_table(name: str) -> str:
 
 def _inflect(word: str, form: str) -> str:
     """Return the word as changed by the first inflection rule that applies."""
-    unchanged, irregular_forms, patterns = _form_rules(form)
+    unchanged, irregular_forms, patterns = _load_form_rules(form)
     if unchanged.fullmatch(word):
         return word
     irregular = irregular_forms.get(word.lower())
@@ -110,7 +110,7 @@ def _load_rules() -> Mapping[str, Any]:
 
 
 @cache
-def _form_rules(
+def _load_form_rules(
     form: str,
 ) -> tuple[re.Pattern[str], Mapping[str, str], Sequence[tuple[re.Pattern[str], str]]]:
     """Return a pattern of words without this form, the irregular forms, and the other rules."""
@@ -118,7 +118,7 @@ def _form_rules(
     unchanged = "|".join((*tables["uninflected"], *tables[f"no_{form}"]))
     irregular = dict(tables["irregular"])
     if form == "singular":
-        irregular = {many: one for one, many in tables["irregular"]}
+        irregular = {many: single for single, many in tables["irregular"]}
     patterns = [(re.compile(pattern, flags), by) for pattern, by in tables[form]]
     return re.compile(f"(?:{unchanged})\n?", flags), irregular, patterns
 

@@ -15,8 +15,11 @@ from rag_assets.systems.code_memory.laravel.inflection import (
     morph_table,
     table_of_class,
 )
-from rag_assets.systems.code_memory.laravel.routes.model import Evidence
-from rag_assets.systems.code_memory.laravel.schema.expressions import ExpressionReader, Scope
+from rag_assets.systems.code_memory.laravel.routes.model import LocatedFact
+from rag_assets.systems.code_memory.laravel.schema.expressions import (
+    ExpressionReader,
+    NameScope,
+)
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -43,7 +46,7 @@ _PIVOTS: Final = frozenset({"Pivot", "MorphPivot"})
 _AUTH_USER: Final = "Illuminate\\Foundation\\Auth\\User"
 
 
-def model_facts(source: PhpSource) -> tuple[Fact, ...]:
+def list_model_facts(source: PhpSource) -> tuple[Fact, ...]:
     """Return the facts of the kinds `eloquent_class` and `relation`.
 
     Each trait, and each class with a parent, yields an `eloquent_class`. Its values: class, parent,
@@ -58,13 +61,13 @@ def model_facts(source: PhpSource) -> tuple[Fact, ...]:
     facts: list[Fact] = []
     for class_ in source.classes:
         if class_.role in _ROLES and (class_.parents or class_.role == _TRAIT):
-            facts.append(_class_fact(reader, class_))
+            facts.append(_build_class_fact(reader, class_))
             for method in class_.methods:
                 facts += _iter_relation_facts(reader, class_, method)
     return tuple(sorted(facts, key=lambda fact: fact.start))
 
 
-def _class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
+def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
     tree = reader.tree
     values: dict[str, Any] = {
         "class": class_like.name,
@@ -73,18 +76,19 @@ def _class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
         "trait": class_like.role == _TRAIT,
         "abstract": class_like.abstract,
     }
+    table = class_like.property("table")
+    evidence = table.node if table is not None else None
+    value = reader.read_value(table.value, NameScope(class_like)) if table else None
+    returned = _find_returned_table(class_like)
+    if returned is not None:
+        scope = reader.build_scope(class_like, "getTable")
+        evidence, value = returned, reader.read_value(returned, scope)
+    if evidence is not None and value is not None:
+        values["table"] = _to_json(value)
+        return tree.fact("eloquent_class", evidence, class_like.name, values)
     start, end = tree.start(class_like.node), tree.end(class_like.node)
     if class_like.body is not None:
         end = start + len(tree.text[start : tree.start(class_like.body)].rstrip())
-    stated = class_like.property("table")
-    evidence = stated.node if stated is not None else None
-    value = reader.value(stated.value, Scope(class_like)) if stated is not None else None
-    returned = _find_returned_table(class_like)
-    if returned is not None:
-        evidence, value = returned, reader.value(returned, reader.scope(class_like, "getTable"))
-    if evidence is not None and value is not None:
-        values["table"] = _to_json(value)
-        start, end = tree.start(evidence), tree.end(evidence)
     return Fact("eloquent_class", start, end, class_like.name, values)
 
 
@@ -99,20 +103,20 @@ def _find_returned_table(class_like: ClassLike) -> Node | None:
 def _iter_relation_facts(
     reader: ExpressionReader, class_like: ClassLike, method: Method
 ) -> Iterator[Fact]:
-    known = set[int]()
+    read_nodes = set[int]()
     for node in iter_descendants(method.body, into=_INNER) if method.body is not None else ():
         chain = reader.source.chain(node) if node.type == "member_call_expression" else None
-        if chain is None or node.id in known:
+        if chain is None or node.id in read_nodes:
             continue
-        known.update(call.node.id for call in chain.calls)
+        read_nodes.update(call.node.id for call in chain.calls)
         call = chain.calls[0]
         if chain.root != "$this" or call.name not in _PARAMETERS:
             continue
-        scope = reader.scope(class_like, method.name)
+        scope = reader.build_scope(class_like, method.name)
         arguments = {
             name: _to_json(value)
             for position, name in enumerate(_PARAMETERS[call.name])
-            if (value := reader.value(call.argument(position, name), scope)) is not None
+            if (value := reader.read_value(call.argument(position, name), scope)) is not None
         }
         values = {
             "class": class_like.name,
@@ -120,8 +124,7 @@ def _iter_relation_facts(
             "kind": call.name,
             "arguments": arguments,
         }
-        start, end = reader.tree.start(chain.node), reader.tree.end(chain.node)
-        yield Fact("relation", start, end, f"{class_like.name}::{method.name}", values)
+        yield reader.tree.fact("relation", chain.node, f"{class_like.name}::{method.name}", values)
 
 
 def _to_json(value: Any) -> Any:
@@ -130,7 +133,7 @@ def _to_json(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class EloquentRelation:
     """A relation of a model.
 
     Attributes:
@@ -142,19 +145,18 @@ class Relation:
     kind: str
     related: str
     table: str
-    evidence: Evidence
+    evidence: LocatedFact
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
-    """A model.
+class EloquentModel:
+    """An Eloquent model.
 
     Attributes:
         table: its table; "" for an abstract class, or if it is computed.
-        how: whether the table is stated, by the class or by a parent, or follows from the class's
-            name.
+        how: whether the class or an ancestor states the table, or Laravel's convention names it.
         abstract: whether the class is abstract and therefore has no records.
-        relations: its own relations, then those of its traits and parents.
+        relations: its own relations, then the inherited ones.
         evidence: the statement that determines the table.
     """
 
@@ -162,11 +164,11 @@ class Model:
     table: str
     how: How
     abstract: bool
-    relations: tuple[Relation, ...]
-    evidence: Evidence
+    relations: tuple[EloquentRelation, ...]
+    evidence: LocatedFact
 
 
-def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, Model]:
+def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, EloquentModel]:
     """Return the models of a repository by qualified name.
 
     Args:
@@ -174,7 +176,7 @@ def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, Model]:
     """
     world = _ModelClasses(sorted(files, key=lambda file: file.path))
     names = [name for name in sorted(world.classes) if world.is_model(name)]
-    return {name: world.model(name) for name in names}
+    return {name: world.build_model(name) for name in names}
 
 
 def may_be_model(fact: Fact) -> bool:
@@ -194,92 +196,94 @@ class _ModelClasses:
     """The classes of a repository, with their statements."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
-        self.classes: dict[str, Evidence] = {}
+        self.classes: dict[str, LocatedFact] = {}
         # A class without a parent is not a model, but it is not a framework class either.
         self.declared: set[str] = set()
-        self._relations: dict[str, list[Evidence]] = {}
+        self._relations: dict[str, list[LocatedFact]] = {}
         for file in files:
             for fact in file.facts:
                 if fact.kind == "declares":
                     self.declared.add(fact.symbol)
                 elif fact.kind == "eloquent_class":
-                    self.classes.setdefault(fact.values["class"], Evidence(file.path, fact))
+                    self.classes.setdefault(fact.values["class"], LocatedFact(file.path, fact))
                 elif fact.kind == "relation":
-                    held = self._relations.setdefault(fact.values["class"], [])
-                    held.append(Evidence(file.path, fact))
+                    relations = self._relations.setdefault(fact.values["class"], [])
+                    relations.append(LocatedFact(file.path, fact))
 
-    def lineage(self, name: str) -> list[str]:
+    def list_ancestors(self, name: str) -> list[str]:
         """Return a class and its parents, nearest first, including an outside parent."""
-        found: list[str] = []
-        while name and name not in found:
-            found.append(name)
-            known = self.classes.get(name)
-            name = known.fact.values["parent"] if known is not None else ""
-        return found
+        ancestors: list[str] = []
+        while name and name not in ancestors:
+            ancestors.append(name)
+            class_ = self.classes.get(name)
+            name = class_.fact.values["parent"] if class_ is not None else ""
+        return ancestors
 
     def is_model(self, name: str) -> bool:
         """Return whether a class descends from Eloquent's Model."""
         if self.classes[name].fact.values["trait"]:
             return False
-        last = self.lineage(name)[-1]
+        last = self.list_ancestors(name)[-1]
         return last not in self.classes and last not in self.declared and _is_base(last)
 
-    def model(self, name: str) -> Model:
+    def build_model(self, name: str) -> EloquentModel:
         """Return a model with its table and relations."""
-        stated, own = self._find_stated_table(name), self.classes[name]
-        abstract = bool(own.fact.values["abstract"])
-        table = self._table_of(name) if stated is not None or not abstract else ""
-        how: How = "stated" if stated is not None else "convention"
-        return Model(name, table, how, abstract, self._all_relations(name), stated or own)
+        table_statement, declaration = self._find_stated_table(name), self.classes[name]
+        abstract = bool(declaration.fact.values["abstract"])
+        table = self._find_table(name) if table_statement is not None or not abstract else ""
+        how: How = "stated" if table_statement is not None else "convention"
+        return EloquentModel(
+            name, table, how, abstract, self._list_relations(name), table_statement or declaration
+        )
 
-    def _table_of(self, name: str) -> str:
+    def _find_table(self, name: str) -> str:
         """Return the table of a class: stated, or by convention; "" if it is computed."""
-        stated = self._find_stated_table(name)
-        if stated is None:
-            pivot = class_basename(self.lineage(name)[-1]) in _PIVOTS
+        statement = self._find_stated_table(name)
+        if statement is None:
+            pivot = class_basename(self.list_ancestors(name)[-1]) in _PIVOTS
             return table_of_class(name, pivot=pivot)
-        table = stated.fact.values["table"]
+        table = statement.fact.values["table"]
         return table if isinstance(table, str) else ""
 
-    def _find_stated_table(self, name: str) -> Evidence | None:
+    def _find_stated_table(self, name: str) -> LocatedFact | None:
         """Return the nearest class or trait that states the table."""
-        held = (self.classes[holder] for holder in self._list_member_holders(name))
-        return next((one for one in held if "table" in one.fact.values), None)
+        evidences = (self.classes[holder] for holder in self._list_member_holders(name))
+        return next((evidence for evidence in evidences if "table" in evidence.fact.values), None)
 
     def _list_member_holders(self, name: str) -> list[str]:
         """Return the classes and traits whose members a class inherits, nearest first."""
-        found: list[str] = []
-        for holder in self.lineage(name):
+        holders: list[str] = []
+        for holder in self.list_ancestors(name):
             todo = [holder]
             while todo:
-                at = todo.pop(0)
-                if at in self.classes and at not in found:
-                    found.append(at)
-                    todo += self.classes[at].fact.values["traits"]
-        return found
+                current = todo.pop(0)
+                if current in self.classes and current not in holders:
+                    holders.append(current)
+                    todo += self.classes[current].fact.values["traits"]
+        return holders
 
-    def _all_relations(self, name: str) -> tuple[Relation, ...]:
-        found: dict[tuple[str, int], Relation] = {}
-        named: set[str] = set()
+    def _list_relations(self, name: str) -> tuple[EloquentRelation, ...]:
+        relations: dict[tuple[str, int], EloquentRelation] = {}
+        names: set[str] = set()
         for holder in self._list_member_holders(name):
             evidences = self._relations.get(holder, [])
-            fresh = [e for e in evidences if e.fact.values["name"] not in named]
-            for evidence in fresh:
+            new = [e for e in evidences if e.fact.values["name"] not in names]
+            for evidence in new:
                 relation = self._build_relation(name, holder, evidence)
-                found[relation.name, evidence.fact.start] = relation
-            named |= {evidence.fact.values["name"] for evidence in fresh}
-        return tuple(found.values())
+                relations[relation.name, evidence.fact.start] = relation
+            names |= {evidence.fact.values["name"] for evidence in new}
+        return tuple(relations.values())
 
-    def _build_relation(self, name: str, holder: str, evidence: Evidence) -> Relation:
+    def _build_relation(self, name: str, holder: str, evidence: LocatedFact) -> EloquentRelation:
         values = evidence.fact.values
-        given = {key: v for key, v in values["arguments"].items() if isinstance(v, str)}
-        related = name if given.get("related") == holder else given.get("related", "")
+        arguments = {key: v for key, v in values["arguments"].items() if isinstance(v, str)}
+        related = name if arguments.get("related") == holder else arguments.get("related", "")
         related = related.lstrip("\\")
-        kind, table = values["kind"], given.get("table", "")
+        kind, table = values["kind"], arguments.get("table", "")
         if table in self.classes:
-            table = self._table_of(table)
+            table = self._find_table(table)
         elif not table and kind == "belongsToMany" and related:
             table = joining_table(name, related)
-        elif not table and kind in {"morphToMany", "morphedByMany"} and given.get("name"):
-            table = morph_table(given["name"])
-        return Relation(values["name"], kind, related, table, evidence)
+        elif not table and kind in {"morphToMany", "morphedByMany"} and arguments.get("name"):
+            table = morph_table(arguments["name"])
+        return EloquentRelation(values["name"], kind, related, table, evidence)

@@ -1,4 +1,4 @@
-"""Middleware and policies: the checks in one file, and those of models, controllers and routes.
+"""Middleware and policies: the checks that files state, and the policies of models and routes.
 
 | kind | symbol | values |
 |---|---|---|
@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.php.types import NAMED
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, list_arguments
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.inflection import snake
-from rag_assets.systems.code_memory.laravel.routes.model import Route
+from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
@@ -55,30 +55,34 @@ _OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
 _PAIR: Final = 2
 _INVOKED: Final = "__invoke"
 _Values = Mapping[str, Any]
+_Statement: TypeAlias = tuple[str, _Values]
+"""Kind and values of a fact."""
 
 
-def read_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the checked ability with its subject: a class, or a variable with an object.
 
     If the subject is the only argument, the ability follows from the enclosing method.
     """
-    given = [call.argument(0), call.argument(1), call.argument(2)]
+    arguments = [call.argument(0), call.argument(1), call.argument(2)]
     # The first argument is the user whose abilities are checked.
-    first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
-    told = source.value(first)
+    first, second = arguments[1:] if call.name.lower() == "authorizeforuser" else arguments[:2]
+    stated = source.value(first)
     is_subject = first is not None and first.type == "variable_name"
-    alone = second is None and (is_subject or (isinstance(told, str) and "\\" in told))
-    subject, told = (first, "") if alone else (_get_subject(second), told)
-    about = source.value(subject)
-    model = about if isinstance(about, str) else ""
+    is_class = isinstance(stated, str) and "\\" in stated
+    is_only_subject = second is None and (is_subject or is_class)
+    subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
+    subject_value = source.value(subject)
+    model = subject_value if isinstance(subject_value, str) else ""
     variable = source.tree.node_text(subject) if subject is not None else ""
     if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
-    for ability in told if isinstance(told, list) else [told]:
+    for ability in stated if isinstance(stated, list) else [stated]:
         if isinstance(ability, str):
-            values = {"ability": ability, "model": model}
-            held = {VARIABLE: variable, SUBJECT: subject} if variable.startswith("$") else {}
-            yield "authorizes", {**values, **held}
+            values: dict[str, Any] = {"ability": ability, "model": model}
+            if variable.startswith("$"):
+                values |= {VARIABLE: variable, SUBJECT: subject}
+            yield "authorizes", values
 
 
 def _get_constant(source: PhpSource, node: Node | None) -> str:
@@ -104,14 +108,14 @@ def _get_subject(node: Node | None) -> Node | None:
     return entries[0].named_children[0] if entries and entries[0].named_children else None
 
 
-def read_resource_checks(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def read_resource_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the checks that `authorizeResource` adds to the methods of a controller."""
     model = source.value(call.argument(0))
     for method, ability in RESOURCE_ABILITIES.items() if isinstance(model, str) else ():
         yield "authorizes", {"ability": ability, "model": model, "method": method}
 
 
-def read_definitions(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+def read_definitions(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the abilities that a gate defines, each with the method that decides it."""
     if call.name.lower() not in {"define", "resource"}:
         return
@@ -119,19 +123,19 @@ def read_definitions(source: PhpSource, call: Call) -> Iterator[tuple[str, _Valu
     if not isinstance(name, str) or not name:
         return
     if call.name.lower() == "define":
-        yield "defines_ability", {"ability": name, "answers": _deciding_method(action)}
+        yield "defines_ability", {"ability": name, "answers": _find_deciding_method(action)}
     elif isinstance(action, str):
-        told = source.value(call.argument(2))
-        methods = told if isinstance(told, dict) else {one: one for one in _OF_GATES}
+        stated = source.value(call.argument(2))
+        methods = stated if isinstance(stated, dict) else {name: name for name in _OF_GATES}
         for ability, method in methods.items():
             if isinstance(method, str):
                 answers = f"{action}::{method}"
                 yield "defines_ability", {"ability": f"{name}.{ability}", "answers": answers}
 
 
-def _deciding_method(action: Any) -> str:
+def _find_deciding_method(action: Any) -> str:
     """Return the method in an action, which is a pair or one text; "" for anything else."""
-    if isinstance(action, list) and all(isinstance(one, str) for one in action):
+    if isinstance(action, list) and all(isinstance(part, str) for part in action):
         action = "@".join(action[:_PAIR])
     if not isinstance(action, str) or not action:
         return ""
@@ -142,10 +146,10 @@ def _deciding_method(action: Any) -> str:
 def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
     """Yield checks on the object in a variable: one check for each possible class of it."""
     model = values["model"] or types.get(values[VARIABLE], "")
-    for one in model.split(OR):
-        told = {"ability": values["ability"], "model": one}
-        if any(told.values()):
-            yield told
+    for class_name in model.split(OR):
+        check = {"ability": values["ability"], "model": class_name}
+        if any(check.values()):
+            yield check
 
 
 _CAN: Final = "can"
@@ -162,8 +166,8 @@ class Policies:
         inheritance: Inheritance,
     ) -> None:
         self._inheritance = inheritance
-        named = guards.get(_CAN, ())
-        self._names = {_AUTHORIZE, *([_CAN] if not named or _AUTHORIZE in named else [])}
+        guarding = guards.get(_CAN, ())
+        self._names = {_AUTHORIZE, *([_CAN] if not guarding or _AUTHORIZE in guarding else [])}
         self._mapped: dict[str, str] = {}
         self._abilities: set[str] = set()
         for fact in (fact for file in files for fact in file.facts):
@@ -172,33 +176,33 @@ class Policies:
             elif fact.kind == "defines_ability":
                 self._abilities.add(str(fact.values["ability"]))
 
-    def policy_of_model(self, model: str) -> str:
+    def find_policy(self, model: str) -> str:
         """Return a model's policy: from a map, else the first existing candidate, else ""."""
         candidates = filter(self._inheritance.is_declared, tried_policies(model))
         return self._mapped.get(model) or next(candidates, "")
 
-    def find_check(self, route: Route, middleware: str) -> tuple[str, str, bool] | None:
+    def find_check(self, route: LaravelRoute, middleware: str) -> tuple[str, str, bool] | None:
         """Return the policy that one middleware of a route checks; None if it is unknown.
 
         The result is the policy's class, the method that decides, and whether a policy map names
-        the policy. For an ability that a gate defines, it is "" and the ability's node.
+        the policy. For an ability that a gate defines, it is "", the ability's node and true.
 
         Args:
             middleware: the middleware as the route states it: `can:send,invoice`.
         """
-        name, _, given = middleware.partition(":")
+        name, _, parameters = middleware.partition(":")
         if name not in self._names:
             return None
-        ability, *about = (part.strip() for part in given.split(","))
-        model = self._bound_class(route, about[0]) if about else ""
-        policy = self.policy_of_model(model) if model else ""
-        answers = method_of_ability(ability)
-        defined = ability in self._abilities
-        if policy and (not defined or self._inheritance.method(policy, answers)):
-            return policy, f"{policy}::{answers}", model in self._mapped
-        return ("", ABILITY + ability, True) if defined else None
+        ability, *subjects = (part.strip() for part in parameters.split(","))
+        model = self._find_bound_class(route, subjects[0]) if subjects else ""
+        policy = self.find_policy(model) if model else ""
+        method = method_of_ability(ability)
+        is_defined = ability in self._abilities
+        if policy and (not is_defined or self._inheritance.find_method(policy, method)):
+            return policy, f"{policy}::{method}", model in self._mapped
+        return ("", ABILITY + ability, True) if is_defined else None
 
-    def _bound_class(self, route: Route, about: str) -> str:
+    def _find_bound_class(self, route: LaravelRoute, about: str) -> str:
         """Return a stated class, or the class that a route parameter is bound to: its type."""
         if "\\" in about:
             return about.lstrip("\\")
@@ -207,10 +211,10 @@ class Policies:
         }:
             return ""
         owner, _, method = route.action.partition("@")
-        action = self._inheritance.method(owner, method or _INVOKED)
-        for taken in action.values.get("parameters", ()) if action is not None else ():
-            if about in {str(taken["name"]), snake(str(taken["name"]))}:
-                return str(taken["type"])
+        action = self._inheritance.find_method(owner, method or _INVOKED)
+        for declared in action.values.get("parameters", ()) if action is not None else ():
+            if about in {str(declared["name"]), snake(str(declared["name"]))}:
+                return str(declared["type"])
         return ""
 
 
@@ -235,24 +239,24 @@ _Guards: TypeAlias = "tuple[Sequence[str], Sequence[str], Sequence[str], Node]"
 """Middleware, the methods that it is limited to, the methods that it excludes, and the evidence."""
 
 
-def guard_facts(source: PhpSource) -> Iterator[Fact]:
+def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the facts of the controllers in a file."""
     if "iddleware" not in source.text:
         return
     for class_ in source.classes:
-        constructor, stating = class_.method("__construct"), class_.method("middleware")
-        found: list[_Guards] = []
+        constructor, listing = class_.method("__construct"), class_.method("middleware")
+        guards: list[_Guards] = []
         if constructor is not None:
-            found += _guards_in_constructor(source, constructor)
-        if stating is not None and stating.static and not stating.parameters:
-            found += _guards_in_list(source, stating)
-        for names, only, without, node in found:
+            guards += _iter_constructor_guards(source, constructor)
+        if listing is not None and listing.static and not listing.parameters:
+            guards += _iter_listed_guards(source, listing)
+        for names, only, without, node in guards:
             methods = _find_guarded_methods(class_, only, without)
             for name in names if methods is not None else ():
                 alias = name.partition(":")[0].lstrip("\\")
                 if alias:
-                    span = source.tree.start(node), source.tree.end(node)
-                    yield Fact("guards", *span, class_.name, {"name": alias, "methods": methods})
+                    values = {"name": alias, "methods": methods}
+                    yield source.tree.fact("guards", node, class_.name, values)
 
 
 def _find_guarded_methods(
@@ -266,18 +270,18 @@ def _find_guarded_methods(
     return [name for name in only or own if name.lower() not in excluded] or None
 
 
-def _guards_in_constructor(source: PhpSource, method: Method) -> Iterator[_Guards]:
+def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield middleware from calls such as `$this->middleware('auth')->only('store')`."""
     if method.body is None:
         return
-    known: set[int] = set()
+    read_nodes: set[int] = set()
     for node in source.tree.nodes(_STATING, method.body):
-        chain = None if node.id in known else source.chain(node)
+        chain = None if node.id in read_nodes else source.chain(node)
         if chain is None:
             continue
-        known.update(call.node.id for call in chain.calls)
+        read_nodes.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
-            names = _list_strings(source, chain.calls[0].argument(0, "middleware"))
+            names = list_strings(source, chain.calls[0].argument(0, "middleware"))
             only, without = (_list_option_names(source, chain, name) for name in ("only", "except"))
             yield names, only, without, node
 
@@ -286,10 +290,10 @@ def _list_option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
     call = chain.call(name)
     if call is None:
         return []
-    return [text for argument in call.arguments for text in _list_strings(source, argument.value)]
+    return [text for argument in call.arguments for text in list_strings(source, argument.value)]
 
 
-def _guards_in_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
+def _iter_listed_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield middleware in a returned list: names, or `new Middleware('auth', only: ['store'])`."""
     if method.body is None:
         return
@@ -298,44 +302,42 @@ def _guards_in_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
     for array in listed:
         for entry in array.named_children if array.type == "array_creation_expression" else ():
             if entry.type in _LISTS and len(entry.named_children) == 1:
-                yield from _guards_in_entry(source, entry.named_children[0])
+                yield from _iter_guards_of_entry(source, entry.named_children[0])
 
 
-def _guards_in_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
+def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type == "parenthesized_expression" and node.named_children:
         node = node.named_children[0]
     if node.type != "object_creation_expression":
-        yield _list_strings(source, node), (), (), node
+        yield list_strings(source, node), (), (), node
         return
     written = source.tree.node_text(node.named_children[0]) if node.named_children else ""
     if not written or source.class_name(written, node) != _MIDDLEWARE:
         return
     call = Call("", list_arguments(source.tree, node), node)
     names = enumerate(("middleware", "only", "except"))
-    first, only, without = (_list_strings(source, call.argument(at, name)) for at, name in names)
+    first, only, without = (list_strings(source, call.argument(at, name)) for at, name in names)
     yield first, only, without, node
 
 
-def _list_strings(source: PhpSource, node: Node | None) -> list[str]:
+def list_strings(source: PhpSource, node: Node | None) -> list[str]:
     """Return the texts in an expression, which may be a list; computed texts are left out."""
     value = source.value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
-    return [one for one in listed if isinstance(one, str)]
+    return [item for item in listed if isinstance(item, str)]
 
 
-def read_kernel(value: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_kernel(value: object) -> Iterator[_Statement]:
     """Yield the entries of a kernel's property: classes, or names by alias or group."""
     items = value if isinstance(value, dict) else {"": value}
     for key, names in items.items():
         alias = "" if key.isdigit() else key
         for name in names if isinstance(names, list) else [names]:
             if isinstance(name, str) and (alias or "\\" in name):
-                yield _name_fact(alias, name)
+                yield _build_name_statement(alias, name)
 
 
-def read_names(
-    source: PhpSource, chain: Chain, call: Call
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Statement]:
     """Yield the names that a call on the router or the configuration assigns to middleware."""
     name, on_configuration = call.name.lower(), chain.root == _CONFIGURATION
     if on_configuration and name == "alias":
@@ -343,18 +345,21 @@ def read_names(
     elif on_configuration and name in _GROUPS:
         added = (call.argument(at, kind) for at, kind in enumerate(("append", "prepend")))
         yield from (
-            _name_fact(name, string) for node in added for string in _list_strings(source, node)
+            _build_name_statement(name, string)
+            for node in added
+            for string in list_strings(source, node)
         )
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
         alias = source.value(call.argument(0))
         if isinstance(alias, str):
             yield from (
-                _name_fact(alias, string) for string in _list_strings(source, call.argument(1))
+                _build_name_statement(alias, string)
+                for string in list_strings(source, call.argument(1))
             )
 
 
-def _name_fact(alias: str, name: str) -> tuple[str, Mapping[str, Any]]:
-    """Return a fact without the arguments after the name: `throttle:api`."""
+def _build_name_statement(alias: str, name: str) -> _Statement:
+    """Return the statement that names a middleware, without its arguments: `throttle:api`."""
     return "uses_middleware", {"name": name.partition(":")[0].lstrip("\\"), "alias": alias}
 
 
@@ -366,28 +371,28 @@ def resolve_middleware(
     Args:
         version: major version of Laravel; since version 11, Laravel has its own names.
     """
-    usual: Mapping[str, list[str]] = {}
+    defaults: Mapping[str, list[str]] = {}
     if version is not None and version >= _WITHOUT_KERNEL:
         text = resources.files(__package__).joinpath("middleware.toml").read_text("utf-8")
-        usual = tomllib.loads(text)["names"]
-    named = {name: list(usual[name]) for name in _GROUPS & usual.keys()}
+        defaults = tomllib.loads(text)["names"]
+    entries = {name: list(defaults[name]) for name in _GROUPS & defaults.keys()}
     for file in files:
         for fact in file.facts:
             if fact.kind == "uses_middleware" and fact.values.get("alias"):
-                named.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
-    named = {**usual, **named}
-    found = {name: tuple(dict.fromkeys(_list_classes(name, named))) for name in named}
-    return {name: classes for name, classes in found.items() if classes}
+                entries.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
+    entries = {**defaults, **entries}
+    classes_by_name = {name: tuple(dict.fromkeys(_list_classes(name, entries))) for name in entries}
+    return {name: classes for name, classes in classes_by_name.items() if classes}
 
 
-def _list_classes(name: str, named: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _list_classes(name: str, entries: Mapping[str, Sequence[str]]) -> Iterator[str]:
     todo, seen = [name], set[str]()
     while todo:
-        at = todo.pop()
-        if at in seen:
+        entry = todo.pop()
+        if entry in seen:
             continue
-        seen.add(at)
-        if "\\" in at:
-            yield at
+        seen.add(entry)
+        if "\\" in entry:
+            yield entry
         else:
-            todo += reversed(named.get(at, ()))
+            todo += reversed(entries.get(entry, ()))

@@ -6,10 +6,10 @@ from rag_assets.systems.code_memory.languages.php import facts, origins
 from rag_assets.systems.code_memory.languages.php.facts import list_setting_facts, list_units
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel import statements
-from rag_assets.systems.code_memory.laravel.models import model_facts
-from rag_assets.systems.code_memory.laravel.policies import guard_facts
+from rag_assets.systems.code_memory.laravel.models import list_model_facts
+from rag_assets.systems.code_memory.laravel.policies import iter_guard_facts
 from rag_assets.systems.code_memory.laravel.routes import reader as routes
-from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
+from rag_assets.systems.code_memory.laravel.schema.reader import list_schema_facts
 from rag_assets.systems.code_memory.symbols.model import CodeText
 
 
@@ -17,13 +17,13 @@ def read(text: str) -> CodeText:
     """Return the units and facts of a PHP file."""
     source = PhpSource(text)
     bodies = origins.OriginFinders(source)
-    found = [*facts.list_facts(source), *statements.list_facts(source, bodies)]
-    found += origins.origin_facts(source, bodies)
-    found += schema_facts(source)
-    found += model_facts(source)
-    found += guard_facts(source)
-    found += routes.list_facts(source)
-    found += list_setting_facts(source)
+    all_facts = [*facts.list_facts(source), *statements.list_facts(source, bodies)]
+    all_facts += origins.origin_facts(source, bodies)
+    all_facts += list_schema_facts(source)
+    all_facts += list_model_facts(source)
+    all_facts += iter_guard_facts(source)
+    all_facts += routes.list_facts(source)
+    all_facts += list_setting_facts(source)
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
-    found.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(list_units(source), tuple(found), notes)
+    all_facts.sort(key=lambda fact: (fact.start, fact.end))
+    return CodeText(list_units(source), tuple(all_facts), notes)

@@ -17,7 +17,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, THEN
 from rag_assets.systems.code_memory.languages.php.source import NO_CLASSES, OR
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
-from rag_assets.systems.code_memory.laravel.models import Model, Relation
+from rag_assets.systems.code_memory.laravel.models import EloquentModel, EloquentRelation
 from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
@@ -31,15 +31,15 @@ Form: TypeAlias = Literal["one", "query", "many"]
 
 
 @cache
-def _methods_by_form() -> Mapping[str, frozenset[str]]:
+def _load_methods_by_form() -> Mapping[str, frozenset[str]]:
     """Return Eloquent's methods, by the form of their results."""
     text = files(__package__).joinpath("eloquent.toml").read_text("utf-8")
     return {form: frozenset(names) for form, names in tomllib.loads(text).items()}
 
 
-def form_after(form: Form, name: str) -> Form | None:
+def find_result_form(form: Form, name: str) -> Form | None:
     """Return the form of the result of an Eloquent method; None if the result is anything else."""
-    name, methods = name.lower(), _methods_by_form()
+    name, methods = name.lower(), _load_methods_by_form()
     if form == "many":
         is_same = name in methods["some_of_several"]
         return "one" if name in methods["one_of_several"] else "many" if is_same else None
@@ -55,9 +55,9 @@ def form_after(form: Form, name: str) -> Form | None:
 
 
 _ROUNDS: Final = 6
-"""Maximum number of rounds: functions that return each other's results, one after another."""
+"""Maximum number of rounds, and so of functions that return each other's results in a row."""
 
-_MOST_KINDS: Final = 6
+_MOST_VALUES: Final = 6
 _SCOPE: Final = "scope"
 _TO_ONE: Final = frozenset({"belongsTo", "hasOne", "hasOneThrough", "morphOne"})
 _AUTH_USER: Final = "Illuminate\\Foundation\\Auth\\User"
@@ -65,38 +65,32 @@ _USUAL_USERS: Final = ("App\\Models\\User", "App\\User")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Receiver:
     """A possible value of an expression.
 
     Attributes:
         form: an object of the class, a query for objects, or several objects.
-        aside: whether the value is or comes from the signed-in user, was read as a property, or was
-            returned by a function or by a class that is not a model. Such a value is not the model
-            that a method is about.
+        is_aside: whether it is not the model that a method is about: it comes from the signed-in
+            user, from a property, from a function, or from a class that is not a model.
     """
 
     owner: str
     form: Form = "one"
-    aside: bool = False
+    is_aside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CalledMethod:
-    """A method in a chain of calls.
-
-    Attributes:
-        method: its qualified name; "" for a framework method.
-    """
-
-    on: Kind
-    method: str
+CalledMethod: TypeAlias = tuple[Receiver, str]
+"""A receiver, and the qualified name of a method called on it; "" for a framework method."""
 
 
 class Receivers:
     """Resolves origins to classes."""
 
     def __init__(
-        self, files: Iterable[FileFacts], models: Mapping[str, Model], inheritance: Inheritance
+        self,
+        files: Iterable[FileFacts],
+        models: Mapping[str, EloquentModel],
+        inheritance: Inheritance,
     ) -> None:
         self._models = models
         self._inheritance = inheritance
@@ -105,145 +99,162 @@ class Receivers:
             for name, model in models.items()
         }
         self._functions: dict[str, str] = {}
-        gives: dict[str, list[str]] = {}
+        origins_of: dict[str, list[str]] = {}
         for file in files:
             for fact in file.facts:
                 if fact.kind == "gives":
-                    gives.setdefault(fact.symbol, [*fact.values["of"]])
+                    origins_of.setdefault(fact.symbol, [*fact.values["of"]])
                 elif fact.kind == "declares" and fact.values.get("role") == "function":
                     returns = str(fact.values.get("returns", ""))
                     self._functions.setdefault(fact.symbol, returns)
-        self._user = self._signed_in_class()
-        self._given: Mapping[str, frozenset[Kind]] = {}
+        self._user = self._find_signed_in_class()
+        self._results: Mapping[str, frozenset[Receiver]] = {}
         for _ in range(_ROUNDS):
-            found = {name: self._resolve_all(name, origins) for name, origins in gives.items()}
-            if found == self._given:
+            results = {name: self._resolve_all(name, listed) for name, listed in origins_of.items()}
+            if results == self._results:
                 break
-            self._given = found
+            self._results = results
 
     def is_model(self, name: str) -> bool:
         """Return whether a class is a model."""
         return name in self._models
 
-    def classes(self, origins: Iterable[str]) -> list[str]:
+    def list_classes(self, origins: Iterable[str]) -> list[str]:
         """Return the classes of the objects that origins lead to, without the signed-in user."""
         others = (origin for origin in origins if origin != SIGNED_IN)
-        kinds = [kind for other in others for kind in self._follow_origin(other, "")[0]]
-        return sorted({one.owner for one in kinds if one.form == "one"})
+        values = [value for other in others for value in self._follow(other, "")[0]]
+        return sorted({value.owner for value in values if value.form == "one"})
 
-    def calls(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
-        """Yield the methods that are called in chains of calls, in order."""
+    def iter_called_methods(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
+        """Yield the methods that are called in chains of calls, in order.
+
+        Args:
+            own: the class with the chains.
+        """
         for origin in origins:
-            yield from self._follow_origin(origin, own)[1]
+            yield from self._follow(origin, own)[1]
 
-    def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
+    def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[Receiver]:
         """Return the values of a function or method; empty unless each origin can be resolved."""
         own = name.rpartition("::")[0]
-        found = [self._follow_origin(origin, own)[0] for origin in origins]
-        return _limit_kinds(frozenset().union(*found)) if all(found) else frozenset()
+        value_sets = [self._follow(origin, own)[0] for origin in origins]
+        return _limit_values(frozenset().union(*value_sets)) if all(value_sets) else frozenset()
 
-    def _follow_origin(self, origin: str, own: str) -> tuple[frozenset[Kind], list[CalledMethod]]:
+    def _follow(self, origin: str, own: str) -> tuple[frozenset[Receiver], list[CalledMethod]]:
         start, *steps = origin.split(THEN)
-        called: list[CalledMethod] = []
-        kinds = self._start_values(start, own, called)
+        methods: list[CalledMethod] = []
+        values = self._list_start_values(start, own, methods)
         for step in steps:
-            kinds = _limit_kinds(
+            values = _limit_values(
                 frozenset(
-                    given
-                    for one in sorted(kinds, key=lambda kind: (kind.owner, kind.form))
-                    for given in self._values_after_step(one, step, own, called)
+                    following
+                    for value in sorted(values, key=lambda value: (value.owner, value.form))
+                    for following in self._list_values_after_step(value, step, own, methods)
                 )
             )
-        return kinds, called
+        return values, methods
 
-    def _start_values(self, start: str, own: str, called: list[CalledMethod]) -> frozenset[Kind]:
+    def _list_start_values(
+        self, start: str, own: str, methods: list[CalledMethod]
+    ) -> frozenset[Receiver]:
         if start == SIGNED_IN:
-            return frozenset({Kind(self._user, aside=True)} if self._user else ())
+            return frozenset({Receiver(self._user, is_aside=True)} if self._user else ())
         owner, separator, method = start.partition("::")
         if separator:
-            return self._values_after_step(Kind(owner), method, own, called)
+            return self._list_values_after_step(Receiver(owner), method, own, methods)
         if start.endswith(CALLED):
             name = start.removesuffix(CALLED)
             returns = self._functions.get(name)
             if returns is None:
                 return frozenset()
-            given = self._given.get(name) or _list_kinds(returns, Kind(""))
-            return frozenset(replace(one, aside=True) for one in given)
-        return frozenset({Kind(start)})
+            results = self._results.get(name) or _list_declared_values(returns, Receiver(""))
+            return _mark_aside(results)
+        return frozenset({Receiver(start)})
 
-    def _values_after_step(
-        self, on: Kind, step: str, own: str, called: list[CalledMethod]
-    ) -> frozenset[Kind]:
+    def _list_values_after_step(
+        self, receiver: Receiver, step: str, own: str, methods: list[CalledMethod]
+    ) -> frozenset[Receiver]:
         """Return the values after a step; methods that are called are added to `called`."""
         if step == ELEMENT:
-            return frozenset({replace(on, form="one")} if on.form != "one" else ())
+            return frozenset({replace(receiver, form="one")} if receiver.form != "one" else ())
         if not step.endswith(CALLED):
-            return self._list_values_of_property(on, step)
+            return self._list_values_of_property(receiver, step)
         name = step.removesuffix(CALLED)
-        if on.form != "many":
-            method = self._inheritance.method(on.owner, name) if on.form == "one" else None
+        if receiver.form != "many":
+            is_one = receiver.form == "one"
+            method = self._inheritance.find_method(receiver.owner, name) if is_one else None
             if method is not None:
-                called.append(CalledMethod(on, method.symbol))
-                given = self._of_method(on, name, method)
-                is_other = on.owner not in self._models and on.owner != own
-                return frozenset(replace(one, aside=True) for one in given) if is_other else given
-            if on.owner not in self._models:
+                methods.append((receiver, method.symbol))
+                results = self._list_results(receiver, name, method)
+                is_other = receiver.owner not in self._models and receiver.owner != own
+                return _mark_aside(results) if is_other else results
+            if receiver.owner not in self._models:
                 return frozenset()
-            scope = self._inheritance.method(on.owner, _SCOPE + name)
-            called.append(CalledMethod(on, scope.symbol if scope is not None else ""))
+            scope = self._inheritance.find_method(receiver.owner, _SCOPE + name)
+            methods.append((receiver, scope.symbol if scope is not None else ""))
             if scope is not None:
-                return frozenset({replace(on, form="query")})
-        form = form_after(on.form, name)
-        return frozenset({replace(on, form=form)} if form is not None else ())
+                return frozenset({replace(receiver, form="query")})
+        form = find_result_form(receiver.form, name)
+        return frozenset({replace(receiver, form=form)} if form is not None else ())
 
-    def _list_values_of_property(self, on: Kind, name: str) -> frozenset[Kind]:
-        relation = self._find_relation(on, name)
-        if relation is None or on.form != "one":
+    def _list_values_of_property(self, receiver: Receiver, name: str) -> frozenset[Receiver]:
+        relation = self._find_relation(receiver, name)
+        if relation is None or receiver.form != "one":
             return frozenset()
         form: Form = "one" if relation.kind in _TO_ONE else "many"
-        return frozenset({Kind(relation.related, form, aside=True)})
+        return frozenset({Receiver(relation.related, form, is_aside=True)})
 
-    def _of_method(self, on: Kind, name: str, method: Fact) -> frozenset[Kind]:
+    def _list_results(self, receiver: Receiver, name: str, method: Fact) -> frozenset[Receiver]:
         """Return the results of a class's own method: a relation's query, else its return type."""
-        relation = self._find_relation(on, name)
+        relation = self._find_relation(receiver, name)
         if relation is not None:
-            return frozenset({Kind(relation.related, "query")})
+            return frozenset({Receiver(relation.related, "query")})
         owner = method.symbol.rpartition("::")[0]
-        declared = _list_kinds(str(method.values["returns"]), on)
-        given = declared or self._given.get(method.symbol, frozenset())
+        declared_values = _list_declared_values(str(method.values["returns"]), receiver)
+        results = declared_values or self._results.get(method.symbol, frozenset())
         # A method that returns the class or trait defining it returns the inheriting class here.
         return frozenset(
-            Kind(on.owner if one.owner == owner else one.owner, one.form, one.aside or on.aside)
-            for one in given
+            Receiver(
+                receiver.owner if value.owner == owner else value.owner,
+                value.form,
+                value.is_aside or receiver.is_aside,
+            )
+            for value in results
         )
 
-    def _find_relation(self, on: Kind, name: str) -> Relation | None:
-        found = self._relations.get(on.owner, {}).get(name.lower())
-        return found if found is not None and found.related else None
+    def _find_relation(self, receiver: Receiver, name: str) -> EloquentRelation | None:
+        relation = self._relations.get(receiver.owner, {}).get(name.lower())
+        return relation if relation is not None and relation.related else None
 
-    def _signed_in_class(self) -> str:
+    def _find_signed_in_class(self) -> str:
         """Return the signed-in user's class: the only candidate, or the conventional one."""
-        able = {name for name in self._models if _AUTH_USER in {*self._inheritance.ancestors(name)}}
+        able = {
+            name for name in self._models if _AUTH_USER in {*self._inheritance.iter_ancestors(name)}
+        }
         usual = [name for name in _USUAL_USERS if name in able]
         return usual[0] if usual else able.pop() if len(able) == 1 else ""
 
 
-def _list_kinds(returns: str, on: Kind) -> frozenset[Kind]:
+def _list_declared_values(returns: str, receiver: Receiver) -> frozenset[Receiver]:
     """Return the classes of a declared type, without framework types such as collections."""
     if returns in {"self", "static"}:
-        return frozenset({Kind(on.owner)})
-    named = (one for one in returns.split(OR) if one and one not in NO_CLASSES)
-    return frozenset(Kind(one) for one in named if not one.startswith("Illuminate\\"))
+        return frozenset({Receiver(receiver.owner)})
+    names = (name for name in returns.split(OR) if name and name not in NO_CLASSES)
+    return frozenset(Receiver(name) for name in names if not name.startswith("Illuminate\\"))
 
 
-def _limit_kinds(kinds: frozenset[Kind]) -> frozenset[Kind]:
-    return kinds if len(kinds) <= _MOST_KINDS else frozenset()
+def _mark_aside(values: frozenset[Receiver]) -> frozenset[Receiver]:
+    return frozenset(replace(value, is_aside=True) for value in values)
+
+
+def _limit_values(values: frozenset[Receiver]) -> frozenset[Receiver]:
+    return values if len(values) <= _MOST_VALUES else frozenset()
 
 
 _MOST_METHODS: Final = 60
 """Maximum number of own methods, called directly or indirectly, that are read for an action."""
 
-_KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
+_READ_KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,60 +288,61 @@ class FollowedStatements:
                 if fact.kind == "constant":
                     name = f"{fact.symbol}::{fact.values['name']}"
                     self._constants.setdefault(name, str(fact.values["value"]))
-                elif fact.kind in _KINDS:
+                elif fact.kind in _READ_KINDS:
                     self._facts.setdefault(fact.symbol, []).append((file.path, fact))
         self._known: dict[str, tuple[InferredRelation, ...]] = {}
 
-    def relations_of_action(self, action: str) -> Iterator[InferredRelation]:
+    def iter_relations(self, action: str) -> Iterator[InferredRelation]:
         """Yield the relations of a route's action, and of the own methods that it calls."""
-        for method in self.own_methods(action):
+        for method in self.list_own_methods(action):
             if method not in self._known:
-                self._known[method] = tuple(dict.fromkeys(self._of_method(method)))
+                self._known[method] = tuple(dict.fromkeys(self._iter_relations_of_method(method)))
             yield from self._known[method]
 
-    def own_methods(self, action: str) -> list[str]:
+    def list_own_methods(self, action: str) -> list[str]:
         """Return an action and the methods of its class that it calls, directly or indirectly."""
         owner = action.rpartition("::")[0]
-        above = {*self._inheritance.ancestors(owner)}
-        found, todo = {action: None}, [action]
-        while todo and len(found) < _MOST_METHODS:
-            for called in self._inheritance.called_methods(todo.pop()):
-                of, _, name = called.rpartition("::")
-                method = self._inheritance.method(owner, name) if of in above else None
-                if method is not None and method.symbol not in found:
-                    found[method.symbol] = None
+        ancestors = {*self._inheritance.iter_ancestors(owner)}
+        methods, todo = {action: None}, [action]
+        while todo and len(methods) < _MOST_METHODS:
+            for call in self._inheritance.iter_called_methods(todo.pop()):
+                call_owner, _, name = call.rpartition("::")
+                is_own = call_owner in ancestors
+                method = self._inheritance.find_method(owner, name) if is_own else None
+                if method is not None and method.symbol not in methods:
+                    methods[method.symbol] = None
                     todo.append(method.symbol)
-        return [*found]
+        return [*methods]
 
-    def _of_method(self, method: str) -> Iterator[InferredRelation]:
-        stated = {*self._inheritance.called_methods(method)}
+    def _iter_relations_of_method(self, method: str) -> Iterator[InferredRelation]:
+        known_calls = {*self._inheritance.iter_called_methods(method)}
         for path, fact in self._facts.get(method, ()):
             if fact.kind == "authorizes_of":
-                found = self._iter_checked_relations(fact)
+                relations = self._iter_checked_relations(fact)
             elif fact.kind == "dispatches_of":
-                found = self._iter_dispatched_relations(fact)
+                relations = self._iter_dispatched_relations(fact)
             else:
                 own = method.rpartition("::")[0]
-                calls = self._receivers.calls(fact.values["of"], own)
-                found = self._iter_called_relations(calls, own, stated)
-            for kind, target in found:
+                calls = self._receivers.iter_called_methods(fact.values["of"], own)
+                relations = self._iter_called_relations(calls, own, known_calls)
+            for kind, target in relations:
                 yield InferredRelation(kind, method, target, path, fact)
 
     def _iter_called_relations(
-        self, calls: Iterable[CalledMethod], own: str, stated: set[str]
+        self, calls: Iterable[CalledMethod], own: str, known_calls: set[str]
     ) -> Iterator[tuple[str, str]]:
         # Relations that the file shows by itself are not repeated.
-        told = {own, *(one.rpartition("::")[0] for one in stated)}
-        for call in calls:
-            if call.method and call.method not in stated:
-                yield "calls", call.method
-            is_used = call.on.owner not in told and not call.on.aside
-            if is_used and self._receivers.is_model(call.on.owner):
-                yield "touches", call.on.owner
+        known_classes = {own, *(known_call.rpartition("::")[0] for known_call in known_calls)}
+        for receiver, method in calls:
+            if method and method not in known_calls:
+                yield "calls", method
+            is_used = receiver.owner not in known_classes and not receiver.is_aside
+            if is_used and self._receivers.is_model(receiver.owner):
+                yield "touches", receiver.owner
 
     def _iter_dispatched_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
         """Yield dispatched jobs and events: classes of the repository that are not models."""
-        for name in self._receivers.classes(fact.values["of"]):
+        for name in self._receivers.list_classes(fact.values["of"]):
             if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
                 yield "dispatches", name
 
@@ -342,10 +354,10 @@ class FollowedStatements:
             return
         if constant and not fact.values["of"]:
             yield "authorizes", ABILITY + ability
-        for model in self._receivers.classes(fact.values["of"]):
+        for model in self._receivers.list_classes(fact.values["of"]):
             yield "authorizes", model
-            policy = self._policies.policy_of_model(model)
+            policy = self._policies.find_policy(model)
             name = method_of_ability(ability) if ability else find_policy_method(fact)
-            found = self._inheritance.method(policy, name) if policy and name else None
-            if found is not None:
-                yield "authorizes", found.symbol
+            declaration = self._inheritance.find_method(policy, name) if policy and name else None
+            if declaration is not None:
+                yield "authorizes", declaration.symbol

@@ -60,25 +60,23 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     array = None if returned is None else next(iter(returned.named_children), None)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
-    leaves = _collect_leaves(source, array, all_of_it="env(" in source.text)
-    every = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
-    found = {name: value for name, value in every.items() if value is not _NONE}
-    untold = [name for name in every if name not in found]
+    leaves = _iter_leaves(source, array, reads_env="env(" in source.text)
+    all_values = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
+    known = {name: value for name, value in all_values.items() if value is not _NONE}
+    untold = [name for name in all_values if name not in known]
     providers = _read_providers(source, array)
     if providers:
-        found["providers"] = providers
-    if not found:
+        known["providers"] = providers
+    if not known:
         return None
-    return returned, {"values": found, **({"untold": untold} if untold else {})}
+    return returned, {"values": known, **({"untold": untold} if untold else {})}
 
 
-def _collect_leaves(
-    source: PhpSource, array: Node, *, all_of_it: bool
-) -> Iterator[tuple[str, Any]]:
+def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator[tuple[str, Any]]:
     todo: deque[tuple[str, Node, int]] = deque([("", array, 0)])
     while todo:
-        prefix, held, depth = todo.popleft()
-        for key, value in iter_elements(held):
+        prefix, array_at, depth = todo.popleft()
+        for key, value in iter_elements(array_at):
             name = source.value(key) if key is not None else None
             if not isinstance(name, str):
                 continue
@@ -90,36 +88,35 @@ def _collect_leaves(
                 if depth < _DEEPEST:
                     todo.append((f"{prefix}{name}.", value, depth + 1))
                 continue
-            matters = all_of_it or _may_matter(source, prefix + name, value)
-            told = _read_value(source, value) if matters else _NONE
-            is_sentence = isinstance(told, str) and " " in told.strip()
-            yield prefix + name, _NONE if is_sentence and not all_of_it else told
+            may_matter = reads_env or _may_matter(source, prefix + name, value)
+            leaf = _read_value(source, value) if may_matter else _NONE
+            is_sentence = isinstance(leaf, str) and " " in leaf.strip()
+            yield prefix + name, _NONE if is_sentence and not reads_env else leaf
 
 
 def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
     if _OF_ROUTES_AND_TABLES.search(name) is not None or node.type == "boolean":
         return True
-    return node.type == "class_constant_access_expression" and source.tree.node_text(node).endswith(
-        "::class"
-    )
+    is_constant = node.type == "class_constant_access_expression"
+    return is_constant and source.tree.node_text(node).endswith("::class")
 
 
 def _read_value(source: PhpSource, node: Node) -> Any:
     if node.end_byte - node.start_byte > _LONGEST:
         return _NONE
-    asked = _default_of_env(source, node)
-    if asked is not _NONE:
-        return asked
+    default = _read_env_default(source, node)
+    if default is not _NONE:
+        return default
     value = source.value(node)
     if value is COMPUTED or not is_static(value):
         return _read_expression(source, node)
     if isinstance(value, dict):
         return _NONE
-    plain = not isinstance(value, list) or not any(isinstance(one, list | dict) for one in value)
+    plain = not isinstance(value, list) or not any(isinstance(item, list | dict) for item in value)
     return value if plain else _NONE
 
 
-def _default_of_env(source: PhpSource, node: Node) -> Any:
+def _read_env_default(source: PhpSource, node: Node) -> Any:
     """Return the value that `env` returns if the environment does not set the variable."""
     if node.type != "function_call_expression":
         return _NONE
@@ -131,33 +128,37 @@ def _default_of_env(source: PhpSource, node: Node) -> Any:
         return _NONE
     if _PRIVATE.search(name) and not _PUBLIC_NAMES.search(name):
         return _NONE
-    return (
-        _read_expression(source, node) if default is COMPUTED else {"env": name, "default": default}
-    )
+    if default is COMPUTED:
+        return _read_expression(source, node)
+    return {"env": name, "default": default}
 
 
 def _read_expression(source: PhpSource, node: Node) -> Json:
     """Return a value that functions compute, as in `explode(',', env('HOSTS'))`."""
     if _PRIVATE.search(source.tree.node_text(node)):
         return _NONE
-    found = Expressions(source, lambda _: 0).read(node, runs=False)
-    return found if isinstance(found, dict) and found["of"] in {"chain", "join", "array"} else _NONE
+    expression = Expressions(source, lambda _: 0).read(node, runs=False)
+    is_computed = isinstance(expression, dict) and expression["of"] in {"chain", "join", "array"}
+    return expression if is_computed else _NONE
 
 
 def _read_providers(source: PhpSource, array: Node) -> list[str]:
     """Return the listed provider classes in order; the list may be merged with Laravel's own."""
-    named = (
+    items = elements(array)
+    lists = (
         (key is None or source.value(key) == "providers") and value
         for key, value in iter_elements(array)
     )
-    found = [
+    names = [
         source.class_name(source.tree.node_text(node.named_children[0]), node)
-        for value in named
+        for value in lists
         if value
         for node in iter_descendants(value)
         if node.type == "class_constant_access_expression"
     ]
-    providers = dict.fromkeys(one for one in found if one != "Illuminate\\Support\\ServiceProvider")
+    providers = dict.fromkeys(
+        class_name for class_name in names if class_name != "Illuminate\\Support\\ServiceProvider"
+    )
     return [provider for provider in providers if not provider.startswith("Illuminate\\")]
 
 
@@ -178,11 +179,11 @@ def mark_setting(name: str, default: Any = None) -> str:
     return _FIRST + json.dumps([name, default]).encode().hex() + _LAST
 
 
-def setting_name(value: Any) -> str | None:
+def parse_setting_name(value: Any) -> str | None:
     """Return the name of the setting that a value represents; None if it is anything else."""
-    whole = _MARK.fullmatch(value) if isinstance(value, str) else None
-    told = None if whole is None else _parse_mark(whole)
-    return None if told is None else told[0]
+    match = _MARK.fullmatch(value) if isinstance(value, str) else None
+    setting = None if match is None else _parse_mark(match)
+    return None if setting is None else setting[0]
 
 
 def has_marks(value: Any) -> bool:
@@ -199,28 +200,28 @@ def _parse_mark(mark: re.Match[str]) -> tuple[str, Any] | None:
     return (name, default) if isinstance(name, str) else None
 
 
-class Settings:
+class RepositorySettings:
     """The settings of a repository, as far as its files show them."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._values: dict[str, Any] = {}
         self._files: set[str] = set()
         self._valueless: set[str] = set()
-        for one in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
-            for fact in one.facts:
+        for file_facts in sorted(files, key=lambda file: (file.path.count("/"), file.path)):
+            for fact in file_facts.facts:
                 if fact.kind == "configuration":
-                    self._add_file(one.path, fact.values)
+                    self._add_file(file_facts.path, fact.values)
 
     def resolve(self, value: Any) -> Any:
         """Return a fact's value with settings in place of marks; UNKNOWN for unknown settings."""
         if isinstance(value, list):
-            return [self.resolve(one) for one in value]
+            return [self.resolve(item) for item in value]
         if not isinstance(value, Mapping):
             return value
         text = value.get("asked")
         if isinstance(text, str):
             return self._resolve_text(text)
-        return {key: self.resolve(one) for key, one in value.items()}
+        return {key: self.resolve(item) for key, item in value.items()}
 
     def _resolve_text(self, text: str) -> Any:
         whole = _MARK.fullmatch(text)
@@ -231,14 +232,14 @@ class Settings:
             isinstance(value, str | int) and not isinstance(value, bool) for value in values
         ):
             return UNKNOWN
-        following = iter(values)
-        return _MARK.sub(lambda _: str(next(following)), text)
+        next_values = iter(values)
+        return _MARK.sub(lambda _: str(next(next_values)), text)
 
     def _read_value(self, mark: re.Match[str]) -> Any:
-        told = _parse_mark(mark)
-        if told is None:
+        setting = _parse_mark(mark)
+        if setting is None:
             return UNKNOWN
-        name, default = told
+        name, default = setting
         if name not in self._values:
             return default if default is not None or self._is_missing(name) else UNKNOWN
         value = self._values[name]
@@ -258,5 +259,5 @@ class Settings:
         """Return whether a known settings file lacks a setting with this name."""
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
-        known = above.isdisjoint(self._valueless) and parts[0] in self._files
-        return known and not any(value.startswith(f"{name}.") for value in self._values)
+        is_known = above.isdisjoint(self._valueless) and parts[0] in self._files
+        return is_known and not any(value.startswith(f"{name}.") for value in self._values)

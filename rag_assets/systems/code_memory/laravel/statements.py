@@ -42,6 +42,7 @@ from rag_assets.systems.code_memory.laravel.policies import (
     GATE_CHECKS,
     SUBJECT,
     VARIABLE,
+    list_strings,
     read_checks,
     read_definitions,
     read_kernel,
@@ -68,38 +69,35 @@ _JOINS: Final = frozenset(
 _JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 
 
-def _query_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+def _iter_query_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the tables that a query joins, and the tables in its raw SQL parts."""
     name = call.name.lower()
     if name in _RAW:
         yield from _iter_sql_statements(source, call)
-    stated = source.value(call.argument(0)) if name in _JOINS else None
-    if not isinstance(stated, str):
+    table = source.value(call.argument(0)) if name in _JOINS else None
+    if not isinstance(table, str):
         return
-    on = call.argument(1)
+    condition = call.argument(1)
     # A `join` with one or two arguments may be one that joins strings.
-    is_query = name != "join" or len(call.arguments) > _PAIR or (on and on.type in CLOSURES)
-    if is_query and (found := _JOINED.match(stated)):
-        yield "queries_table", {"table": found.group()}
+    is_closure = condition is not None and condition.type in CLOSURES
+    is_query = name != "join" or len(call.arguments) > _PAIR or is_closure
+    if is_query and (match := _JOINED.match(table)):
+        yield "queries_table", {"table": match.group()}
 
 
 class _Enclosing:
     """The names of the definitions around nodes; nodes must come in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
-        spans = [
-            (class_.node.start_byte, class_.node.end_byte, class_.name) for class_ in source.classes
-        ]
+        named = [(class_.node, class_.name) for class_ in source.classes]
         for class_ in source.classes:
-            spans += [
-                (m.node.start_byte, m.node.end_byte, f"{class_.name}::{m.name}")
-                for m in class_.methods
-            ]
-        spans += [(f.node.start_byte, f.node.end_byte, name) for name, f in source.functions]
+            named += [(method.node, f"{class_.name}::{method.name}") for method in class_.methods]
+        named += [(function.node, name) for name, function in source.functions]
+        spans = [(node.start_byte, node.end_byte, name) for node, name in named]
         self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
         self._open: list[tuple[int, str]] = []
 
-    def around(self, node: Node) -> str:
+    def find_definition(self, node: Node) -> str:
         """Return the qualified name of the innermost definition around a node; "" at top level."""
         while self._spans and self._spans[-1][0] <= node.start_byte:
             _, end, name = self._spans.pop()
@@ -126,28 +124,29 @@ _OBJECTS: Final = _CALLS | {"variable_name"}
 def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     """Yield the facts of a file, in no particular order."""
     for class_ in source.classes:
-        for held in class_.properties:
-            for kind, values in _iter_statements_of_property(source, held):
-                yield _build_fact(source, kind, held.node, class_.name, values)
+        for property_ in class_.properties:
+            for kind, values in _iter_statements_of_property(source, property_):
+                yield source.tree.fact(kind, property_.node, class_.name, values)
     names = _Enclosing(source)
     methods = {
         f"{class_.name}::{m.name}": (m, class_) for class_ in source.classes for m in class_.methods
     }
 
     @cache
-    def types(symbol: str) -> Mapping[str, str]:
+    def get_types(symbol: str) -> Mapping[str, str]:
         """Return the classes of a method's variables; the keys are variables as written."""
         return find_variable_types(source, *methods[symbol]) if symbol in methods else {}
 
     for chain in _find_chains(source):
-        symbol = names.around(chain.node)
+        symbol = names.find_definition(chain.node)
         for position, call in enumerate(chain.calls):
             for kind, values in _iter_statements_of_call(source, chain, call, first=position == 0):
-                stated = [(kind, values)]
+                statements = [(kind, values)]
                 if SUBJECT in values:
-                    stated = [*_resolve_object(kind, values, types(symbol), bodies.find(symbol))]
-                for said, told in stated:
-                    yield _build_fact(source, said, call.node, symbol, told)
+                    types = get_types(symbol)
+                    statements = [*_resolve_object(kind, values, types, bodies.find(symbol))]
+                for resolved_kind, resolved_values in statements:
+                    yield source.tree.fact(resolved_kind, call.node, symbol, resolved_values)
 
 
 def _resolve_object(
@@ -159,36 +158,36 @@ def _resolve_object(
     if values.get(VARIABLE) not in types:
         model = values.get("model")
         origins = [model] if model else body.find(values[SUBJECT]) if body is not None else None
-        told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
+        known_values = {key: values[key] for key in ("ability", CONSTANT) if key in values}
         if origins or CONSTANT in values:
             deferred = kind if kind in _DEFERRED else "authorizes_of"
-            yield deferred, {**told, "of": list(origins or ())}
+            yield deferred, {**known_values, "of": list(origins or ())}
 
 
 def _find_chains(source: PhpSource) -> Iterator[Chain]:
     """Yield the chains of calls in order, each once although the nodes of its calls are nested."""
-    known: set[int] = set()
+    read_nodes: set[int] = set()
     for node in source.tree.nodes(_CALLS):
-        chain = None if node.id in known else source.chain(node)
+        chain = None if node.id in read_nodes else source.chain(node)
         if chain is not None:
-            known.update(call.node.id for call in chain.calls)
+            read_nodes.update(call.node.id for call in chain.calls)
             yield chain
 
 
-def _iter_statements_of_property(source: PhpSource, held: Property) -> Iterator[_Statement]:
-    if held.name not in {"listen", "policies", *_KERNEL, *_BINDINGS}:
+def _iter_statements_of_property(source: PhpSource, property_: Property) -> Iterator[_Statement]:
+    if property_.name not in {"listen", "policies", *_KERNEL, *_BINDINGS}:
         return
-    value = source.value(held.value)
-    if held.name in _KERNEL:
+    value = source.value(property_.value)
+    if property_.name in _KERNEL:
         yield from read_kernel(value)
         return
-    for key, found in value.items() if isinstance(value, dict) else ():
-        for name in found if isinstance(found, list) else [found]:
+    for key, entry in value.items() if isinstance(value, dict) else ():
+        for name in entry if isinstance(entry, list) else [entry]:
             if not isinstance(name, str):
                 continue
-            if held.name == "listen":
+            if property_.name == "listen":
                 yield "listens_to", {"event": key, "listener": _strip_class(name)}
-            elif held.name == "policies":
+            elif property_.name == "policies":
                 yield "policy_of", {"model": key, "policy": name}
             else:
                 yield "binds", {"abstract": key, "concrete": name}
@@ -197,7 +196,7 @@ def _iter_statements_of_property(source: PhpSource, held: Property) -> Iterator[
 def _iter_statements_of_call(
     source: PhpSource, chain: Chain, call: Call, *, first: bool
 ) -> Iterator[_Statement]:
-    yield from _query_statements(source, call)
+    yield from _iter_query_statements(source, call)
     yield from read_names(source, chain, call)
     name = call.name.lower()
     if chain.static:
@@ -209,7 +208,7 @@ def _iter_statements_of_call(
         elif first and name in _OF_CLASS:
             yield "dispatches", {"name": owner}
         elif first and name == "observe":
-            for observer in _list_class_names(source, call.argument(0)):
+            for observer in list_strings(source, call.argument(0)):
                 yield "observes", {"model": owner, "observer": observer}
     elif not chain.root and first:
         yield from _BY_FUNCTION.get(name.rpartition("\\")[2], _read_nothing)(source, call)
@@ -219,7 +218,7 @@ def _iter_statements_of_call(
 
 def _find_member_reader(name: str, root: str) -> _Reader:
     if name in _DISPATCHES:
-        return _dispatch_statements
+        return _iter_dispatch_statements
     if name in _BINDS and root in {"$this->app", "$app"}:
         return _iter_binding_statements
     if name in CHECKS:
@@ -234,8 +233,8 @@ def _read_nothing(_source: PhpSource, _call: Call) -> Iterator[_Statement]:
 
 
 def _iter_listener_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    for event in _list_class_names(source, call.argument(0)):
-        for listener in _list_class_names(source, call.argument(1))[:1]:
+    for event in list_strings(source, call.argument(0)):
+        for listener in list_strings(source, call.argument(1))[:1]:
             yield "listens_to", {"event": event, "listener": _strip_class(listener)}
 
 
@@ -245,7 +244,7 @@ def _iter_policy_statements(source: PhpSource, call: Call) -> Iterator[_Statemen
         yield "policy_of", {"model": model, "policy": policy}
 
 
-def _dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
+def _iter_dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     todo = [argument.value for argument in call.arguments[:1]]
     if todo and todo[0].type in _OBJECTS:
         yield "dispatches_of", {SUBJECT: todo[0]}
@@ -259,30 +258,25 @@ def _dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
 
 
 def _iter_binding_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    named = call.argument(0)
-    abstract = source.value(named)
+    name_node = call.argument(0)
+    abstract = source.value(name_node)
     # A plain word that is not a class is an alias of a framework service.
-    if named is None or named.type == "string" or not isinstance(abstract, str):
+    if name_node is None or name_node.type == "string" or not isinstance(abstract, str):
         return
     concrete = abstract if call.argument(1) is None else source.value(call.argument(1))
-    yield (
-        "binds",
-        {
-            "abstract": abstract,
-            "concrete": concrete if isinstance(concrete, str) else "",
-        },
-    )
+    name = concrete if isinstance(concrete, str) else ""
+    yield "binds", {"abstract": abstract, "concrete": name}
 
 
 def _iter_table_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    stated = source.value(call.argument(0))
-    if isinstance(stated, str):
-        yield "queries_table", {"table": stated.split(" ")[0]}
+    table = source.value(call.argument(0))
+    if isinstance(table, str):
+        yield "queries_table", {"table": table.split(" ")[0]}
 
 
 def _iter_sql_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    stated = source.value(call.argument(0))
-    for table in tables_in_sql(stated) if isinstance(stated, str) else ():
+    sql = source.value(call.argument(0))
+    for table in tables_in_sql(sql) if isinstance(sql, str) else ():
         yield "queries_table", {"table": table}
 
 
@@ -294,9 +288,9 @@ def _iter_key_statements(kind: str, source: PhpSource, call: Call) -> Iterator[_
 
 _config_statements: Final = partial(_iter_key_statements, "configured_by")
 _BY_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
-    "Event": {"listen": _iter_listener_statements, "dispatch": _dispatch_statements},
-    "Bus": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _dispatch_statements),
-    "Queue": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _dispatch_statements),
+    "Event": {"listen": _iter_listener_statements, "dispatch": _iter_dispatch_statements},
+    "Bus": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _iter_dispatch_statements),
+    "Queue": dict.fromkeys((*_DISPATCHES, "chain", "batch"), _iter_dispatch_statements),
     "Gate": {
         "policy": _iter_policy_statements,
         **dict.fromkeys(GATE_CHECKS, read_checks),
@@ -316,22 +310,12 @@ _BY_RESULT_OF_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
 }
 """The same for later calls: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
 _BY_FUNCTION: Final[Mapping[str, _Reader]] = {
-    **dict.fromkeys(("event", "broadcast", *_DISPATCHES), _dispatch_statements),
+    **dict.fromkeys(("event", "broadcast", *_DISPATCHES), _iter_dispatch_statements),
     "config": _config_statements,
     "env": partial(_iter_key_statements, "reads_env"),
 }
 
 
-def _list_class_names(source: PhpSource, node: Node | None) -> list[str]:
-    """Return the class names in an argument, which may be a list."""
-    value = source.value(node) if node is not None else None
-    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
-
-
 def _strip_class(name: str) -> str:
     """Return a class without its method or parameters: `Listener@handle`, `Throttle:60`."""
     return re.split(r"[@:]", name, maxsplit=1)[0]
-
-
-def _build_fact(source: PhpSource, kind: str, node: Node, symbol: str, values: _Values) -> Fact:
-    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)

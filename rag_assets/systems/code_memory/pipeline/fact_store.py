@@ -41,8 +41,8 @@ from rag_assets.systems.code_memory.catalog.derivations import (
 )
 from rag_assets.systems.code_memory.catalog.relation_rows import (
     IndexedText,
+    build_rows,
     record_relations,
-    rows_to_record,
 )
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, name_uses, symbols
 from rag_assets.systems.code_memory.chunker import reads_code
@@ -52,7 +52,7 @@ from rag_assets.systems.code_memory.derived.model import (
     MEDIA_TYPE,
     Derivation,
     DerivedDocument,
-    Unresolved,
+    UnresolvedStatement,
     limit_unresolved,
     render_document,
 )
@@ -140,7 +140,7 @@ def _compare_share(ctx: TenantContext, share: DailyShare, *, mend: bool) -> Rela
     rows = code_catalog(ctx.catalog).relation_drift
     compared = 0
     altered: list[str] = []
-    for batch in batched(rows.texts(ctx.ref.id, share.hashes), _BATCH):
+    for batch in batched(rows.list_texts(ctx.ref.id, share.hashes), _BATCH):
         texts = {one.chunk_set_key: one for one in batch}
         compared += len(texts)
         wrong = _find_differing_relations(ctx, texts)
@@ -148,7 +148,7 @@ def _compare_share(ctx: TenantContext, share: DailyShare, *, mend: bool) -> Rela
         if mend and wrong:
             ctx.guard()
             rows.replace_rows(ctx.ref, wrong)
-    orphans = rows.orphaned_texts(ctx.ref.id)
+    orphans = rows.list_orphaned_texts(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _find_differing_derivations(ctx)}
     # If the catalog was reset to an earlier state, these rows may be the only copy.
     if mend and may_delete(ctx):
@@ -164,8 +164,8 @@ def _find_differing_relations(
     lost = ctx.lake.missing_chunk_sets(texts)
     readable = {key: text.media_type for key, text in texts.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
-    wanted = rows_to_record(ctx.ref, stated)
-    recorded = code_catalog(ctx.catalog).relation_drift.recorded(ctx.ref.id, readable)
+    wanted = build_rows(ctx.ref, stated)
+    recorded = code_catalog(ctx.catalog).relation_drift.read_rows(ctx.ref.id, readable)
     nothing: frozenset[tuple[object, ...]] = frozenset()
     return {
         key: stated.get(key, Relations((), ()))
@@ -176,7 +176,7 @@ def _find_differing_relations(
 
 def _find_differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRecords]]:
     for one in derive_recorded_documents(ctx):
-        number = code_catalog(ctx.catalog).derivations.differing(ctx.ref, one)
+        number = code_catalog(ctx.catalog).derivations.count_changes(ctx.ref, one)
         if number:
             yield number, one
 
@@ -204,7 +204,7 @@ class CodeFacts:
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
         """Return the kinds of definitions, by document."""
-        return code_catalog(ctx.catalog).kinds.of(ctx.ref.id, document_ids)
+        return code_catalog(ctx.catalog).kinds.get(ctx.ref.id, document_ids)
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
         """Return the source type of a chunk, such as controller or migration."""
@@ -299,7 +299,7 @@ def derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
     done = {source: mark.fingerprint for source, mark in settled.items()}
     texts = [
         (one.source, one.chunk_set_key)
-        for one in code.kinds.indexed(ctx.ref.id, serving.number)
+        for one in code.kinds.iter_indexed(ctx.ref.id, serving.number)
         if one.source in done
     ]
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
@@ -319,10 +319,10 @@ def _derive_from_sources(
     if not fingerprints:
         return [], {}
     configs = get_derived_configs(ctx.tenant)
-    every = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
+    every = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
     indexed = sorted((one for one in every if one.source in fingerprints), key=_get_repository_key)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
-    unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
+    unresolved: dict[str, list[UnresolvedStatement]] = {source: [] for source in fingerprints}
     marks = {
         source: SourceMark(fingerprint, frozenset()) for source, fingerprint in fingerprints.items()
     }
@@ -351,7 +351,7 @@ def _derive_from_sources(
         if has_index:
             marks[source] = replace(marks[source], reads_texts=True)
         unresolved[source] += (
-            Unresolved(path, 0, figures, INDEXES) for path, figures in references.reports
+            UnresolvedStatement(path, 0, figures, INDEXES) for path, figures in references.reports
         )
     of_sources = [
         DerivedRecords(

@@ -113,8 +113,10 @@ def _compare_marks(
     if not configs:
         return
     derivations = code_catalog(catalog).derivations
-    recorded = derivations.recorded(tenant.id)
-    for source, fingerprint in derivations.fingerprints(tenant.id, generation, configs).items():
+    recorded = derivations.list_fingerprints(tenant.id)
+    for source, fingerprint in derivations.compute_fingerprints(
+        tenant.id, generation, configs
+    ).items():
         key, _, names = recorded.get(source, "").partition(":")
         has_all = names in {_ALL_LANGUAGES, _ALL_TEXTS}
         languages = None if has_all else frozenset(filter(None, names.split(",")))
@@ -152,7 +154,9 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> int:
     code = code_catalog(ctx.catalog)
     parsed = _read_slice(ctx, work)
     number = work.generation.number
-    former = {one.document_id: one for one in code.kinds.indexed(ctx.ref.id, number, [*parsed])}
+    former = {
+        one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
+    }
     change = _SliceChange(ctx, parsed, former, _find_settled_sources(ctx, work))
     if change.keeps_labels():
         change.move_marks()
@@ -349,7 +353,7 @@ def build_relations_of_texts(
 def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
     """Return the documents of the slice, each with its newest facts."""
     parsed = find_parsed_documents(ctx, work.documents)
-    known = code_catalog(ctx.catalog).kinds.of(
+    known = code_catalog(ctx.catalog).kinds.get(
         ctx.ref.id, [item.document.document_id for item in parsed]
     )
     return {
@@ -366,7 +370,7 @@ def _list_documents(
     ctx: TenantContext, work: SliceWork, parsed: Mapping[str, CodeDocument]
 ) -> list[CodeDocument]:
     """Return the documents of the build after this slice, each with its newest facts."""
-    indexed = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, work.generation.number)
+    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, work.generation.number)
     return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
 
 

@@ -212,12 +212,14 @@ class RelationView:
         defined = self.find_by_qualified_names([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
-            return exactly or self._filter_permitted(self.relations.called(list_keys(name)))
+            return exactly or self._filter_permitted(
+                self.relations.find_by_short_name(list_keys(name))
+            )
         # Only a qualified name, or a name that contains its file name, is unambiguous.
         if exactly and any(mark in name for mark in "\\#."):
             return exactly
         shorts = [short_name(wanted), *list_keys(name)]
-        called = self._filter_permitted(self.relations.called(shorts))
+        called = self._filter_permitted(self.relations.find_by_short_name(shorts))
         precise = [one for one in called if "." in wanted and ends_with_name(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
@@ -234,10 +236,12 @@ class RelationView:
         shorts = dict.fromkeys(
             (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
         )
-        found = self._filter_by_suffix(self.relations.called([*shorts]), parts)
+        found = self._filter_by_suffix(self.relations.find_by_short_name([*shorts]), parts)
         if any(name_parts(one.name, folded=False)[-1] == written[-1] for one in found):
             return found
-        found += self._filter_by_suffix(self.relations.ending(written[-1], MOST_SPELLED), parts)
+        found += self._filter_by_suffix(
+            self.relations.find_by_last_part(written[-1], MOST_SPELLED), parts
+        )
         return [*dict.fromkeys(found)]
 
     def _filter_by_suffix(
@@ -249,7 +253,7 @@ class RelationView:
 
     def find_files_by_suffix(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
-        return self._filter_permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
+        return self._filter_permitted(self.relations.find_files(name.strip("/"), MOST_SPELLED))
 
     def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
@@ -259,33 +263,33 @@ class RelationView:
         Args:
             wanted, names, limit: see RelationRows.name_uses.
         """
-        rows = self.relations.name_uses(wanted, names, limit) if wanted else []
+        rows = self.relations.find_name_uses(wanted, names, limit) if wanted else []
         return self._filter_permitted(rows), len(rows) >= limit
 
     def find_by_qualified_names(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these qualified names."""
-        return self._filter_permitted(self.relations.named(names)) if names else []
+        return self._filter_permitted(self.relations.find_definitions(names)) if names else []
 
     def list_edges_of_kind(self, kind: str) -> list[FoundEdge]:
         """Return the edges of a kind, with any target."""
-        return self._filter_permitted(self.relations.stated(kind, MOST_EDGES))
+        return self._filter_permitted(self.relations.list_edges_of_kind(kind, MOST_EDGES))
 
     def find_edges_naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
         """Return the edges of a kind with one of these spellings as their target."""
-        return self._filter_permitted(self.relations.naming(spellings, kind, MOST_EDGES))
+        return self._filter_permitted(self.relations.find_edges_to(spellings, kind, MOST_EDGES))
 
     def find_scip_edges(self, nodes: Sequence[str]) -> list[FoundEdge]:
         """Return the edges to nodes that a SCIP index states."""
-        found = self.relations.edges(nodes, "in", MOST_EDGES).edges
+        found = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
         return [one for one in self._filter_permitted(found) if one.how == "scip"]
 
     def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types."""
-        return self._filter_permitted(self.relations.documents(source_types))
+        return self._filter_permitted(self.relations.list_documents(source_types))
 
     def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these source types that were not yet scanned for names."""
-        return self._filter_permitted(self.relations.without_names(source_types))
+        return self._filter_permitted(self.relations.list_unscanned_documents(source_types))
 
     def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
         """Return the sources in which the caller may read at least one document."""
@@ -297,11 +301,11 @@ class RelationView:
 
     def find_by_parts(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """Return at most `limit` definitions with a name that contains one of these parts."""
-        return [*dict.fromkeys(self._filter_permitted(self.relations.like(parts, limit)))]
+        return [*dict.fromkeys(self._filter_permitted(self.relations.find_similar(parts, limit)))]
 
     def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions in documents."""
-        return self._filter_permitted(self.relations.within(uris)) if uris else []
+        return self._filter_permitted(self.relations.list_definitions(uris)) if uris else []
 
     def find_edges_of_names(
         self,
@@ -324,7 +328,7 @@ class RelationView:
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
         others = self._reexports.list_other_names(nodes) if direction != "out" else []
-        found = self.relations.edges(
+        found = self.relations.find_edges(
             [*nodes, *others],
             direction,
             MOST_EDGES if most is None else most,
@@ -392,7 +396,7 @@ class RelationView:
         shorts = {name: _get_short_name(name) for name in named if depends_on_place(name)}
         if not shorts:
             return [*edges]
-        called = self.relations.names_called(set(shorts.values()), self._permits)
+        called = self.relations.find_names(set(shorts.values()), self._permits)
         like = {
             (source, name): find_candidates(name, called.get(short, {}).get(source, ()))
             for source in {edge.source for edge in spelled}
@@ -436,9 +440,9 @@ class RelationView:
     def _reexports(self) -> Reexports:
         return Reexports(
             lambda names, way: self._filter_permitted(
-                self.relations.edges(names, way, MOST_EDGES).edges
+                self.relations.find_edges(names, way, MOST_EDGES).edges
             ),
-            lambda shorts: self.relations.names_called(shorts, self._permits),
+            lambda shorts: self.relations.find_names(shorts, self._permits),
         )
 
     def find_edges_of_nodes(
@@ -495,7 +499,7 @@ class RelationView:
     def find_files(self, names: Sequence[str]) -> list[Node]:
         """Return the nodes of existing files; each name is `file:` and a document's URI."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
-        found = self._filter_permitted(self.relations.at(uris)) if uris else []
+        found = self._filter_permitted(self.relations.find_documents(uris)) if uris else []
         return [build_file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
 
     def add_evidence(self, edges: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
@@ -506,7 +510,7 @@ class RelationView:
         """
         read = {
             (one.document_id, one.position): one.evidence or ""
-            for one in self.relations.evidence([edge for edge, _ in edges])
+            for one in self.relations.add_evidence([edge for edge, _ in edges])
         }
         places = [(edge.document_id, edge.position) for edge, _ in edges]
         if any(place not in read for place in places):

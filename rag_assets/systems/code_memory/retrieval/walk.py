@@ -18,9 +18,9 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, Readable
 from rag_assets.systems.code_memory.catalog.graph import GraphKey
-from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
+from rag_assets.systems.code_memory.catalog.relation_rows import ReadableState
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
-from rag_assets.systems.code_memory.derived.model import ROUTES, TABLES, Unresolved
+from rag_assets.systems.code_memory.derived.model import ROUTES, TABLES, UnresolvedStatement
 from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,
     Node,
@@ -79,7 +79,7 @@ class RelationQuestion:
 def describe_unresolved(
     question: RelationQuestion,
     nodes: Sequence[Node],
-    unresolved: Mapping[str, Sequence[Unresolved]],
+    unresolved: Mapping[str, Sequence[UnresolvedStatement]],
     view: RelationView,
 ) -> str | None:
     """Describe unresolved statements whose relations an answer may lack; None if there are none.
@@ -326,7 +326,7 @@ class Walker:
         """Describe computed routes and tables that an answer may lack; None if there are none."""
         if not may_lack_relations(question, found.nodes):
             return None
-        unresolved = code_catalog(self._catalog).derivations.unresolved(tenant_id)
+        unresolved = code_catalog(self._catalog).derivations.list_unresolved(tenant_id)
         if not any(unresolved.values()):
             return None
         return describe_unresolved(question, found.nodes, unresolved, view)
@@ -352,19 +352,19 @@ class Walker:
         build = GraphKey(record.ref, serving.number)
         return self.create_view(build, caller, moment, from_memory=from_memory)
 
-    def get_moment(self, tenant_id: str, caller: Caller) -> RelationMoment:
+    def get_moment(self, tenant_id: str, caller: Caller) -> ReadableState:
         """Return the current state of a tenant's relations, and what the caller may read."""
         relations = code_catalog(self._catalog).relations
-        return relations.moment(tenant_id, self._policy.principals(caller))
+        return relations.read_moment(tenant_id, self._policy.principals(caller))
 
     def create_view(
-        self, build: GraphKey, caller: Caller, moment: RelationMoment, *, from_memory: bool = True
+        self, build: GraphKey, caller: Caller, moment: ReadableState, *, from_memory: bool = True
     ) -> RelationView:
         """Return a caller's view of the relations of a tenant's build."""
         principals = self._policy.principals(caller)
         relations = code_catalog(self._catalog).relations
-        rows = relations.readable(Readable(build.ref.id, build.generation, principals))
-        graph = relations.graphs.of(build, moment.state) if from_memory else None
+        rows = relations.select_readable(Readable(build.ref.id, build.generation, principals))
+        graph = relations.graphs.get(build, moment.state) if from_memory else None
         found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
         return RelationView(found, self._policy, caller)
 

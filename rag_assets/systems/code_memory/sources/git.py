@@ -125,7 +125,7 @@ class GitConfig(SourceConfig):
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ListedVersion:
     """How a document was listed: as a blob of a commit, or as a worktree file with its facts."""
 
     blob: str | None
@@ -149,7 +149,7 @@ class GitSource:
             self._roots.require(self.name, Path(os.path.realpath(self._root / path)))
         self._folders: dict[str, FolderIdentity] = {}
         self._left_out: Counter[str] = Counter()
-        self._listed: dict[str, _Listed] = {}
+        self._listed: dict[str, _ListedVersion] = {}
         self._reading: tuple[Repository, str] | None = None
 
     @property
@@ -214,15 +214,15 @@ class GitSource:
         Raises:
             ListingFailed: as in list().
         """
-        return self._disk.call(self._state)
+        return self._disk.call(self._compute_state)
 
-    def _state(self) -> str:
+    def _compute_state(self) -> str:
         try:
             repository = self._open()
             info = (read_info_attributes(repository.folders) or b"").hex()
             if self._config.ref != WORKTREE:
-                tree = repository.tree(repository.commit(self._config.ref))
-                indexes = _state_of_indexes(self._indexes.find())
+                tree = repository.resolve_tree(self._config.ref)
+                indexes = _list_index_state(self._indexes.find())
                 return compute_key(
                     "git", tree, info, folders_as_json(self._select_folders()), *indexes
                 )
@@ -231,8 +231,8 @@ class GitSource:
             raise self._add_source_name(error) from error
         facts = [_get_file_state(file) for file in worktree.files.values()]
         folders = folders_as_json(self._select_folders(worktree.folders))
-        attributes = worktree.attributes.state(worktree.files)
-        indexes = _state_of_indexes(self._indexes.find(worktree.files))
+        attributes = worktree.attributes.compute_state(worktree.files)
+        indexes = _list_index_state(self._indexes.find(worktree.files))
         state = tree, info, repository.autocrlf, facts, attributes, folders
         return compute_key("git", *state, *indexes)
 
@@ -255,7 +255,7 @@ class GitSource:
         if content is None:
             raise DocumentVanished(f"deleted since it was listed: {document_path!r}")
         if len(content) > max_bytes:
-            raise self._too_large_error(document_path, max_bytes)
+            raise self._build_too_large_error(document_path, max_bytes)
         for start in range(0, len(content), PIECE_BYTES):
             yield content[start : start + PIECE_BYTES]
 
@@ -265,16 +265,16 @@ class GitSource:
         Raises:
             ListingFailed: as in list().
         """
-        return self.opened()(paths)
+        return self.open_description()(paths)
 
-    def opened(self) -> Callable[[Collection[str]], OriginDescription]:
+    def open_description(self) -> Callable[[Collection[str]], OriginDescription]:
         """Open the repository once, and return a function that works like describe().
 
         Raises:
             ListingFailed: as in list(); the returned function raises it too.
         """
         repository = self._open()
-        return lambda paths: repository.describe(repository.commit(self._config.ref), paths)
+        return lambda paths: repository.describe(repository.resolve_commit(self._config.ref), paths)
 
     def open_commit(self) -> tuple[Repository, str | None]:
         """Return the opened repository and the id of the commit that the ref resolves to.
@@ -283,7 +283,7 @@ class GitSource:
             ListingFailed: as in list().
         """
         repository = self._open()
-        return repository, repository.commit(self._config.ref)
+        return repository, repository.resolve_commit(self._config.ref)
 
     def _select_folders(
         self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
@@ -313,36 +313,40 @@ class GitSource:
         return repository
 
     def _list_commit(self, repository: Repository) -> Iterator[ListedDocument]:
-        files = repository.files(repository.tree(repository.commit(self._config.ref)))
-        exclusion = self._exclusion(repository.attributes(files), files)
+        files = repository.list_files(repository.resolve_tree(self._config.ref))
+        exclusion = self._build_exclusion(repository.read_attributes(files), files)
         objects = repository.objects
         for path in sorted(files):
             file = files[path]
-            if path in self._indexes or self._is_left_out(exclusion.by_name(path)):
+            if path in self._indexes or self._count_if_excluded(exclusion.find_name_rule(path)):
                 continue
-            size = objects.size(file.oid, "blob")
-            if self._is_left_out("too-large" if size > self.max_bytes else None):
+            size = objects.read_size(file.oid, "blob")
+            if self._count_if_excluded("too-large" if size > self.max_bytes else None):
                 continue
             content = objects.read_sized(file.oid, "blob")
-            if not self._is_left_out(exclusion.by_content(path, content)):
-                yield self._document(path, _Listed(file.oid, None), size)
+            if not self._count_if_excluded(exclusion.find_content_rule(path, content)):
+                yield self._build_document(path, _ListedVersion(file.oid, None), size)
         yield from self._list_indexes(exclusion, self._indexes.find())
 
     def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
-        exclusion = self._exclusion(worktree.attributes, worktree.files)
+        exclusion = self._build_exclusion(worktree.attributes, worktree.files)
         listed_at_ns = time.time_ns()
         for path, file in worktree.files.items():
-            if path in self._indexes or self._is_left_out(exclusion.by_name(path)):
+            if path in self._indexes or self._count_if_excluded(exclusion.find_name_rule(path)):
                 continue
-            if self._is_left_out("too-large" if worktree.size(file) > self.max_bytes else None):
+            if self._count_if_excluded(
+                "too-large" if worktree.get_size(file) > self.max_bytes else None
+            ):
                 continue
             stored = worktree.read(file, self.max_bytes)
-            if stored is None or self._is_left_out(exclusion.by_content(path, stored.content)):
+            if stored is None or self._count_if_excluded(
+                exclusion.find_content_rule(path, stored.content)
+            ):
                 continue
             sure = stored.is_certain or _is_settled(file, listed_at_ns)
             blob = stored.blob if sure else None
             size = len(stored.content) if blob else 0
-            yield self._document(path, _Listed(blob, file.facts), size)
+            yield self._build_document(path, _ListedVersion(blob, file.facts), size)
         yield from self._list_indexes(exclusion, self._indexes.find(worktree.files))
 
     def _list_indexes(
@@ -350,23 +354,23 @@ class GitSource:
     ) -> Iterator[ListedDocument]:
         """Yield the SCIP indexes; Git may ignore them, but not `exclude` of the source."""
         for path, facts in indexes.items():
-            if not self._is_left_out("not-included" if exclusion.is_excluded(path) else None):
-                listed = self._document(path, _Listed(None, facts), 0)
+            if not self._count_if_excluded("not-included" if exclusion.is_excluded(path) else None):
+                listed = self._build_document(path, _ListedVersion(None, facts), 0)
                 yield replace(listed, media_type=DERIVED_TYPE, source_type="scip")
 
-    def _exclusion(
+    def _build_exclusion(
         self, attributes: Attributes, files: Mapping[str, TreeFile | WorktreeFile]
     ) -> Exclusion:
         modes = {path: file.mode for path, file in files.items()}
         return Exclusion(self._config.include, self._config.exclude, attributes, modes)
 
-    def _is_left_out(self, rule: str | None) -> bool:
+    def _count_if_excluded(self, rule: str | None) -> bool:
         if rule is None:
             return False
         self._left_out[rule] += 1
         return True
 
-    def _document(self, path: str, listed: _Listed, size: int) -> ListedDocument:
+    def _build_document(self, path: str, listed: _ListedVersion, size: int) -> ListedDocument:
         self._listed[path] = listed
         facts = None if listed.blob else listed.facts
         return ListedDocument(
@@ -414,22 +418,25 @@ class GitSource:
                 return None
             return self._read_blob(repository, path, committed.oid, max_bytes)
         if size > max_bytes:
-            raise self._too_large_error(path, max_bytes)
+            raise self._build_too_large_error(path, max_bytes)
         return None
 
     def _read_blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
-        if repository.objects.size(oid, "blob") > max_bytes:
-            raise self._too_large_error(path, max_bytes)
+        if repository.objects.read_size(oid, "blob") > max_bytes:
+            raise self._build_too_large_error(path, max_bytes)
         return repository.objects.read(oid, "blob")
 
     def _open_for_reading(self) -> tuple[Repository, str]:
         """Return the repository and the tree to read from; open them only once."""
         if self._reading is None:
             repository = self._open()
-            self._reading = repository, repository.tree(repository.commit(self._config.ref))
+            self._reading = (
+                repository,
+                repository.resolve_tree(self._config.ref),
+            )
         return self._reading
 
-    def _too_large_error(self, path: str, max_bytes: int) -> DocumentTooLarge:
+    def _build_too_large_error(self, path: str, max_bytes: int) -> DocumentTooLarge:
         return DocumentTooLarge(
             f"{path!r} is larger than the limit of {readable_size(max_bytes)}",
             hint="increase max_bytes of the source, or exclude the file",
@@ -442,10 +449,10 @@ class GitSource:
 def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
     """Return the checked-out tree and the worktree, both from the same moment if possible."""
     for _ in range(_LOOKS):
-        before = repository.moment()
-        tree = repository.tree(repository.commit(WORKTREE))
-        worktree = repository.worktree(tree)
-        if repository.moment() == before:
+        before = repository.read_checkout_state()
+        tree = repository.resolve_tree(WORKTREE)
+        worktree = repository.read_worktree(tree)
+        if repository.read_checkout_state() == before:
             break
     return tree, worktree
 
@@ -456,10 +463,10 @@ def _get_file_state(file: WorktreeFile) -> list[str | int | None]:
     return [file.path, *get_file_identity(file.facts)]
 
 
-def _state_of_indexes(
+def _list_index_state(
     indexes: Mapping[str, os.stat_result | None],
 ) -> list[list[str | int | None]]:
-    """Return the facts of SCIP indexes; nothing without any, so that other states stay."""
+    """Return the identity of each SCIP index; empty if there is no index."""
     return [
         [path, *(() if facts is None else get_file_identity(facts))]
         for path, facts in indexes.items()
@@ -491,5 +498,5 @@ GIT = SourceKind(
     in_folder=_in_folder,
     source_types=SOURCE_TYPES,
     has_files=True,
-    describe=lambda config, context: _build(config, context).opened(),
+    describe=lambda config, context: _build(config, context).open_description(),
 )

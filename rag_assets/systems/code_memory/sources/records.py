@@ -40,18 +40,17 @@ def runs_source(files: Mapping[str, Any]) -> dict[str, Any]:
     return config if scope is None else {**config, "scope": scope}
 
 
-def _build_runs(config: RunsConfig, context: SourceContext) -> RecordsSource:
+def _build_source(config: SourceConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r} cannot be opened without a catalog, which stores the events of"
-            " runs",
+            f"source {config.name!r} cannot be opened without a catalog, which stores its records",
             hint="open the source with the tenant's catalog",
         )
     return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
 
 
 RUNS = SourceKind(
-    *("runs", RunsConfig, _build_runs),
+    *("runs", RunsConfig, _build_source),
     kept=True,
     implicit=True,
     source_types=("run_summary", "file_change"),
@@ -86,16 +85,6 @@ def get_repository_source(source: str) -> str:
     return source.removesuffix(_DERIVED_SUFFIX).removesuffix(_RUNS_SUFFIX)
 
 
-def _build_derived(config: DerivedConfig, context: SourceContext) -> RecordsSource:
-    if context.records is None:
-        raise ConfigurationError(
-            f"source {config.name!r} cannot be opened without a catalog, which stores its derived"
-            " documents",
-            hint="open the source with the tenant's catalog",
-        )
-    return RecordsSource(RecordsConfig(name=config.name), context.records)
-
-
 DERIVED = SourceKind(
-    "derived", DerivedConfig, _build_derived, kept=True, implicit=True, source_types=SOURCE_TYPES
+    "derived", DerivedConfig, _build_source, kept=True, implicit=True, source_types=SOURCE_TYPES
 )

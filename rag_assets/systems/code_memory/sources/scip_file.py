@@ -50,7 +50,7 @@ bytes in the index."""
 _ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
 NO_HASH: Final = "-"
-"""In place of the hash of a file's text, if the index does not contain the text."""
+"""Replaces the hash of a file's text if the index does not contain the text."""
 _DEFINITION: Final = 1
 """Bit of `symbol_roles` for a definition."""
 _ENCODINGS: Final = range(1, 4)
@@ -71,7 +71,7 @@ class ScipFiles:
 
     def __init__(self, root: Path, named: Iterable[str]) -> None:
         self._root = root
-        self._named = {_listed_path(path): root / path for path in named}
+        self._named = {_build_listed_path(path): root / path for path in named}
 
     def __contains__(self, path: str) -> bool:
         """Return whether a document of this path is an index, if there is one."""
@@ -87,9 +87,9 @@ class ScipFiles:
         split = (path.rpartition("/") for path in paths)
         folders = {folder for folder, _, name in split if name in _MANIFESTS}
         usual = (f"{folder}/{FILE_NAME}".lstrip("/") for folder in sorted({"", *folders}))
-        found = {path: _facts(self._root / path) for path in usual}
-        found = {path: facts for path, facts in found.items() if facts is not None}
-        return found | {path: _facts(place) for path, place in self._named.items()}
+        facts_by_path = {path: _find_facts(self._root / path) for path in usual}
+        facts_by_path = {path: facts for path, facts in facts_by_path.items() if facts is not None}
+        return facts_by_path | {path: _find_facts(place) for path, place in self._named.items()}
 
     def read(self, path: str) -> str:
         """Return the text of an index.
@@ -98,16 +98,16 @@ class ScipFiles:
             DocumentRejected: the file is missing, damaged, too large, or no SCIP index.
         """
         place = self._named.get(path, self._root / path)
-        if path in self._named and _facts(place) is None:
+        if path in self._named and _find_facts(place) is None:
             raise DocumentRejected(
                 f"the SCIP index {path!r} is missing, or is a link",
                 hint="create the file, or remove its path from `scip` of the source",
             )
         pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
-        return text_of_index(b"".join(pieces), path)
+        return render_index(b"".join(pieces), path)
 
 
-def _listed_path(path: str) -> str:
+def _build_listed_path(path: str) -> str:
     """Return the path under which an index is listed; hide folders outside of the root."""
     return (
         f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
@@ -116,7 +116,7 @@ def _listed_path(path: str) -> str:
     )
 
 
-def _facts(place: Path) -> os.stat_result | None:
+def _find_facts(place: Path) -> os.stat_result | None:
     """Return the facts of a file; None if it is missing or not a regular file."""
     try:
         facts = place.lstat()
@@ -132,7 +132,7 @@ class IndexedSymbol(NamedTuple):
     owner: str
 
 
-def text_of_index(data: bytes, path: str) -> str:
+def render_index(data: bytes, path: str) -> str:
     """Return the definitions and references of an index, listed under a path, as a text.
 
     Raises:
@@ -159,18 +159,18 @@ def text_of_index(data: bytes, path: str) -> str:
     return text
 
 
-_Found: TypeAlias = tuple[int, int, int, str, bool]
+_RawOccurrence: TypeAlias = tuple[int, int, int, str, bool]
 """Line, columns and symbol of an occurrence, and whether it is the symbol's definition."""
 
 
 @dataclass(slots=True)
 class _Document:
-    """A document of an index."""
+    """A document of a SCIP index."""
 
     path: str = ""
     text_hash: str = NO_HASH
     encoding: int = 0
-    occurrences: list[_Found] = field(default_factory=list)
+    occurrences: list[_RawOccurrence] = field(default_factory=list)
 
 
 def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
@@ -202,7 +202,7 @@ def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _
     """Return a document of an index.
 
     Args:
-        symbols: the symbols so far, of which each is kept in memory once.
+        symbols: the symbols so far, each with itself, so that equal texts share memory.
         entries: the number of files and occurrences so far.
     """
     document = _Document()
@@ -221,13 +221,13 @@ def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _
                     symbol = symbols.setdefault(symbol, symbol)
                     document.occurrences.append((line, start, end, symbol, is_definition))
             case 5, memoryview() if len(value):
-                document.text_hash = hash_of_text(str(value, "utf-8"))
+                document.text_hash = hash_text(str(value, "utf-8"))
             case 6, int() if value in _ENCODINGS:
                 document.encoding = value
     return document
 
 
-def _read_occurrence(data: memoryview) -> _Found | None:
+def _read_occurrence(data: memoryview) -> _RawOccurrence | None:
     """Return an occurrence; None for a local symbol, and for a range of several lines."""
     places: list[int] = []
     symbol, roles = "", 0
@@ -312,7 +312,7 @@ def _require_bytes(value: int | memoryview) -> memoryview:
     return value
 
 
-def hash_of_text(text: str) -> str:
+def hash_text(text: str) -> str:
     """Return a hash of a text that is the same for all kinds of line ends."""
     return sha256_hex(text.replace("\r\n", "\n"))[:16]
 
@@ -348,17 +348,17 @@ def _parse_symbol(symbol: str) -> IndexedSymbol | None:
     """Return the last parts of a symbol; None for a module, a parameter or a type parameter."""
     # Spaces within a part are doubled.
     descriptors = re.split(r"(?<! ) (?! )", symbol, maxsplit=4)[-1]
-    found: list[re.Match[str]] = []
+    matches: list[re.Match[str]] = []
     at = 0
     # From one descriptor to the next: a search from each character would take quadratic time.
     while at < len(descriptors):
-        if (one := _DESCRIPTOR.match(descriptors, at)) is None:
+        if (match := _DESCRIPTOR.match(descriptors, at)) is None:
             return None
-        found.append(one)
-        at = one.end()
-    if not found or found[-1]["suffix"] in {None, "/", ":"}:
+        matches.append(match)
+        at = match.end()
+    if not matches or matches[-1]["suffix"] in {None, "/", ":"}:
         return None
-    name, before = _get_name(found[-1]), found[-2] if len(found) > 1 else None
+    name, before = _get_name(matches[-1]), matches[-2] if len(matches) > 1 else None
     is_owned = before is not None and before["suffix"] in {None, "#"}
     return IndexedSymbol(name, _get_name(before) if before is not None and is_owned else "")
 

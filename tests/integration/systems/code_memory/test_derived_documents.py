@@ -174,7 +174,7 @@ def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
         assert serving is not None
         assert explain_outdated_derivations(ctx.catalog, ctx.tenant, serving.number)
         assert load_file_facts(
-            ctx, list(code_catalog(ctx.catalog).kinds.indexed(tenant, serving.number))
+            ctx, list(code_catalog(ctx.catalog).kinds.iter_indexed(tenant, serving.number))
         )
     assert driver.sync(tenant)["derived"] == 3
     with driver.locked(tenant) as ctx:

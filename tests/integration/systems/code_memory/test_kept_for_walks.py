@@ -53,7 +53,7 @@ class Service:
     def state(self) -> str:
         return (
             code_catalog(self.driver.session.catalog)
-            .relations.moment(self.tenant, ())
+            .relations.read_moment(self.tenant, ())
             .state.changes
         )
 

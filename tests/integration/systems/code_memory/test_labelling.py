@@ -49,7 +49,7 @@ def labels(driver: Driver, tenant: str) -> dict[str, str]:
     with driver.locked(tenant) as ctx:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
-        documents = list(code_catalog(ctx.catalog).kinds.indexed(tenant, serving.number))
+        documents = list(code_catalog(ctx.catalog).kinds.iter_indexed(tenant, serving.number))
         return {symbol: kind for document in documents for symbol, kind in document.kinds.items()}
 
 

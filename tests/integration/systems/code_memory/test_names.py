@@ -122,10 +122,10 @@ def test_definitions_by_their_last_part_begin_with_the_same_marks(
     catalog = installation.session().catalog
     serving = catalog.generations.serving(TENANT)
     assert serving is not None
-    relations = code_catalog(catalog).relations.readable(
+    relations = code_catalog(catalog).relations.select_readable(
         Readable(TENANT, serving.number, ("staff",))
     )
-    found = [one.name.rpartition("::")[2] for one in relations.ending(name, 10)]
+    found = [one.name.rpartition("::")[2] for one in relations.find_by_last_part(name, 10)]
     assert found[0].replace("_", "") == first
     assert sorted(found) == ["_close=", "close", "close!", "close?"]
 

@@ -22,7 +22,7 @@ from rag_assets.systems.code_memory.catalog.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph_memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.relation_rows import (
     STATE,
-    RelationMoment,
+    ReadableState,
     RelationState,
 )
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations, RelationRows
@@ -77,12 +77,12 @@ class Kept:
         assert serving is not None
         return GraphKey(self.ref, serving.number)
 
-    def moment(self, principals: Collection[str] = ()) -> RelationMoment:
-        return code_catalog(self.catalog).relations.moment(TENANT, principals)
+    def moment(self, principals: Collection[str] = ()) -> ReadableState:
+        return code_catalog(self.catalog).relations.read_moment(TENANT, principals)
 
     def rows(self, principals: Collection[str] = ()) -> RelationRows:
         readable = Readable(TENANT, self.key.generation, principals)
-        return code_catalog(self.catalog).relations.readable(readable)
+        return code_catalog(self.catalog).relations.select_readable(readable)
 
     def graph(self) -> Graph:
         """Wait until the graph of the present state is loaded; return it."""
@@ -108,7 +108,7 @@ class Kept:
 def loaded(graphs: RelationGraphs, key: GraphKey, state: RelationState) -> Graph:
     until = time.monotonic() + 20
     while time.monotonic() < until:
-        graph = graphs.of(key, state)
+        graph = graphs.get(key, state)
         if graph is not None:
             return graph
         time.sleep(0.01)
@@ -163,7 +163,7 @@ def is_of_app(document: ScopedDocument) -> bool:
 def named_alike(
     relations: RelationRows, shorts: Sequence[str], permits: Permits | None
 ) -> dict[str, dict[str, list[str]]]:
-    found = relations.names_called(shorts, permits)
+    found = relations.find_names(shorts, permits)
     return {
         short: {repo: sorted(names) for repo, names in of.items()} for short, of in found.items()
     }
@@ -179,39 +179,43 @@ def assert_same(kept: Kept, principals: Sequence[str]) -> None:
     rows, graph = kept.rows(principals), kept.graph()
     memory = GraphRelations(graph, kept.moment(principals).scopes, rows)
     both: tuple[RelationRows, RelationRows] = rows, memory
-    qualified = sorted({one.name for uri in uris for one in rows.within([uri])} | {*names})
+    qualified = sorted(
+        {one.name for uri in uris for one in rows.list_definitions([uri])} | {*names}
+    )
     assert len(qualified) > 40
     for name in qualified:
         for direction in ("out", "in", "both"):
-            expected, found = (relation_rows.edges([name], direction, 50) for relation_rows in both)
+            expected, found = (
+                relation_rows.find_edges([name], direction, 50) for relation_rows in both
+            )
             assert found == without_evidence(expected), (name, direction)
-            assert memory.evidence(found.edges) == expected.edges
+            assert memory.add_evidence(found.edges) == expected.edges
         expected, found = (
-            relation_rows.edges([name], "both", 1, without=["calls"]) for relation_rows in both
+            relation_rows.find_edges([name], "both", 1, without=["calls"]) for relation_rows in both
         )
         assert found == without_evidence(expected), "cut"
         for most in (1, 50):
             expected, found = (
-                relation_rows.edges([name], "both", most, whole=True) for relation_rows in both
+                relation_rows.find_edges([name], "both", most, whole=True) for relation_rows in both
             )
             assert (found.cut, ends_of(found)) == (expected.cut, ends_of(expected)), "whole"
         expected, found = (
-            relation_rows.edges([name], "in", 9, only=["calls"]) for relation_rows in both
+            relation_rows.find_edges([name], "in", 9, only=["calls"]) for relation_rows in both
         )
         assert found == without_evidence(expected), "only"
     for uri in uris:
         expected, found = (
-            relation_rows.edges([FILE + uri], "both", 9, files=[uri]) for relation_rows in both
+            relation_rows.find_edges([FILE + uri], "both", 9, files=[uri]) for relation_rows in both
         )
         assert found == without_evidence(expected), uri
-        assert memory.within([uri]) == rows.within([uri])
-        assert memory.at([uri]) == rows.at([uri])
-    assert memory.named(qualified) == rows.named(qualified)
-    assert memory.called(shorts) == rows.called(shorts)
+        assert memory.list_definitions([uri]) == rows.list_definitions([uri])
+        assert memory.find_documents([uri]) == rows.find_documents([uri])
+    assert memory.find_definitions(qualified) == rows.find_definitions(qualified)
+    assert memory.find_by_short_name(shorts) == rows.find_by_short_name(shorts)
     for permits in (None, is_of_app):
         assert named_alike(memory, shorts, permits) == named_alike(rows, shorts, permits)
     assert named_alike(rows, shorts, None) != named_alike(rows, shorts, is_of_app)
-    assert memory.at(uris) == rows.at(uris)
+    assert memory.find_documents(uris) == rows.find_documents(uris)
 
 
 @pytest.mark.parametrize("principals", [(), ANN, ("bob",)])
@@ -425,16 +429,16 @@ def test_walks_beside_writers_answer_one_state(kept: Kept) -> None:
         until = time.monotonic() + 60
         while used < 6 and time.monotonic() < until:
             moment = kept.moment()
-            graph = graphs.of(kept.key, moment.state)
+            graph = graphs.get(kept.key, moment.state)
             if graph is None:
                 continue
-            expected = kept.rows().named([INVOICE])
+            expected = kept.rows().find_definitions([INVOICE])
             if kept.moment().state == moment.state:
                 used += 1
                 turn.set()
-                assert GraphRelations(graph, moment.scopes, kept.rows()).named([INVOICE]) == (
-                    expected
-                )
+                assert GraphRelations(graph, moment.scopes, kept.rows()).find_definitions(
+                    [INVOICE]
+                ) == (expected)
     finally:
         stop.set()
         turn.set()
@@ -457,7 +461,7 @@ def test_memory_is_bounded(kept: Kept) -> None:
     other = GraphKey(TenantRef("another", 1), 1)
     room = RelationGraphs(kept.catalog.database, most_bytes=size + 100)
     loaded(room, key, state)
-    empty = code_catalog(kept.catalog).relations.moment("another", ()).state
+    empty = code_catalog(kept.catalog).relations.read_moment("another", ()).state
     loaded(room, other, empty)
     assert room.of(key, state) is not None, "an empty one takes no room"
     none = RelationGraphs(kept.catalog.database, most_bytes=0)
@@ -468,6 +472,6 @@ def test_memory_is_bounded(kept: Kept) -> None:
 
 def test_who_asks_once_loads_nothing(kept: Kept) -> None:
     graphs = RelationGraphs(kept.catalog.database)
-    assert graphs.of(kept.key, kept.moment().state) is None
+    assert graphs.get(kept.key, kept.moment().state) is None
     time.sleep(0.2)
     assert graphs.bytes == 0

@@ -11,8 +11,8 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     MOST_CALLS,
     ROUTER,
     Arguments,
-    Closure,
-    Frame,
+    CallFrame,
+    ClosureValue,
     Instance,
     Registrar,
     RouterValue,
@@ -68,16 +68,16 @@ def _wrap_text_function(function: Callable[[str], str]) -> Callable[[_Arguments]
 
 def _sprintf(arguments: _Arguments) -> Value:
     """Return the result of `sprintf` with text and integer arguments."""
-    form, rest = str(arguments[0]), list(arguments[1:])
-    following = iter(rest)
+    form, values = str(arguments[0]), list(arguments[1:])
+    following = iter(values)
 
-    def one(found: re.Match[str]) -> str:
-        if found[2] == "%":
+    def replace(match: re.Match[str]) -> str:
+        if match[2] == "%":
             return "%"
-        value = rest[int(found[1]) - 1] if found[1] else next(following, "")
+        value = values[int(match[1]) - 1] if match[1] else next(following, "")
         return to_text(value) or ""
 
-    return _PLACE.sub(one, form)
+    return _PLACE.sub(replace, form)
 
 
 def _dirname(arguments: _Arguments) -> Value:
@@ -98,24 +98,26 @@ _BUILTINS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "implode": _implode,
     "join": _implode,
     "dirname": _dirname,
-    "realpath": lambda given: given[0],
+    "realpath": lambda arguments: arguments[0],
     "basename": _wrap_text_function(posixpath.basename),
     "strtolower": _wrap_text_function(str.lower),
     "strtoupper": _wrap_text_function(str.upper),
     "ucfirst": _wrap_text_function(lambda text: text[:1].upper() + text[1:]),
     "lcfirst": _wrap_text_function(lambda text: text[:1].lower() + text[1:]),
-    "str_replace": lambda given: str(given[2]).replace(str(given[0]), str(given[1])),
-    "array_values": lambda given: make_array(given[0].values()),
-    "array_keys": lambda given: make_array(given[0].keys()),
-    "array_filter": lambda given: {k: v for k, v in given[0].items() if v},
-    "explode": lambda given: make_array(str(given[1]).split(str(given[0]))),
-    "array_is_list": lambda given: is_list(given[0]),
-    "collect": lambda given: given[0],
+    "str_replace": lambda arguments: str(arguments[2]).replace(
+        str(arguments[0]), str(arguments[1])
+    ),
+    "array_values": lambda arguments: make_array(arguments[0].values()),
+    "array_keys": lambda arguments: make_array(arguments[0].keys()),
+    "array_filter": lambda arguments: {k: v for k, v in arguments[0].items() if v},
+    "explode": lambda arguments: make_array(str(arguments[1]).split(str(arguments[0]))),
+    "array_is_list": lambda arguments: is_list(arguments[0]),
+    "collect": lambda arguments: arguments[0],
 }
 """Functions by name; if the arguments cause an error, the result is unknown."""
 
 
-FOLDERS: Final = {
+_FOLDERS: Final = {
     "base_path": "",
     "app_path": "app",
     "basepath": "",
@@ -131,7 +133,7 @@ FOLDERS: Final = {
 """Folders below the application's root, by the functions and methods that return them."""
 
 
-def call_function(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
+def call_function(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
     """Return the result of a function.
 
     Args:
@@ -140,52 +142,54 @@ def call_function(machine: Machine, name: str, given: Arguments, frame: Frame) -
     lower = name.lower()
     own = machine.program.functions.get(lower)
     if own is not None:
-        return machine.function(own, None, given, frame)
-    if lower in FOLDERS:
-        return join_path(machine, FOLDERS[lower], given, frame)
+        return machine.call_function(own, None, arguments, frame)
+    if lower in _FOLDERS:
+        return _join_path(machine, _FOLDERS[lower], arguments, frame)
     if lower in {"app", "resolve"}:
-        named = given.at(0, "abstract")
-        is_known = isinstance(named, str) and named in machine.program.classes
-        service = Instance(named) if is_known else Unknown("app()")
-        return ROUTER if is_router_name(given) else service
+        service_name = arguments.get(0, "abstract")
+        is_known = isinstance(service_name, str) and service_name in machine.program.classes
+        service = Instance(service_name) if is_known else Unknown("app()")
+        return ROUTER if is_router_name(arguments) else service
     if lower == "config":
-        return read_setting(machine, given, frame) if given.all else Unknown("config()")
+        return read_setting(machine, arguments, frame) if arguments.all else Unknown("config()")
     if lower == "env":
-        machine.assume("the application's environment is unknown")
-        return given.at(1, "default")
-    machine.spend(sum(len(one) for one in given.all if isinstance(one, str | dict)) // 10)
-    return call_builtin(lower, given.given)
+        machine.record_assumptions("the application's environment is unknown")
+        return arguments.get(1, "default")
+    machine.spend_steps(
+        sum(len(argument) for argument in arguments.all if isinstance(argument, str | dict)) // 10
+    )
+    return call_builtin(lower, arguments.positional)
 
 
-def join_path(machine: Machine, folder: str, given: Arguments, frame: Frame) -> Value:
+def _join_path(machine: Machine, folder: str, arguments: Arguments, frame: CallFrame) -> Value:
     """Return a path in a folder of the application.
 
     Args:
-        given: arguments, first the path below the folder.
+        arguments: the first is the path below the folder.
     """
-    below = to_text(given.at(0, "path", ""))
+    below = to_text(arguments.get(0, "path", ""))
     if below is None:
         return Unknown("a path")
-    root = machine.program.root_of(frame.path)
+    root = machine.program.find_root(frame.path)
     return f"{ROOT}{root}{posixpath.join(folder, below.lstrip('/'))}".rstrip("/")
 
 
-def read_setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
+def read_setting(machine: Machine, arguments: Arguments, frame: CallFrame) -> Value:
     """Return the value of a setting in its file, or else the default that the call states."""
-    name = given.at(0, "key")
+    name = arguments.get(0, "key")
     if not isinstance(name, str):
         return Unknown("config()")
-    machine.spend(machine.program.compute_lookup_cost(name))
-    found = machine.program.setting(name, frame.path)
-    if found is None:
+    machine.spend_steps(machine.program.compute_lookup_cost(name))
+    setting = machine.program.find_setting(name, frame.path)
+    if setting is None:
         return Unknown(f"config('{name}')")
-    path, value = found
+    path, value = setting
     if isinstance(value, dict) and "env" in value:
-        machine.assume(f"the default of config('{name}')")
+        machine.record_assumptions(f"the default of config('{name}')")
         return value["default"]
     if isinstance(value, dict) and "of" in value:
-        machine.assume(f"the computed value of config('{name}')")
-        return machine.evaluate(value, Frame(path, "", None, {}, frame.context, frame.depth))
+        machine.record_assumptions(f"the computed value of config('{name}')")
+        return machine.evaluate(value, CallFrame(path, "", None, {}, frame.context, frame.depth))
     if isinstance(value, dict):
         return {
             key: read_setting(machine, Arguments((f"{name}.{key}",)), frame)
@@ -194,56 +198,63 @@ def read_setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
     return make_array(value) if isinstance(value, list) else value
 
 
-def is_router_name(given: Arguments) -> bool:
+def is_router_name(arguments: Arguments) -> bool:
     """Return whether a call asks the container for the router."""
-    named = given.at(0)
-    return isinstance(named, str) and (named == "router" or named in ROUTER_TYPES)
+    name = arguments.get(0)
+    return isinstance(name, str) and (name == "router" or name in ROUTER_TYPES)
 
 
-def _load_route_file(machine: Machine, given: Arguments, frame: Frame) -> None:
-    with machine.within(frame):
-        machine.load(given.at(0, "path"), frame, stated=True)
+def _load_route_file(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
+    with machine.enter_group(frame):
+        machine.load_file(arguments.get(0, "path"), frame, is_route_file=True)
 
 
-def _defer_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
-    last = frame.context.evidence[-1:]
-    machine.deferred += [(one, at) for one in given.all if isinstance(one, Closure) for at in last]
+def _defer_routes(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
+    statements = frame.context.evidence[-1:]
+    machine.deferred += [
+        (value, statement)
+        for value in arguments.all
+        if isinstance(value, ClosureValue)
+        for statement in statements
+    ]
 
 
-def _add_channel_routes(machine: Machine, path: Value, frame: Frame) -> None:
+def _add_channel_routes(machine: Machine, path: Value, frame: CallFrame) -> None:
     """Add the routes that authorize listeners of channels, if a channels file exists."""
-    if isinstance(path, str) and machine.program.file_of(path, frame.path) is not None:
+    if isinstance(path, str) and machine.program.find_file(path, frame.path) is not None:
         add_broadcast_routes(machine, Arguments(()), frame)
 
 
-def _apply_with_routing(machine: Machine, given: Arguments, frame: Frame) -> None:
+def _apply_with_routing(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
     """Apply `withRouting` of Laravel 11 and later."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
-    told = {name: given.at(position, name) for position, name in enumerate(names)}
-    with machine.within(frame):
-        if told["using"] is not None:
-            call_value(machine, told["using"], Arguments(()), frame)
-            _add_channel_routes(machine, told["channels"], frame)
+    options = {name: arguments.get(position, name) for position, name in enumerate(names)}
+    with machine.enter_group(frame):
+        if options["using"] is not None:
+            call_value(machine, options["using"], Arguments(()), frame)
+            _add_channel_routes(machine, options["channels"], frame)
             return
-        prefix = "api" if told["apiPrefix"] is None else told["apiPrefix"]
-        for path in list_values(told["api"]):
+        prefix = "api" if options["apiPrefix"] is None else options["apiPrefix"]
+        for path in list_values(options["api"]):
             attributes = {"middleware": ["api"], "prefix": prefix}
             evaluate_group(machine, attributes, path, frame)
-        if isinstance(told["health"], str):
-            machine.router.add(("GET",), told["health"], Closure(None), machine.context(frame))
-        for path in list_values(told["web"]):
+        if isinstance(options["health"], str):
+            machine.router.add_route(
+                ("GET",), options["health"], ClosureValue(None), machine.build_context(frame)
+            )
+        for path in list_values(options["web"]):
             evaluate_group(machine, {"middleware": ["web"]}, path, frame)
-        call_value(machine, told["then"], Arguments(()), frame)
-        _add_channel_routes(machine, told["channels"], frame)
+        call_value(machine, options["then"], Arguments(()), frame)
+        _add_channel_routes(machine, options["channels"], frame)
 
 
-LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
+_LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, CallFrame], None]]] = {
     "loadroutesfrom": _load_route_file,
     "loadroutesusing": _defer_routes,
     "routes": _defer_routes,
     "withrouting": _apply_with_routing,
-    "withbroadcasting": lambda machine, given, frame: add_broadcast_routes(
-        machine, Arguments(given.given[1:]), frame
+    "withbroadcasting": lambda machine, arguments, frame: add_broadcast_routes(
+        machine, Arguments(arguments.positional[1:]), frame
     ),
 }
 """Functions that load route files, by the name of the call in lower case."""
@@ -258,11 +269,11 @@ _APPS: Final = frozenset({"App", "Illuminate\\Support\\Facades\\App"})
 _OWN: Final = frozenset({"self", "static", "parent"})
 
 
-def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
+def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: CallFrame) -> Value:
     """Return the value of a chain of calls, and apply its effects on the router."""
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
-        machine.miss("the chain has too many calls", frame)
+        machine.record_unresolved("the chain has too many calls", frame.context)
         return Unknown("a long chain")
     if node["root"] is not None:
         value = machine.evaluate(node["root"], frame)
@@ -279,134 +290,153 @@ def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: Frame) -> V
     return value
 
 
-def call_member(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
+def call_member(
+    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
+) -> Value:
     """Return the result of calling a method on a value."""
-    called = _MEMBERS.get(type(value), _call_application)
-    return called(machine, value, name.lower(), given, frame)
+    evaluate_call = _MEMBERS.get(type(value), _call_application)
+    return evaluate_call(machine, value, name.lower(), arguments, frame)
 
 
-def call_value(machine: Machine, called: Value, given: Arguments, frame: Frame) -> Value:
+def call_value(machine: Machine, callback: Value, arguments: Arguments, frame: CallFrame) -> Value:
     """Evaluate a callable value, which is a closure or an object with a method name."""
-    if isinstance(called, Closure):
-        return machine.closure(called, given, frame)
-    if isinstance(called, dict) and isinstance(called.get(1), str):
-        held = called.get(0)
-        value = Instance(held) if isinstance(held, str) else held
+    if isinstance(callback, ClosureValue):
+        return machine.call_closure(callback, arguments, frame)
+    if isinstance(callback, dict) and isinstance(callback.get(1), str):
+        receiver = callback.get(0)
+        value = Instance(receiver) if isinstance(receiver, str) else receiver
         if isinstance(value, Instance):
-            return call_member(machine, value, called[1], given, frame)
+            return call_member(machine, value, callback[1], arguments, frame)
     return Unknown("a function")
 
 
 def _call_closure(
-    machine: Machine, value: Closure, name: str, given: Arguments, frame: Frame
+    machine: Machine, value: ClosureValue, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
-    return machine.closure(value, given, frame) if name in {"", "call", "__invoke"} else value
+    is_call = name in {"", "call", "__invoke"}
+    return machine.call_closure(value, arguments, frame) if is_call else value
 
 
 def _call_instance(
-    machine: Machine, value: Instance, name: str, given: Arguments, frame: Frame
+    machine: Machine, value: Instance, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
-    function = machine.program.method(value.name, name or "__invoke")
+    function = machine.program.find_method(value.name, name or "__invoke")
     if function is not None:
-        return machine.function(function, value, given, frame)
-    return _call_application(machine, value, name, given, frame)
+        return machine.call_function(function, value, arguments, frame)
+    return _call_application(machine, value, name, arguments, frame)
 
 
 def _call_array(
-    machine: Machine, value: dict[str | int, Value], name: str, given: Arguments, frame: Frame
+    machine: Machine,
+    value: dict[str | int, Value],
+    name: str,
+    arguments: Arguments,
+    frame: CallFrame,
 ) -> Value:
     """Return the result of a call on a collection, which is represented by an array."""
     if name == "each":
         for key, item in value.items():
-            call_value(machine, given.at(0), Arguments((item, key)), frame)
+            call_value(machine, arguments.get(0), Arguments((item, key)), frame)
         return value
     return value if name in {"all", "toarray"} else Unknown(f"{name}()")
 
 
 def _call_application(
-    machine: Machine, value: Value, name: str, given: Arguments, frame: Frame
+    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Return the result of a call on a provider, on the application, or on an unknown value."""
-    loader = LOADERS.get(name)
+    loader = _LOADERS.get(name)
     if loader is not None:
-        loader(machine, given, frame)
+        loader(machine, arguments, frame)
         return value
     if name in _CALLS_BACK:
-        for one in given.all:
-            call_value(machine, one, Arguments(()), frame)
+        for callback in arguments.all:
+            call_value(machine, callback, Arguments(()), frame)
         return value
-    return _application_value(machine, value, name, given, frame)
+    return _get_application_value(machine, value, name, arguments, frame)
 
 
-def _application_value(
-    machine: Machine, value: Value, name: str, given: Arguments, frame: Frame
+def _get_application_value(
+    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Return a folder, a service or a setting that the application provides."""
-    if name in FOLDERS:
-        return join_path(machine, FOLDERS[name], given, frame)
-    if name in {"make", "get"} and is_router_name(given):
+    if name in _FOLDERS:
+        return _join_path(machine, _FOLDERS[name], arguments, frame)
+    if name in {"make", "get"} and is_router_name(arguments):
         return ROUTER
     if name == "get" and isinstance(value, Unknown) and value.why == "config()":
-        return read_setting(machine, given, frame)
+        return read_setting(machine, arguments, frame)
     if name in _NOT_CACHED:
         return False
-    if any(one is ROUTER for one in given.all):
-        machine.miss("the router is passed to a call", frame)
+    if any(argument is ROUTER for argument in arguments.all):
+        machine.record_unresolved("the router is passed to a call", frame.context)
     return value if isinstance(value, Unknown) else Unknown(f"{name}()")
 
 
-def _call_static(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+def _call_static(
+    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
+) -> Value:
     """Return the result of a static call."""
     lower = name.lower()
     if owner in FACADES or owner in ROUTER_TYPES:
-        return call_router(machine, lower, given, frame)
+        return call_router(machine, lower, arguments, frame)
     if owner in _OWN:
-        return _call_own(machine, owner, name, given, frame)
-    function = machine.program.method(owner, name)
+        return _call_own(machine, owner, name, arguments, frame)
+    function = machine.program.find_method(owner, name)
     if function is not None:
-        return machine.function(function, Instance(owner), given, frame)
-    return _call_foreign(machine, owner, lower, given, frame)
+        return machine.call_function(function, Instance(owner), arguments, frame)
+    return _call_foreign(machine, owner, lower, arguments, frame)
 
 
-def _call_own(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+def _call_own(
+    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
+) -> Value:
     """Return the result of calling a method of a class in the repository, own or inherited."""
-    above = owner == "parent"
+    skips_class = owner == "parent"
     this = frame.this if isinstance(frame.this, Instance) else None
-    holder = frame.owner if above or this is None else this.name
-    function = machine.program.method(holder, name, above=above)
+    holder = frame.owner if skips_class or this is None else this.name
+    function = machine.program.find_method(holder, name, above=skips_class)
     if function is not None:
-        return machine.function(function, this or Instance(holder), given, frame)
+        return machine.call_function(function, this or Instance(holder), arguments, frame)
     return Unknown(f"{owner}::{name}()")
 
 
-def _call_foreign(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
+def _call_foreign(
+    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
+) -> Value:
     """Return the result of a static call on a class outside the repository."""
     if owner in _CONFIGS and name == "get":
-        return read_setting(machine, given, frame)
+        return read_setting(machine, arguments, frame)
     short = owner.rpartition("\\")[2]
     if owner in _APPS:
-        return _call_application(machine, Unknown("app()"), name, given, frame)
+        return _call_application(machine, Unknown("app()"), name, arguments, frame)
     if short == "Broadcast" and name == "routes":
-        add_broadcast_routes(machine, given, frame)
+        add_broadcast_routes(machine, arguments, frame)
     elif name == "routes":
-        machine.miss(f"routes of a package: {short}::routes()", frame)
-    elif any(one is ROUTER for one in given.all):
-        machine.miss("the router is passed to a call", frame)
+        machine.record_unresolved(f"routes of a package: {short}::routes()", frame.context)
+    elif any(argument is ROUTER for argument in arguments.all):
+        machine.record_unresolved("the router is passed to a call", frame.context)
     return Unknown(f"{short}::{name}()")
 
 
-def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: Frame) -> Arguments:
-    named = {key: machine.evaluate(one, frame) for key, one in call.get("named", {}).items()}
-    return Arguments(tuple(machine.evaluate(one, frame) for one in call["arguments"]), named)
+def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: CallFrame) -> Arguments:
+    named = {key: machine.evaluate(node, frame) for key, node in call.get("named", {}).items()}
+    return Arguments([machine.evaluate(node, frame) for node in call["arguments"]], named)
 
 
-_MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Value]]] = {
-    RouterValue: lambda machine, _, name, given, frame: call_router(machine, name, given, frame),
+_MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, CallFrame], Value]]] = {
+    RouterValue: lambda machine, _, name, arguments, frame: call_router(
+        machine, name, arguments, frame
+    ),
     Registrar: call_registrar,
-    RouteDraft: lambda machine, draft, name, given, _: call_route(machine, draft, name, given),
-    PendingResource: lambda _, pending, name, given, __: call_resource(pending, name, given),
+    RouteDraft: lambda machine, draft, name, arguments, _: call_route(
+        machine, draft, name, arguments
+    ),
+    PendingResource: lambda _, pending, name, arguments, __: call_resource(
+        pending, name, arguments
+    ),
     dict: _call_array,
-    Closure: _call_closure,
+    ClosureValue: _call_closure,
     Instance: _call_instance,
 }
 """Functions that evaluate a call, by the type of the receiver."""

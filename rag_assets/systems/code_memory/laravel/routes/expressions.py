@@ -90,30 +90,30 @@ class Expressions:
         if read is None or self._left <= 0:
             return _build_computed(node.type if read is None else "nesting")
         self._left -= 1
-        found = read(self, node)
+        expression = read(self, node)
         self._left += 1
-        return found
+        return expression
 
-    def parameters(self, node: Node) -> list[Json]:
+    def read_parameters(self, node: Node) -> list[Json]:
         """Return the parameters of a function, a method or a closure."""
-        held = node.child_by_field_name("parameters")
-        nodes = [] if held is None else held.named_children
-        named = [child for child in nodes if child.type.endswith("parameter")]
+        list_node = node.child_by_field_name("parameters")
+        nodes = [] if list_node is None else list_node.named_children
+        parameter_nodes = [child for child in nodes if child.type.endswith("parameter")]
         parameters = list_parameters(self._source.tree, node, self._source.find_scope(node))
-        found = []
-        for one, child in zip(parameters, named, strict=True):
-            entry: dict[str, Json] = {"name": one.name, "type": one.type}
+        entries = []
+        for parameter, child in zip(parameters, parameter_nodes, strict=True):
+            entry: dict[str, Json] = {"name": parameter.name, "type": parameter.type}
             default = child.child_by_field_name("default_value")
             if default is not None:
                 entry["default"] = self.read(default)
-            found.append(entry)
-        return found
+            entries.append(entry)
+        return entries
 
     def _read_closure(self, node: Node, *, runs: bool) -> Json:
         body = node.child_by_field_name("body")
         if not runs or body is None:
             return {"of": "closure", "parameters": [], "block": 0}
-        parameters = self.parameters(node)
+        parameters = self.read_parameters(node)
         return {"of": "closure", "parameters": parameters, "block": self._block(body)}
 
     def _read_scalar(self, node: Node) -> Json:
@@ -144,7 +144,7 @@ class Expressions:
         return {"of": "join", "parts": parts}
 
     def _read_binary(self, node: Node) -> Json:
-        operator = self._operator_text(node)
+        operator = self._get_operator(node)
         if operator == "??":
             left = node.child_by_field_name("left")
             right = node.child_by_field_name("right")
@@ -154,13 +154,13 @@ class Expressions:
         # The grammar nests a long concatenation to the left, with one level per part.
         parts: list[Json] = []
         at: Node | None = node
-        while at is not None and at.type == "binary_expression" and self._operator_text(at) == ".":
+        while at is not None and at.type == "binary_expression" and self._get_operator(at) == ".":
             parts.append(self.read(at.child_by_field_name("right")))
             at = at.child_by_field_name("left")
         parts.append(self.read(at))
         return {"of": "join", "parts": parts[::-1]}
 
-    def _operator_text(self, node: Node) -> str:
+    def _get_operator(self, node: Node) -> str:
         return self._source.tree.node_text(node.child_by_field_name("operator"))
 
     def _read_unary(self, node: Node) -> Json:
@@ -176,8 +176,8 @@ class Expressions:
         name = node.child_by_field_name("name")
         if name is None or name.type != "name":
             return _build_computed(node.type)
-        held = self.read(node.child_by_field_name("object"))
-        return {"of": "property", "object": held, "name": self._source.tree.node_text(name)}
+        object_ = self.read(node.child_by_field_name("object"))
+        return {"of": "property", "object": object_, "name": self._source.tree.node_text(name)}
 
     def _read_static_property(self, node: Node) -> Json:
         name = self._source.tree.node_text(node.child_by_field_name("name")).lstrip("$")
@@ -191,9 +191,8 @@ class Expressions:
         if scope.type not in _NAMES:
             return _build_computed(node.type)
         owner = self._source.class_name(self._source.tree.node_text(scope), node)
-        return (
-            owner if name.lower() == "class" else {"of": "constant", "class": owner, "name": name}
-        )
+        is_name = name.lower() == "class"
+        return owner if is_name else {"of": "constant", "class": owner, "name": name}
 
     def _read_name(self, node: Node) -> Json:
         written = self._source.tree.node_text(node)
@@ -212,23 +211,23 @@ class Expressions:
         return {"of": "item", "array": self.read(parts[0]), "key": self.read(parts[1])}
 
     def _read_choice(self, node: Node) -> Json:
-        found: dict[str, Json] = {
+        choice: dict[str, Json] = {
             "of": "choice",
             "condition": self.read(node.child_by_field_name("condition")),
             "no": self.read(node.child_by_field_name("alternative")),
         }
         body = node.child_by_field_name("body")
-        return found if body is None else {**found, "yes": self.read(body)}
+        return choice if body is None else {**choice, "yes": self.read(body)}
 
     def _read_inner(self, node: Node) -> Json:
         parts = [child for child in node.named_children if not is_comment(child)]
         return self.read(parts[-1]) if parts else None
 
     def _read_new(self, node: Node) -> Json:
-        named = next((child for child in node.named_children if child.type in _NAMES), None)
-        if named is None:
+        class_node = next((child for child in node.named_children if child.type in _NAMES), None)
+        if class_node is None:
             return _build_computed(node.type)
-        written = self._source.tree.node_text(named)
+        written = self._source.tree.node_text(class_node)
         return {"of": "new", "class": self._source.class_name(written, node)}
 
     def _read_load(self, node: Node) -> Json:
@@ -241,7 +240,7 @@ class Expressions:
         name = self._source.tree.node_text(left).lstrip("$")
         value = self.read(node.child_by_field_name("right"))
         if node.type == "augmented_assignment_expression":
-            joins = self._operator_text(node) == ".="
+            joins = self._get_operator(node) == ".="
             parts = [self._read_variable(left), value]
             value = {"of": "join", "parts": parts} if joins else _build_computed(node.type)
         return {"of": "set", "name": name, "value": value}
@@ -253,19 +252,19 @@ class Expressions:
         first: Node | None = node
         while first is not None and first.type in MEMBER_CALLS:
             first = first.child_by_field_name("object")
-        found: dict[str, Json] = {"of": "chain", "root": None, "class": ""}
+        expression: dict[str, Json] = {"of": "chain", "root": None, "class": ""}
         calls = [self._read_call(call) for call in chain.calls]
         if first is not None and first.type == "scoped_call_expression":
-            found |= self._read_scope(first)
+            expression |= self._read_scope(first)
         elif first is not None and first.type == "function_call_expression":
             function = first.child_by_field_name("function")
             if function is None or function.type not in _NAMES:
-                found["root"] = self.read(function)
+                expression["root"] = self.read(function)
             else:
                 calls[0]["name"] = calls[0]["name"].rpartition("\\")[2]
         else:
-            found["root"] = self.read(first)
-        return {**found, "calls": calls}
+            expression["root"] = self.read(first)
+        return {**expression, "calls": calls}
 
     def _read_scope(self, call: Node) -> dict[str, Json]:
         scope = call.child_by_field_name("scope")
@@ -278,16 +277,12 @@ class Expressions:
 
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN
-        plain = [
-            self.read(argument.value, runs=runs) for argument in call.arguments if not argument.name
-        ]
-        found: dict[str, Json] = {"name": call.name, "arguments": plain}
+        values = [self.read(item.value, runs=runs) for item in call.arguments if not item.name]
+        expression: dict[str, Json] = {"name": call.name, "arguments": values}
         named = {
-            argument.name: self.read(argument.value, runs=runs)
-            for argument in call.arguments
-            if argument.name
+            item.name: self.read(item.value, runs=runs) for item in call.arguments if item.name
         }
-        return {**found, "named": named} if named else found
+        return {**expression, "named": named} if named else expression
 
     _readers: ClassVar[Mapping[str, Callable[[Expressions, Node], Json]]] = {
         **dict.fromkeys(("string", "heredoc", "nowdoc", "integer", "float"), _read_scalar),

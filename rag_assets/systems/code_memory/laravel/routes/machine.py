@@ -18,16 +18,16 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     MOST_STEPS_OF_ONE,
     ROUTER,
     Arguments,
-    Body,
-    Closure,
-    Context,
-    Evidence,
+    CallFrame,
+    ClosureValue,
     Exhausted,
-    Frame,
     Instance,
-    Routes,
+    LaravelRoutes,
+    LocatedFact,
+    StatementBlock,
+    StatementContext,
     Unknown,
-    Unresolved,
+    UnresolvedRouting,
     Value,
     join_texts,
     limit_size,
@@ -38,8 +38,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
 )
 from rag_assets.systems.code_memory.laravel.routes.program import (
     ROOT,
-    Function,
-    Program,
+    LaravelProgram,
     is_test,
     list_providers,
 )
@@ -62,124 +61,115 @@ _MAKES: Final = VERBS | RESOURCES | DIRECT | {"group"}
 _ROUTERS = frozenset({"router", "Illuminate\\Routing\\Router"})
 
 
-def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
-    """Return the value of an expression."""
-    machine.spend(1)
-    if not isinstance(node, dict):
-        return limit_size(node)
-    read = _READERS.get(node["of"])
-    return Unknown("syntax") if read is None else limit_size(read(machine, node, frame))
-
-
-def _evaluate_array(machine: Machine, node: Json, frame: Frame) -> Value:
-    found: dict[str | int, Value] = {}
-    following = 0
-    for key, held in node["items"]:
-        if isinstance(held, dict) and held.get("of") == "spread":
-            unpacked = list_values(evaluate(machine, held["value"], frame))
-            machine.spend(len(unpacked))
+def _evaluate_array(machine: Machine, node: Json, frame: CallFrame) -> Value:
+    array: dict[str | int, Value] = {}
+    next_index = 0
+    for key, item in node["items"]:
+        if isinstance(item, dict) and item.get("of") == "spread":
+            unpacked = list_values(machine.evaluate(item["value"], frame))
+            machine.spend_steps(len(unpacked))
             for value in unpacked:
-                found[following] = value
-                following += 1
+                array[next_index] = value
+                next_index += 1
             continue
-        value = evaluate(machine, held, frame)
-        named = following if key is None else to_array_key(evaluate(machine, key, frame))
-        if named is None:
+        value = machine.evaluate(item, frame)
+        key_value = next_index if key is None else to_array_key(machine.evaluate(key, frame))
+        if key_value is None:
             return Unknown("a key of an array")
-        found[named] = value
-        if isinstance(named, int):
-            following = max(following, named + 1)
-    return found
+        array[key_value] = value
+        if isinstance(key_value, int):
+            next_index = max(next_index, key_value + 1)
+    return array
 
 
-def _evaluate_variable(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_variable(machine: Machine, node: Json, frame: CallFrame) -> Value:
     name = node["name"]
     if name == "this":
         return frame.this if frame.this is not None else Unknown("$this")
     if name in frame.variables:
-        machine.assume(*frame.assumed.get(name, ()))
+        machine.record_assumptions(*frame.assumed.get(name, ()))
         return frame.variables[name]
     return ROUTER if name == "router" else Unknown(f"${name}")
 
 
-def _evaluate_property(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_property(machine: Machine, node: Json, frame: CallFrame) -> Value:
     name = node["name"]
-    held = evaluate(machine, node["object"], frame)
+    object_ = machine.evaluate(node["object"], frame)
     if name == "router":
         return ROUTER
-    if name in {"value", "name"} and isinstance(held, str | int):
-        return held
-    if not isinstance(held, Instance):
+    if name in {"value", "name"} and isinstance(object_, str | int):
+        return object_
+    if not isinstance(object_, Instance):
         return Unknown(f"the property {name}")
-    found = machine.program.member(held.name, name)
-    if found is None:
+    property_ = machine.program.find_property(object_.name, name)
+    if property_ is None:
         # Laravel's own providers have a null namespace.
         return None if name == "namespace" else Unknown(f"the property {name}")
-    path, value = found
-    inner = Frame(path, f"{held.name}::", held, {}, frame.context, frame.depth)
-    return evaluate(machine, value, inner)
+    path, value = property_
+    inner = CallFrame(path, f"{object_.name}::", object_, {}, frame.context, frame.depth)
+    return machine.evaluate(value, inner)
 
 
-def _evaluate_constant(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_constant(machine: Machine, node: Json, frame: CallFrame) -> Value:
     owner, name = node["class"], node["name"]
     if owner.lower() in {"self", "static"}:
         owner = frame.this.name if isinstance(frame.this, Instance) else frame.owner
-    value = machine.program.constant(owner, name) if owner else None
+    value = machine.program.find_constant(owner, name) if owner else None
     return Unknown(f"the constant {name}") if value is None else value
 
 
-def _evaluate_item(machine: Machine, node: Json, frame: Frame) -> Value:
-    held = evaluate(machine, node["array"], frame)
-    key = evaluate(machine, node["key"], frame)
-    if isinstance(held, dict):
-        named = None if isinstance(key, Unknown) else to_array_key(key)
-        return Unknown("a key of an array") if named is None else held.get(named)
+def _evaluate_item(machine: Machine, node: Json, frame: CallFrame) -> Value:
+    array = machine.evaluate(node["array"], frame)
+    key = machine.evaluate(node["key"], frame)
+    if isinstance(array, dict):
+        key_value = None if isinstance(key, Unknown) else to_array_key(key)
+        return Unknown("a key of an array") if key_value is None else array.get(key_value)
     if to_text(key) in _ROUTERS:
         return ROUTER
-    return held if isinstance(held, Unknown) else Unknown("an element")
+    return array if isinstance(array, Unknown) else Unknown("an element")
 
 
-def _evaluate_choice(machine: Machine, node: Json, frame: Frame) -> Value:
-    condition = evaluate(machine, node["condition"], frame)
+def _evaluate_choice(machine: Machine, node: Json, frame: CallFrame) -> Value:
+    condition = machine.evaluate(node["condition"], frame)
     truth = to_bool(condition)
     if truth is None:
         return Unknown("a choice")
     if truth:
-        return evaluate(machine, node["yes"], frame) if "yes" in node else condition
-    return evaluate(machine, node["no"], frame)
+        return machine.evaluate(node["yes"], frame) if "yes" in node else condition
+    return machine.evaluate(node["no"], frame)
 
 
-def _evaluate_default(machine: Machine, node: Json, frame: Frame) -> Value:
-    value = evaluate(machine, node["value"], frame)
-    return evaluate(machine, node["otherwise"], frame) if value is None else value
+def _evaluate_default(machine: Machine, node: Json, frame: CallFrame) -> Value:
+    value = machine.evaluate(node["value"], frame)
+    return machine.evaluate(node["otherwise"], frame) if value is None else value
 
 
-def _evaluate_not(machine: Machine, node: Json, frame: Frame) -> Value:
-    truth = to_bool(evaluate(machine, node["value"], frame))
+def _evaluate_not(machine: Machine, node: Json, frame: CallFrame) -> Value:
+    truth = to_bool(machine.evaluate(node["value"], frame))
     return Unknown("a condition") if truth is None else not truth
 
 
-def _evaluate_closure(machine: Machine, node: Json, frame: Frame) -> Value:
+def _evaluate_closure(machine: Machine, node: Json, frame: CallFrame) -> Value:
     if not node["block"]:
-        return Closure(None)
+        return ClosureValue(None)
     # As in PHP, variables are bound with their current values.
-    machine.spend(len(frame.variables) // 10)
-    body = Body(frame.path, frame.symbol, node["block"])
-    return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
+    machine.spend_steps(len(frame.variables) // 10)
+    body = StatementBlock(frame.path, frame.symbol, node["block"])
+    return ClosureValue(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
 
 
-def _evaluate_set(machine: Machine, node: Json, frame: Frame) -> Value:
-    mark = machine.mark()
-    value = evaluate(machine, node["value"], frame)
+def _evaluate_set(machine: Machine, node: Json, frame: CallFrame) -> Value:
+    count = machine.count_assumptions()
+    value = machine.evaluate(node["value"], frame)
     frame.variables[node["name"]] = value
-    frame.assumed[node["name"]] = machine.assumed_since(mark)
+    frame.assumed[node["name"]] = machine.list_assumptions_since(count)
     return value
 
 
-_READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
+_READERS: Mapping[str, Callable[[Machine, Json, CallFrame], Value]] = {
     "array": _evaluate_array,
     "join": lambda machine, node, frame: join_texts(
-        *(evaluate(machine, part, frame) for part in node["parts"])
+        *(machine.evaluate(part, frame) for part in node["parts"])
     ),
     "variable": _evaluate_variable,
     "property": _evaluate_property,
@@ -193,8 +183,8 @@ _READERS: Mapping[str, Callable[[Machine, Json, Frame], Value]] = {
     "chain": evaluate_chain,
     "new": lambda _, node, __: Instance(node["class"]),
     "closure": _evaluate_closure,
-    "load": lambda machine, node, frame: machine.load(
-        evaluate(machine, node["path"], frame), frame, stated=False
+    "load": lambda machine, node, frame: machine.load_file(
+        machine.evaluate(node["path"], frame), frame, is_route_file=False
     ),
     "set": _evaluate_set,
     "computed": lambda _, node, __: Unknown(node["why"]),
@@ -216,39 +206,42 @@ class Machine:
         deferred: closures that a provider passed to `routes()`, each with the statement.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LaravelProgram) -> None:
         self.program = program
         self.router = Router(program.classes, program.version)
-        self.deferred: list[tuple[Closure, Evidence]] = []
-        self.unresolved: list[Unresolved] = []
+        self.deferred: list[tuple[ClosureValue, LocatedFact]] = []
+        self.unresolved: list[UnresolvedRouting] = []
         self.loaded: set[str] = set()
         self._loading: list[str] = []
         self._assumed: list[str] = []
         self._left = MOST_STEPS
         self._left_of_one = MOST_STEPS_OF_ONE
 
-    def function(self, function: Function, this: Value, given: Arguments, frame: Frame) -> Value:
+    def call_function(
+        self, function: LocatedFact, this: Value, arguments: Arguments, frame: CallFrame
+    ) -> Value:
         """Evaluate a function or a method, and return its result."""
-        inner = Frame(
-            path=function.body.path,
-            symbol=function.body.symbol,
+        inner = CallFrame(
+            path=function.path,
+            symbol=function.fact.symbol,
             this=this,
             variables={},
             # The call of a function is not a group around the routes that the function creates.
             context=replace(frame.context, evidence=frame.context.evidence[:-1]),
             depth=frame.depth + 1,
         )
-        self._bind_parameters(function.parameters, given, inner)
-        return self._evaluate_function_body(function.body, inner)
+        self._bind_parameters(function.fact.values["parameters"], arguments, inner)
+        body = StatementBlock(function.path, function.fact.symbol, 0)
+        return self._evaluate_function_body(body, inner)
 
-    def closure(
-        self, closure: Closure, given: Arguments, frame: Frame, *, this: Value = None
+    def call_closure(
+        self, closure: ClosureValue, arguments: Arguments, frame: CallFrame, *, this: Value = None
     ) -> Value:
         """Evaluate a closure, and return its result."""
         if closure.body is None:
             return Unknown("a function")
-        self.spend(len(closure.variables) // 10)
-        inner = Frame(
+        self.spend_steps(len(closure.variables) // 10)
+        inner = CallFrame(
             path=closure.body.path,
             symbol=closure.body.symbol,
             this=closure.this if this is None else this,
@@ -256,10 +249,10 @@ class Machine:
             context=frame.context,
             depth=frame.depth + 1,
         )
-        self._bind_parameters(closure.parameters, given, inner)
+        self._bind_parameters(closure.parameters, arguments, inner)
         return self._evaluate_function_body(closure.body, inner)
 
-    def load(self, path: Value, frame: Frame, *, stated: bool) -> Value:
+    def load_file(self, path: Value, frame: CallFrame, *, is_route_file: bool) -> Value:
         """Evaluate a file.
 
         Args:
@@ -267,30 +260,30 @@ class Machine:
         """
         if not isinstance(path, str):
             why = path.why if isinstance(path, Unknown) else "no text"
-            self.miss(f"the path of a file is computed: {why}", frame)
+            self.record_unresolved(f"the path of a file is computed: {why}", frame.context)
             return Unknown("a file")
-        found = self.program.file_of(path, frame.path)
-        if found is None:
-            if stated or "route" in path.lower():
-                self.miss("a loaded file is not in the repository", frame)
+        file = self.program.find_file(path, frame.path)
+        if file is None:
+            if is_route_file or "route" in path.lower():
+                self.record_unresolved("a loaded file is not in the repository", frame.context)
             return Unknown("a file")
-        if found in self._loading:
+        if file in self._loading:
             return Unknown("a file that loads itself")
-        self.spend(len(frame.variables) // 10)
+        self.spend_steps(len(frame.variables) // 10)
         variables = {**frame.variables, "router": ROUTER}
-        inner = Frame(found, "", frame.this, variables, frame.context, frame.depth + 1)
-        self.loaded.add(found)
-        self._loading.append(found)
+        inner = CallFrame(file, "", frame.this, variables, frame.context, frame.depth + 1)
+        self.loaded.add(file)
+        self._loading.append(file)
         try:
-            return self._evaluate_function_body(Body(found, "", 0), inner)
+            return self._evaluate_function_body(StatementBlock(file, "", 0), inner)
         finally:
             self._loading.pop()
 
-    def begin(self) -> None:
+    def reset_provider_steps(self) -> None:
         """Reset the limits that count per provider, before the next provider is evaluated."""
         self._left_of_one = MOST_STEPS_OF_ONE
 
-    def spend(self, steps: int) -> None:
+    def spend_steps(self, steps: int) -> None:
         """Count evaluation steps.
 
         Raises:
@@ -301,87 +294,91 @@ class Machine:
         if min(self._left, self._left_of_one) < 0:
             raise Exhausted
 
-    def evaluate(self, node: Json, frame: Frame) -> Value:
-        """Return the value of an expression, which is given as JSON."""
-        return evaluate(self, node, frame)
+    def evaluate(self, node: Json, frame: CallFrame) -> Value:
+        """Return the value of an expression in JSON."""
+        self.spend_steps(1)
+        if not isinstance(node, dict):
+            return limit_size(node)
+        read = _READERS.get(node["of"])
+        return Unknown("syntax") if read is None else limit_size(read(self, node, frame))
 
-    def call(self, called: Value, given: Arguments, frame: Frame) -> Value:
+    def call(self, callback: Value, arguments: Arguments, frame: CallFrame) -> Value:
         """Evaluate a callable value, and return its result."""
-        return call_value(self, called, given, frame)
+        return call_value(self, callback, arguments, frame)
 
-    def miss(self, reason: str, frame: Frame) -> None:
-        """Record why a part of the current statement is unresolved."""
-        if frame.context.evidence:
-            self.unresolved.append(Unresolved(reason, frame.context.evidence[-1]))
+    def record_unresolved(self, reason: str, context: StatementContext) -> None:
+        """Record why a part of the last statement of a context is unresolved."""
+        if context.evidence:
+            self.unresolved.append(UnresolvedRouting(reason, context.evidence[-1]))
 
-    def assume(self, *reasons: str) -> None:
+    def record_assumptions(self, *reasons: str) -> None:
         """Record assumptions behind the value of the current statement."""
         self._assumed += reasons
 
-    def mark(self) -> int:
-        """Return the number of recorded assumptions; pass it to assumed_since."""
+    def count_assumptions(self) -> int:
+        """Return the number of assumptions recorded so far; see list_assumptions_since."""
         return len(self._assumed)
 
-    def assumed_since(self, mark: int) -> tuple[str, ...]:
-        """Return the assumptions that were recorded after a call of mark()."""
-        return tuple(dict.fromkeys(self._assumed[mark:]))[:_MOST_ASSUMPTIONS]
+    def list_assumptions_since(self, count: int) -> tuple[str, ...]:
+        """Return the assumptions recorded since count_assumptions returned `count`."""
+        return tuple(dict.fromkeys(self._assumed[count:]))[:_MOST_ASSUMPTIONS]
 
-    def context(self, frame: Frame) -> Context:
+    def build_context(self, frame: CallFrame) -> StatementContext:
         """Return the context of the current statement, with its assumptions."""
         missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))[:_MOST_ASSUMPTIONS]
         return replace(frame.context, missing=missing)
 
     @contextmanager
-    def within(self, frame: Frame) -> Iterator[None]:
+    def enter_group(self, frame: CallFrame) -> Iterator[None]:
         """Make the current statement the group of all routes that are created in the block."""
         outer, assumed = frame.context, self._assumed
-        frame.context, self._assumed = self.context(frame), []
+        frame.context, self._assumed = self.build_context(frame), []
         try:
             yield
         finally:
             frame.context, self._assumed = outer, assumed
 
-    def settle(self, value: Value, frame: Frame) -> None:
+    def register_resource(self, value: Value, frame: CallFrame) -> None:
         """Register a pending resource at the end of its statement."""
         if not isinstance(value, PendingResource):
             return
         computed = [key for key, option in value.options.items() if isinstance(option, Unknown)]
         if not isinstance(value.name, str) or computed:
             what = ", ".join(computed) if isinstance(value.name, str) else "the name"
-            self.miss(f"a resource with computed parts: {what}", frame)
+            self.record_unresolved(f"a resource with computed parts: {what}", frame.context)
         else:
-            self.spend(_STEPS_OF_RESOURCE)
-            ResourceRegistrar(self.router).register(value, self.context(frame))
+            self.spend_steps(_STEPS_OF_RESOURCE)
+            ResourceRegistrar(self.router).register(value, self.build_context(frame))
 
     def _bind_parameters(
-        self, parameters: Sequence[Mapping[str, Any]], given: Arguments, frame: Frame
+        self, parameters: Sequence[Mapping[str, Any]], arguments: Arguments, frame: CallFrame
     ) -> None:
         for position, parameter in enumerate(parameters):
             missing = Unknown(f"${parameter['name']}")
-            value = given.at(position, parameter["name"], missing)
+            value = arguments.get(position, parameter["name"], missing)
             if value is missing and "default" in parameter:
-                value = evaluate(self, parameter["default"], frame)
+                value = self.evaluate(parameter["default"], frame)
             elif value is missing and parameter["type"] in ROUTER_TYPES:
                 value = ROUTER
             elif value is missing and parameter["type"] in self.program.classes:
                 value = Instance(parameter["type"])
             frame.variables[parameter["name"]] = value
 
-    def _evaluate_function_body(self, body: Body, frame: Frame) -> Value:
+    def _evaluate_function_body(self, body: StatementBlock, frame: CallFrame) -> Value:
         value = self._evaluate_body(body, frame)
         return None if value is _ENDED else value
 
-    def _evaluate_body(self, body: Body, frame: Frame) -> Value:
+    def _evaluate_body(self, body: StatementBlock, frame: CallFrame) -> Value:
         """Evaluate the statements of a body; return its result, or _ENDED."""
         if frame.depth > DEEPEST:
-            self.miss("code that is nested too deeply", frame)
+            self.record_unresolved("code that is nested too deeply", frame.context)
             return _ENDED
         outer, assumed = frame.context, self._assumed
         frame.depth += 1
         try:
-            for fact in self.program.body(body):
-                self.spend(10 + len(outer.evidence))
-                evidence = (*outer.evidence, Evidence(frame.path, fact))
+            for fact in self.program.list_statements(body):
+                self.spend_steps(10 + len(outer.evidence))
+                evidence = (*outer.evidence, LocatedFact(frame.path, fact))
                 frame.context = replace(frame.context, evidence=evidence)
                 self._assumed = []
                 value = self._evaluate_statement(fact, frame)
@@ -392,16 +389,16 @@ class Machine:
             frame.depth -= 1
         return _ENDED
 
-    def _evaluate_statement(self, fact: Fact, frame: Frame) -> Value:
+    def _evaluate_statement(self, fact: Fact, frame: CallFrame) -> Value:
         values = fact.values
         op = values["op"]
         if op in {"do", "return"}:
-            value = evaluate(self, values["value"], frame)
-            self.settle(value, frame)
+            value = self.evaluate(values["value"], frame)
+            self.register_resource(value, frame)
             return value if op == "return" else _ENDED
         if op == "if":
             return self._evaluate_branches(values, frame)
-        body = Body(frame.path, frame.symbol, values["body"])
+        body = StatementBlock(frame.path, frame.symbol, values["body"])
         outer = frame.context
         # Loops and conditions are not groups, so routes do not list them as evidence.
         frame.context = replace(outer, evidence=outer.evidence[:-1])
@@ -409,29 +406,26 @@ class Machine:
             if op == "each":
                 return self._evaluate_loop(values, body, frame, outer)
             if values["repeats"]:
-                self.record_unresolved(
-                    "a loop whose number of passes is known only at run time", outer
-                )
+                reason = "a loop whose number of passes is known only at run time"
+                self.record_unresolved(reason, outer)
                 frame.context = replace(frame.context, conditional=True)
             return self._evaluate_body(body, frame)
         finally:
             frame.context = outer
 
-    def record_unresolved(self, reason: str, context: Context) -> None:
-        """Record that the last statement of a context has an unresolved part."""
-        self.unresolved.append(Unresolved(reason, context.evidence[-1]))
-
-    def _evaluate_branches(self, values: Mapping[str, Any], frame: Frame) -> Value:
+    def _evaluate_branches(self, values: Mapping[str, Any], frame: CallFrame) -> Value:
         outer = frame.context
         plain = replace(outer, evidence=outer.evidence[:-1])
         returns = []
         for condition, block in [*values["branches"], [True, values.get("otherwise")]]:
-            truth = to_bool(evaluate(self, condition, frame))
+            truth = to_bool(self.evaluate(condition, frame))
             if truth is False or block is None:
                 continue
             sure = truth is True and frame.context is outer
             frame.context = plain if sure else replace(plain, conditional=True)
-            value = self._evaluate_branch(Body(frame.path, frame.symbol, block), frame, sure=sure)
+            value = self._evaluate_branch(
+                StatementBlock(frame.path, frame.symbol, block), frame, sure=sure
+            )
             if sure:
                 return value
             returns.append(value is not _ENDED)
@@ -440,9 +434,9 @@ class Machine:
         frame.context = replace(outer, conditional=outer.conditional or any(returns))
         return _ENDED
 
-    def _evaluate_branch(self, body: Body, frame: Frame, *, sure: bool) -> Value:
+    def _evaluate_branch(self, body: StatementBlock, frame: CallFrame, *, sure: bool) -> Value:
         """Evaluate a branch; if it may not run, the variables that it sets become unknown."""
-        self.spend(len(frame.variables) // 10)
+        self.spend_steps(len(frame.variables) // 10)
         before = dict(frame.variables)
         value = self._evaluate_body(body, frame)
         if not sure:
@@ -455,9 +449,13 @@ class Machine:
         return value
 
     def _evaluate_loop(
-        self, values: Mapping[str, Any], body: Body, frame: Frame, outer: Context
+        self,
+        values: Mapping[str, Any],
+        body: StatementBlock,
+        frame: CallFrame,
+        outer: StatementContext,
     ) -> Value:
-        over = evaluate(self, values["over"], frame)
+        over = self.evaluate(values["over"], frame)
         if not isinstance(over, dict):
             self.record_unresolved("a loop over a computed value", outer)
             frame.context = replace(frame.context, conditional=True)
@@ -477,7 +475,7 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
     Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`. A file that is
     never loaded has no routes, and is reported as unresolved.
     """
-    program = Program(files)
+    program = LaravelProgram(files)
     machine = Machine(program)
     providers = list(list_providers(program))
     for name in providers:
@@ -486,22 +484,24 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
         machine.deferred.clear()
         _run_methods(machine, name, ("boot",))
         _run_route_provider(machine, name)
-    for path in sorted(program.top_levels()):
+    for path in sorted(program.iter_top_level_paths()):
         if path.endswith("bootstrap/app.php") and not is_test(path):
-            first = Evidence(path, program.body(Body(path, "", 0))[0])
+            first = LocatedFact(path, program.list_statements(StatementBlock(path, "", 0))[0])
             _run_guarded(
-                machine, partial(machine.load, ROOT + path, _make_frame(path), stated=False), first
+                machine,
+                partial(machine.load_file, ROOT + path, _make_frame(path), is_route_file=False),
+                first,
             )
     return machine
 
 
 def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:
     for method in methods:
-        function = machine.program.method(name, method)
+        function = machine.program.find_method(name, method)
         if function is not None:
-            frame = _make_frame(function.body.path)
-            run = partial(machine.function, function, Instance(name), Arguments(()), frame)
-            _run_guarded(machine, run, Evidence(function.body.path, function.fact))
+            frame = _make_frame(function.path)
+            run = partial(machine.call_function, function, Instance(name), Arguments(()), frame)
+            _run_guarded(machine, run, function)
 
 
 def _run_route_provider(machine: Machine, name: str) -> None:
@@ -509,48 +509,49 @@ def _run_route_provider(machine: Machine, name: str) -> None:
     if machine.deferred:
         last, evidence = machine.deferred[-1]
         frame = _make_frame(evidence.path)
-        _run_guarded(machine, partial(machine.closure, last, Arguments(()), frame), evidence)
-    elif _ROUTE_PROVIDER in machine.program.lineage(name):
+        _run_guarded(machine, partial(machine.call_closure, last, Arguments(()), frame), evidence)
+    elif _ROUTE_PROVIDER in machine.program.list_ancestors(name):
         _run_methods(machine, name, ("map",))
 
 
-def _run_guarded(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
-    machine.begin()
+def _run_guarded(machine: Machine, run: Callable[[], Value], evidence: LocatedFact) -> None:
+    machine.reset_provider_steps()
     try:
         run()
     except RecursionError:
-        machine.unresolved.append(Unresolved("code that is nested too deeply", evidence))
+        machine.unresolved.append(UnresolvedRouting("code that is nested too deeply", evidence))
     except Exhausted:
-        machine.unresolved.append(
-            Unresolved("the evaluation stopped at its limit of steps", evidence)
-        )
+        reason = "the evaluation stopped at its limit of steps"
+        machine.unresolved.append(UnresolvedRouting(reason, evidence))
 
 
-def _make_frame(path: str) -> Frame:
-    return Frame(path, "", None, {}, Context(), 0)
+def _make_frame(path: str) -> CallFrame:
+    return CallFrame(path, "", None, {}, StatementContext(), 0)
 
 
-def collect_routes(machine: Machine) -> Routes:
+def collect_routes(machine: Machine) -> LaravelRoutes:
     """Return the routes that an evaluation created, and the statements left unresolved."""
     routes, unresolved = [], list(machine.unresolved)
     for draft in machine.router.drafts:
         if isinstance(draft.uri, str):
-            routes.append(draft.route())
+            routes.append(draft.build_route())
         elif draft.context.evidence:
             reason = f"the URI is computed: {draft.uri.why}"
-            unresolved.append(Unresolved(reason, draft.context.evidence[-1]))
+            unresolved.append(UnresolvedRouting(reason, draft.context.evidence[-1]))
     unresolved += _report_unloaded_files(machine)
-    return Routes(tuple(routes), tuple(dict.fromkeys(unresolved)))
+    return LaravelRoutes(tuple(routes), tuple(dict.fromkeys(unresolved)))
 
 
-def _report_unloaded_files(machine: Machine) -> Iterator[Unresolved]:
-    for path in sorted(machine.program.top_levels()):
+def _report_unloaded_files(machine: Machine) -> Iterator[UnresolvedRouting]:
+    for path in sorted(machine.program.iter_top_level_paths()):
         if path in machine.loaded or is_test(path):
             continue
-        facts = machine.program.body(Body(path, "", 0))
+        facts = machine.program.list_statements(StatementBlock(path, "", 0))
         first = next((fact for fact in facts if makes_routes(fact)), None)
         if first is not None:
-            yield Unresolved("a routes file that no known statement loads", Evidence(path, first))
+            yield UnresolvedRouting(
+                "a routes file that no known statement loads", LocatedFact(path, first)
+            )
 
 
 def makes_routes(fact: Fact) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,8 +17,8 @@ ActionKind: TypeAlias = Literal["controller", "closure", "view", "redirect", "no
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """A place in a repository that supports a statement: the path of a file, and a fact.
+class LocatedFact:
+    """A fact with the path of its file, as evidence of a statement.
 
     The fact of a group ends where its body starts.
     """
@@ -28,7 +28,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class StatementContext:
     """The context of a statement that creates routes.
 
     Attributes:
@@ -37,21 +37,21 @@ class Context:
         conditional: whether the statement is under a condition.
     """
 
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[LocatedFact, ...] = ()
     missing: tuple[str, ...] = ()
     conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
+class UnresolvedRouting:
     """A statement that may add or change routes but could not be resolved from the code."""
 
     reason: str
-    evidence: Evidence
+    evidence: LocatedFact
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class RouteParameter:
     """A parameter of a route.
 
     Attributes:
@@ -67,8 +67,8 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    r"""A route.
+class LaravelRoute:
+    r"""A route of Laravel's router.
 
     Attributes:
         uri: without a slash at its ends (`invoices/{invoice}`); "/" for the root.
@@ -94,20 +94,20 @@ class Route:
     middleware: tuple[str, ...]
     without_middleware: tuple[str, ...]
     domain: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[RouteParameter, ...]
     wheres: tuple[tuple[str, str], ...]
     fallback: bool
     conditional: bool
     missing: tuple[str, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[LocatedFact, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Routes:
+class LaravelRoutes:
     """The routes of a repository, in the router's order, and unresolved statements."""
 
-    routes: tuple[Route, ...]
-    unresolved: tuple[Unresolved, ...]
+    routes: tuple[LaravelRoute, ...]
+    unresolved: tuple[UnresolvedRouting, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class StatementBlock:
     """A body of statements in a file.
 
     Attributes:
@@ -150,7 +150,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Closure:
+class ClosureValue:
     """An anonymous function.
 
     Attributes:
@@ -158,7 +158,7 @@ class Closure:
         variables: the variables known at the place where it was written.
     """
 
-    body: Body | None
+    body: StatementBlock | None
     parameters: tuple[Mapping[str, Any], ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict, hash=False)
     this: Any = None
@@ -243,14 +243,14 @@ _LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
 
 def join_texts(*parts: Value) -> str | Unknown:
     """Return the concatenation of texts; unknown if one of them is unknown."""
-    found: list[str] = []
+    texts: list[str] = []
     why = ""
     for part in parts:
         text = part.rest if isinstance(part, Unknown) else to_text(part)
         if isinstance(part, Unknown) or text is None:
             why = why or (part.why if isinstance(part, Unknown) else "no text")
-        found.append(text or "")
-    text = limit_size("".join(found))
+        texts.append(text or "")
+    text = limit_size("".join(texts))
     if isinstance(text, Unknown):
         return text
     return Unknown(why, text) if why else str(text)
@@ -284,12 +284,12 @@ def merge_attributes(
     inner["namespace"] = _merge_namespace(new.get("namespace"), old.get("namespace"))
     inner["prefix"] = _merge_prefix(new.get("prefix"), old.get("prefix"), prepend=prepend)
     inner["where"] = {**as_array(old.get("where")), **as_array(new.get("where"))}
-    found = {**outer, **inner}
+    merged = {**outer, **inner}
     for name in _LISTS:
-        found[name] = limit_count(
+        merged[name] = limit_count(
             [*list_middleware(outer.get(name)), *list_middleware(inner.get(name))]
         )
-    return found
+    return merged
 
 
 def list_middleware(value: Value) -> list[Value]:
@@ -333,7 +333,7 @@ class Exhausted(Exception):
 
 
 @dataclass(slots=True)
-class Frame:
+class CallFrame:
     """The variables of a function, a closure or a file.
 
     Attributes:
@@ -344,7 +344,7 @@ class Frame:
     symbol: str
     this: Value
     variables: dict[str, Value]
-    context: Context
+    context: StatementContext
     depth: int
     assumed: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -366,19 +366,19 @@ class Registrar:
 class Arguments:
     """The arguments of a call."""
 
-    given: tuple[Value, ...]
+    positional: Sequence[Value]
     named: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    def at(self, position: int, name: str = "", default: Value = None) -> Value:
+    def get(self, position: int, name: str = "", default: Value = None) -> Value:
         """Return an argument by its name, or else by its position."""
         if name in self.named:
             return self.named[name]
-        return self.given[position] if position < len(self.given) else default
+        return self.positional[position] if position < len(self.positional) else default
 
     @property
     def all(self) -> tuple[Value, ...]:
         """Return all arguments."""
-        return (*self.given, *self.named.values())
+        return (*self.positional, *self.named.values())
 
 
 _CONSTRAINTS: Final = {
@@ -392,13 +392,13 @@ CONSTRAINTS: Final = frozenset({"where", "setwheres", "wherein", *_CONSTRAINTS})
 """Calls that constrain parameters, in lower case."""
 
 
-def read_constraints(name: str, given: Arguments) -> dict[str | int, Value]:
+def read_constraints(name: str, arguments: Arguments) -> dict[str | int, Value]:
     """Return the regular expressions that a call states, by parameter.
 
     Args:
         name: the name of the call, one of CONSTRAINTS.
     """
-    first, second = given.at(0), given.at(1)
+    first, second = arguments.get(0), arguments.get(1)
     if name in {"where", "setwheres"}:
         return first if isinstance(first, dict) else {str(first): second}
     if name == "wherein":
@@ -409,17 +409,17 @@ def read_constraints(name: str, given: Arguments) -> dict[str | int, Value]:
     return {str(value): pattern for value in list_values(first)}
 
 
-def read_names(given: Arguments) -> list[Value]:
+def read_names(arguments: Arguments) -> list[Value]:
     """Return names of middleware that are passed as a list or as separate arguments."""
-    first = given.at(0)
-    return list_values(first) if isinstance(first, dict) else list(given.all)
+    first = arguments.get(0)
+    return list_values(first) if isinstance(first, dict) else list(arguments.all)
 
 
-def read_ability(given: Arguments) -> Value:
+def read_ability(arguments: Arguments) -> Value:
     """Return the middleware that the call `can` adds."""
-    models = list_values(given.at(1, "models"))
+    models = list_values(arguments.get(1, "models"))
     parts = [part for model in models for part in (",", model)]
-    return join_texts("can:", given.at(0, "ability"), *parts)
+    return join_texts("can:", arguments.get(0, "ability"), *parts)
 
 
 def as_array(value: Value) -> dict[str | int, Value]:

@@ -5,29 +5,28 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
-from rag_assets.systems.code_memory.laravel.routes.model import Body
+from rag_assets.systems.code_memory.laravel.routes.model import LocatedFact, StatementBlock
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _FRAMEWORK: Final = "laravel/framework"
 _VERSION: Final = re.compile(r"\d{1,3}")
 
 
-def framework_version(files: Iterable[FileFacts]) -> int | None:
+def find_framework_version(files: Iterable[FileFacts]) -> int | None:
     """Return the major version that a manifest requires; None if no manifest states it."""
     for file in files:
         if file.language == "php" or posixpath.basename(file.path) != "composer.json":
             continue
         for fact in file.facts:
             if fact.kind == "depends_on" and fact.values.get("package") == _FRAMEWORK:
-                told = _VERSION.search(str(fact.values.get("constraint", "")))
-                if told is not None:
-                    return int(told[0])
+                version = _VERSION.search(str(fact.values.get("constraint", "")))
+                if version is not None:
+                    return int(version[0])
     return None
 
 
@@ -38,27 +37,11 @@ _MOST_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class ClassFacts:
-    """The path of a class's file, and whether the class is abstract."""
-
-    path: str
-    abstract: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function or a method."""
-
-    body: Body
-    parameters: tuple[Mapping[str, Any], ...]
-    fact: Fact
-
-
-class Program:
-    """The repository.
+class LaravelProgram:
+    """The files of a repository, indexed for the evaluation of routes.
 
     Attributes:
+        classes: the declarations of classes and traits, by name.
         functions: the functions outside classes, by name in lower case.
         version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by the application's
@@ -67,71 +50,75 @@ class Program:
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
-        self.classes: dict[str, ClassFacts] = {}
-        self.functions: dict[str, Function] = {}
+        self.classes: dict[str, LocatedFact] = {}
+        self.functions: dict[str, LocatedFact] = {}
         self.paths: set[str] = set()
         self.providers: dict[str, dict[str, None]] = {}
         self.registered: set[str] = set()
-        self._methods: dict[str, Function] = {}
+        self._methods: dict[str, LocatedFact] = {}
         self._members: dict[tuple[str, str], tuple[str, Any]] = {}
         self._lineages: dict[str, list[str]] = {}
-        self._bodies: dict[Body, list[Fact]] = {}
+        self._bodies: dict[StatementBlock, list[Fact]] = {}
         self._constants: dict[tuple[str, str], Any] = {}
         self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
-        given = list(files)
-        self._inheritance = Inheritance(one for one in given if one.language == "php")
-        self.version = framework_version(given)
-        for one in given:
-            self.paths.add(one.path)
-            if one.language == "php":
-                self._add_file(one)
+        files_ = list(files)
+        self._inheritance = Inheritance(file for file in files_ if file.language == "php")
+        self.version = find_framework_version(files_)
+        for file in files_:
+            self.paths.add(file.path)
+            if file.language == "php":
+                self._add_file(file)
         for facts in self._bodies.values():
             facts.sort(key=lambda fact: fact.start)
 
-    def body(self, body: Body) -> Sequence[Fact]:
+    def list_statements(self, body: StatementBlock) -> Sequence[Fact]:
         """Return the statements of a body, in order."""
         return self._bodies.get(body, ())
 
-    def top_levels(self) -> Iterator[str]:
+    def iter_top_level_paths(self) -> Iterator[str]:
         """Yield the paths of files with top-level statements that may create routes."""
         yield from (body.path for body in self._bodies if not body.symbol and not body.block)
 
-    def constant(self, owner: str, name: str) -> Any:
+    def find_constant(self, owner: str, name: str) -> Any:
         """Return a constant of a class, own or inherited; None if it is unknown."""
-        for one in self.lineage(owner):
-            if (one, name) in self._constants:
-                return self._constants[one, name]
+        for ancestor in self.list_ancestors(owner):
+            if (ancestor, name) in self._constants:
+                return self._constants[ancestor, name]
         return None
 
-    def lineage(self, name: str) -> list[str]:
+    def list_ancestors(self, name: str) -> list[str]:
         """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
         if name not in self._lineages:
-            self._lineages[name] = [*islice(self._inheritance.ancestors(name), _MOST_ANCESTORS)]
+            ancestors = self._inheritance.iter_ancestors(name)
+            self._lineages[name] = [*islice(ancestors, _MOST_ANCESTORS)]
         return self._lineages[name]
 
-    def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
+    def find_method(self, owner: str, name: str, *, above: bool = False) -> LocatedFact | None:
         """Return a method of a class, own or inherited; None if it cannot create routes.
 
         Args:
             above: whether to skip the class itself.
         """
-        for one in self.lineage(owner)[above:]:
-            fact = self._inheritance.own_method(one, name) if one in self.classes else None
-            if fact is not None:
+        for ancestor in self.list_ancestors(owner)[above:]:
+            fact = self._inheritance.find_own_method(ancestor, name)
+            if fact is not None and ancestor in self.classes:
                 return self._methods.get(fact.symbol)
         return None
 
-    def member(self, owner: str, name: str) -> tuple[str, Any] | None:
+    def find_property(self, owner: str, name: str) -> tuple[str, Any] | None:
         """Return a property of a class, own or inherited: the class's file and an expression."""
-        keys = ((one, name) for one in self.lineage(owner))
+        keys = ((ancestor, name) for ancestor in self.list_ancestors(owner))
         return next((self._members[key] for key in keys if key in self._members), None)
 
     def compute_lookup_cost(self, name: str) -> int:
         """Return the cost of looking up a setting: the number of settings that must be searched."""
         files = name.split(".")[:-1]
-        return sum(len(one[1]) for file in files for one in self._settings.get(file, ())) // 10
+        return (
+            sum(len(settings[1]) for file in files for settings in self._settings.get(file, ()))
+            // 10
+        )
 
-    def setting(self, name: str, near: str) -> tuple[str, Any] | None:
+    def find_setting(self, name: str, near: str) -> tuple[str, Any] | None:
         """Return the file that states a setting, and its value there; None if no file states it.
 
         The value of a setting with other settings below it is `{"keys": names}`.
@@ -145,21 +132,21 @@ class Program:
         while values is None and "." in key:
             file, _, key = key.partition(".")
             prefix = f"{key}."
-            stated = [
+            candidates = [
                 (at, settings)
                 for at, settings in self._settings.get(file, ())
                 if key in settings or any(one.startswith(prefix) for one in settings)
             ]
-            if stated:
-                path, values = max(stated, key=lambda one: _count_shared_folders(one[0], near))
+            if candidates:
+                path, values = max(candidates, key=lambda one: _count_shared_folders(one[0], near))
         if values is None:
             return None
         if key in values:
             return path, values[key]
-        below = [value[len(key) + 1 :] for value in values if value.startswith(f"{key}.")]
-        return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in below))}
+        names_below = [value[len(key) + 1 :] for value in values if value.startswith(f"{key}.")]
+        return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in names_below))}
 
-    def root_of(self, path: str) -> str:
+    def find_root(self, path: str) -> str:
         """Return the folder of a file's application: "", or a path with a trailing slash."""
         folder = posixpath.dirname(path)
         while folder:
@@ -168,7 +155,7 @@ class Program:
             folder = posixpath.dirname(folder)
         return ""
 
-    def file_of(self, written: str, near: str) -> str | None:
+    def find_file(self, written: str, near: str) -> str | None:
         """Return the path of the file that an evaluated path names; None if it does not exist.
 
         Args:
@@ -183,14 +170,12 @@ class Program:
             return [_normalize_path(written[len(ROOT) :])]
         folder = posixpath.dirname(near)
         path = _normalize_path(f"{folder}/{written}" if folder else written)
-        return [_normalize_path(self.root_of(near) + written), path]
+        return [_normalize_path(self.find_root(near) + written), path]
 
     def _add_file(self, file_facts: FileFacts) -> None:
         for fact in file_facts.facts:
             if fact.kind == "declares" and fact.values.get("role") in {"class", "trait"}:
-                self.classes.setdefault(
-                    fact.symbol, ClassFacts(file_facts.path, bool(fact.values.get("abstract")))
-                )
+                self.classes.setdefault(fact.symbol, LocatedFact(file_facts.path, fact))
         for fact in file_facts.facts:
             if fact.kind == "routing":
                 self._add_statement(file_facts.path, fact)
@@ -209,23 +194,22 @@ class Program:
         if fact.symbol:
             self.registered.update(_iter_provider_names(values))
         owner, _, name = fact.symbol.partition("::")
-        held = self.classes.get(owner)
-        is_of_class = held is not None and held.path == path
+        class_ = self.classes.get(owner)
+        is_of_class = class_ is not None and class_.path == path
         if values["op"] == "member":
             if is_of_class:
                 self._members[owner, values["name"]] = path, values["value"]
         elif values["op"] == "function":
-            function = Function(Body(path, fact.symbol, 0), tuple(values["parameters"]), fact)
             if not name:
-                self.functions.setdefault(fact.symbol.lower(), function)
+                self.functions.setdefault(fact.symbol.lower(), LocatedFact(path, fact))
             elif is_of_class:
-                self._methods.setdefault(fact.symbol, function)
+                self._methods.setdefault(fact.symbol, LocatedFact(path, fact))
         else:
-            body = Body(path, fact.symbol, values["block"])
+            body = StatementBlock(path, fact.symbol, values["block"])
             self._bodies.setdefault(body, []).append(fact)
 
 
-def list_providers(program: Program) -> Iterator[str]:
+def list_providers(program: LaravelProgram) -> Iterator[str]:
     """Yield provider classes: listed providers, then the application's, then those in packages.
 
     An application's provider is skipped if the application lists other providers of its own and no
@@ -233,29 +217,30 @@ def list_providers(program: Program) -> Iterator[str]:
     """
     names = (name for listed in program.providers.values() for name in listed)
     listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
-    found = [
+    providers = [
         (listed.get(name, len(listed)), not class_.path.startswith("app/"), class_.path, name)
         for name, class_ in program.classes.items()
-        if not class_.abstract and not is_test(class_.path) and _is_provider(program, name)
-        if name in listed or name in program.registered or not _is_replaced(program, class_)
+        if not class_.fact.values.get("abstract") and not is_test(class_.path)
+        if _is_provider(program, name)
+        if name in listed or name in program.registered or not _is_replaced(program, class_.path)
     ]
-    yield from (name for *_, name in sorted(found))
+    yield from (name for *_, name in sorted(providers))
 
 
-def _is_provider(program: Program, name: str) -> bool:
-    *own, last = program.lineage(name)
-    return bool(own) and any(
-        one not in program.classes and one.rpartition("\\")[2].endswith("Provider")
-        for one in (*own, last)
+def _is_provider(program: LaravelProgram, name: str) -> bool:
+    *ancestors, last = program.list_ancestors(name)
+    return bool(ancestors) and any(
+        ancestor not in program.classes and ancestor.rpartition("\\")[2].endswith("Provider")
+        for ancestor in (*ancestors, last)
     )
 
 
-def _is_replaced(program: Program, class_facts: ClassFacts) -> bool:
+def _is_replaced(program: LaravelProgram, path: str) -> bool:
     """Return whether the application of a class lists other providers of its own instead."""
     for root, listed in program.providers.items():
-        own = f"{root}app/"
-        named = (program.classes.get(name) for name in listed)
-        if class_facts.path.startswith(own) and any(c and c.path.startswith(own) for c in named):
+        folder = f"{root}app/"
+        classes = (program.classes[name] for name in listed if name in program.classes)
+        if path.startswith(folder) and any(class_.path.startswith(folder) for class_ in classes):
             return True
     return False
 
@@ -273,16 +258,16 @@ def _iter_provider_names(value: Any) -> Iterator[str]:
     """Yield names in a statement that look like provider classes, at any depth."""
     todo: list[Any] = [value]
     while todo:
-        at = todo.pop()
-        if isinstance(at, str) and at.endswith("Provider"):
-            yield at
-        elif isinstance(at, Mapping):
-            todo += at.values()
-        elif isinstance(at, list):
-            todo += at
+        item = todo.pop()
+        if isinstance(item, str) and item.endswith("Provider"):
+            yield item
+        elif isinstance(item, Mapping):
+            todo += item.values()
+        elif isinstance(item, list):
+            todo += item
 
 
-def _count_shared_folders(one: str, other: str) -> int:
+def _count_shared_folders(first: str, second: str) -> int:
     """Return the number of leading folders that two paths have in common."""
-    pairs = zip(one.split("/"), other.split("/"), strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), len(one))
+    pairs = zip(first.split("/"), second.split("/"), strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), len(first))

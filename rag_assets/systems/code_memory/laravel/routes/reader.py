@@ -76,7 +76,7 @@ _WORDS: Final = (
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
 )
-"""Words of which every text that may create routes contains at least one; most texts have none."""
+"""A text without any of these words cannot create routes; most texts have none."""
 
 _TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
@@ -101,7 +101,7 @@ class RoutePositions:
         classes = self._source.classes
         return bool(self._starts) or any(map(is_provider, classes))
 
-    def within(self, node: Node) -> bool:
+    def contains_position(self, node: Node) -> bool:
         """Return whether a node contains one of these positions."""
         at = bisect_left(self._starts, node.start_byte)
         return at < len(self._starts) and self._starts[at] < node.end_byte
@@ -119,8 +119,8 @@ class RoutePositions:
     def _record_router_parameter(self, parameter: Node) -> None:
         """Record a parameter with a router type; its name means a router throughout the file."""
         written = self._source.tree.node_text(parameter.child_by_field_name("type")).lstrip("?")
-        named = self._source.class_name(written, parameter) if written else ""
-        if named in ROUTER_TYPES:
+        type_name = self._source.class_name(written, parameter) if written else ""
+        if type_name in ROUTER_TYPES:
             self._routers.add(self._source.tree.node_text(parameter.child_by_field_name("name")))
 
     def _is_routing_static_call(self, node: Node) -> bool:
@@ -140,10 +140,10 @@ class RoutePositions:
             return True
         if name not in ROUTING and name != "routes":
             return False
-        held = node.child_by_field_name("object")
+        receiver = node.child_by_field_name("object")
         # A longer text is a chain, whose start is examined separately.
-        short = held is not None and held.end_byte - held.start_byte <= _LONGEST_RECEIVER
-        written = tree.node_text(held) if short else ""
+        is_short = receiver is not None and _get_node_size(receiver) <= _LONGEST_RECEIVER
+        written = tree.node_text(receiver) if is_short else ""
         if name == "routes":
             return written == "$this"
         return written.replace('"', "'") in _ROUTERS or written in self._routers
@@ -169,12 +169,12 @@ def list_targets(expression: Json) -> Iterator[tuple[str, str]]:
     for call in expression["calls"]:
         name, arguments = call["name"].lower(), call["arguments"]
         if name in _ACTIONS and arguments:
-            yield from _target_of_action(arguments[-1])
+            yield from _iter_targets_of_action(arguments[-1])
         elif name in RESOURCES:
             yield from _iter_controllers_of_resources(arguments)
 
 
-def _target_of_action(action: Json) -> Iterator[tuple[str, str]]:
+def _iter_targets_of_action(action: Json) -> Iterator[tuple[str, str]]:
     if isinstance(action, str) and _CLASS.fullmatch(action):
         controller, _, method = action.lstrip("\\").partition("@")
         yield controller, method
@@ -182,9 +182,9 @@ def _target_of_action(action: Json) -> Iterator[tuple[str, str]]:
         keyed = {key: value for key, value in action["items"] if isinstance(key, str)}
         plain = [value for _, value in action["items"] if isinstance(value, str)]
         if isinstance(keyed.get("uses"), str):
-            yield from _target_of_action(keyed["uses"])
+            yield from _iter_targets_of_action(keyed["uses"])
         elif not keyed and len(plain) == len(action["items"]) == _PAIR:
-            yield from _target_of_action("@".join(plain))
+            yield from _iter_targets_of_action("@".join(plain))
 
 
 def _iter_controllers_of_resources(arguments: list[Json]) -> Iterator[tuple[str, str]]:
@@ -192,9 +192,9 @@ def _iter_controllers_of_resources(arguments: list[Json]) -> Iterator[tuple[str,
     first = arguments[0] if arguments else None
     if isinstance(first, dict) and first.get("of") == "array":
         for _, value in first["items"]:
-            yield from _target_of_action(value)
+            yield from _iter_targets_of_action(value)
     elif len(arguments) > 1:
-        yield from _target_of_action(arguments[1])
+        yield from _iter_targets_of_action(arguments[1])
 
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
@@ -222,8 +222,7 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
     settings = find_settings(source)
     if settings is not None:
         node, values = settings
-        start, end = source.tree.start(node), source.tree.end(node)
-        yield Fact("configuration", start, end, "", values)
+        yield source.tree.fact("configuration", node, "", values)
     if marks:
         yield from _Reader(source, marks).facts()
 
@@ -235,8 +234,7 @@ def _iter_constant_facts(source: PhpSource) -> Iterator[Fact]:
             plain = isinstance(value, str | int) and not isinstance(value, bool)
             if plain and len(str(value)) <= _LONGEST:
                 values = {"name": constant.name, "value": value}
-                start, end = source.tree.start(constant.node), source.tree.end(constant.node)
-                yield Fact("constant", start, end, class_.name, values)
+                yield source.tree.fact("constant", constant.node, class_.name, values)
 
 
 class _Reader:
@@ -253,10 +251,10 @@ class _Reader:
     def facts(self) -> Iterator[Fact]:
         """Yield facts of statements that may concern routes, and of the functions around them."""
         for class_ in self._source.classes:
-            if is_provider(class_) or self._marks.within(class_.node):
+            if is_provider(class_) or self._marks.contains_position(class_.node):
                 yield from self._iter_facts_of_class(class_)
         for name, function in self._source.functions:
-            if function.body is not None and self._marks.within(function.body):
+            if function.body is not None and self._marks.contains_position(function.body):
                 yield from self._iter_facts_of_function(name, function)
         self._symbol = ""
         for statement in self._source.statements():
@@ -265,38 +263,42 @@ class _Reader:
         yield from self._iter_facts_of_queued_blocks()
 
     def _iter_facts_of_class(self, class_like: ClassLike) -> Iterator[Fact]:
-        found = [
+        facts = [
             fact
             for method in class_like.methods
             if method.body is not None
             for fact in self._iter_facts_of_function(f"{class_like.name}::{method.name}", method)
         ]
-        yield from found
+        yield from facts
         yield from self._iter_property_facts(class_like)
 
     def _iter_property_facts(self, class_like: ClassLike) -> Iterator[Fact]:
         """Yield the properties of a class that have short values."""
         self._symbol = class_like.name
-        for held in class_like.properties:
-            if held.value is None or held.name in _LISTED or _node_size(held.value) > _LONGEST:
+        for property_ in class_like.properties:
+            if (
+                property_.value is None
+                or property_.name in _LISTED
+                or _get_node_size(property_.value) > _LONGEST
+            ):
                 continue
-            value = self._expressions.read(held.value, runs=False)
+            value = self._expressions.read(property_.value, runs=False)
             if not isinstance(value, dict) or value["of"] != "computed":
-                yield self._build_fact(held.node, "member", name=held.name, value=value)
+                yield self._build_fact(property_.node, "member", name=property_.name, value=value)
 
     def _iter_facts_of_function(self, symbol: str, method: Method) -> Iterator[Fact]:
         self._symbol = symbol
         body = method.body
-        found = [
+        facts = [
             fact
             for statement in (body.named_children if body is not None else ())
             for fact in self._read_statement(0, statement)
         ]
-        found += self._iter_facts_of_queued_blocks()
-        if found or method.name.lower() in _ENTRIES:
-            parameters = self._expressions.parameters(method.node)
+        facts += self._iter_facts_of_queued_blocks()
+        if facts or method.name.lower() in _ENTRIES:
+            parameters = self._expressions.read_parameters(method.node)
             yield self._build_fact(method.node, "function", body, parameters=parameters)
-            yield from found
+            yield from facts
 
     def _iter_facts_of_queued_blocks(self) -> Iterator[Fact]:
         """Yield the statements of blocks that were found while other blocks were read."""
@@ -316,7 +318,7 @@ class _Reader:
         return self._last
 
     def _read_statement(self, block: int, node: Node) -> Iterator[Fact]:
-        if not self._marks.within(node) and not self._may_matter(node):
+        if not self._marks.contains_position(node) and not self._may_matter(node):
             return
         read = self._readers.get(node.type)
         if read is not None:
@@ -324,21 +326,21 @@ class _Reader:
 
     def _may_matter(self, node: Node) -> bool:
         """Return whether a statement sets a variable, or calls something that may create routes."""
-        held = next(iter(node.named_children), None)
-        if node.type not in {"expression_statement", "return_statement"} or held is None:
+        expression = next(iter(node.named_children), None)
+        if node.type not in {"expression_statement", "return_statement"} or expression is None:
             return False
-        if held.type in {"assignment_expression", "augmented_assignment_expression"}:
-            return node.parent is not None and self._marks.within(node.parent)
-        if held.type in _VALUES:
-            return node.type == "return_statement" and _node_size(held) <= _LONGEST
-        return self._has_routing_call(held)
+        if expression.type in {"assignment_expression", "augmented_assignment_expression"}:
+            return node.parent is not None and self._marks.contains_position(node.parent)
+        if expression.type in _VALUES:
+            return node.type == "return_statement" and _get_node_size(expression) <= _LONGEST
+        return self._has_routing_call(expression)
 
-    def _has_routing_call(self, held: Node) -> bool:
-        chain = self._source.chain(held)
+    def _has_routing_call(self, expression: Node) -> bool:
+        chain = self._source.chain(expression)
         if chain is None:
             return False
         if chain.static:
-            owner = self._source.class_name(chain.root, held)
+            owner = self._source.class_name(chain.root, expression)
             return not owner.startswith("Illuminate\\")
         if chain.root == "$this":
             return len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OF_PROVIDERS
@@ -346,17 +348,19 @@ class _Reader:
         return not chain.root or (registers and chain.root in {"$this->app", "$app"})
 
     def _read_expression(self, block: int, node: Node) -> Iterator[Fact]:
-        held = next(iter(node.named_children), None)
-        if held is not None:
+        expression = next(iter(node.named_children), None)
+        if expression is not None:
             op = "return" if node.type == "return_statement" else "do"
-            yield from self._read_value_statement(block, node, op, held)
+            yield from self._read_value_statement(block, node, op, expression)
 
-    def _read_value_statement(self, block: int, node: Node, op: str, held: Node) -> Iterator[Fact]:
+    def _read_value_statement(
+        self, block: int, node: Node, op: str, expression: Node
+    ) -> Iterator[Fact]:
         before = len(self._blocks)
-        value = self._expressions.read(held)
+        value = self._expressions.read(expression)
         body = self._blocks[before][1] if len(self._blocks) > before else None
         yield self._build_fact(node, op, body, block=block, value=value)
-        start, end = self._statement_span(node, body)
+        start, end = self._get_statement_span(node, body)
         for controller, action in list_targets(value):
             values = {"controller": controller, "action": action}
             yield Fact("routes_to", start, end, self._symbol, values)
@@ -374,9 +378,8 @@ class _Reader:
             condition = self._expressions.read(part.child_by_field_name("condition"), runs=False)
             branches.append([condition, self._queue_block(body)])
         values = {} if otherwise is None else {"otherwise": otherwise}
-        yield self._build_fact(
-            node, "if", _get_body(node), block=block, branches=branches, **values
-        )
+        body = _get_body(node)
+        yield self._build_fact(node, "if", body, block=block, branches=branches, **values)
 
     def _read_switch(self, block: int, node: Node) -> Iterator[Fact]:
         body = node.child_by_field_name("body")
@@ -391,8 +394,8 @@ class _Reader:
         parts = [part for part in node.named_children if part != body and part.type != "comment"]
         if body is None or len(parts) != _PAIR:
             return
-        named = parts[1].named_children if parts[1].type == "pair" else [parts[1]]
-        names = [self._source.tree.node_text(one).lstrip("&$") for one in named]
+        variables = parts[1].named_children if parts[1].type == "pair" else [parts[1]]
+        names = [self._source.tree.node_text(variable).lstrip("&$") for variable in variables]
         values = {
             "over": self._expressions.read(parts[0]),
             "key": names[0] if len(names) > 1 else "",
@@ -426,10 +429,10 @@ class _Reader:
     }
 
     def _build_fact(self, node: Node, op: str, until: Node | None = None, **values: Json) -> Fact:
-        start, end = self._statement_span(node, until)
+        start, end = self._get_statement_span(node, until)
         return Fact("routing", start, end, self._symbol, {"op": op, **values})
 
-    def _statement_span(self, node: Node, body: Node | None) -> tuple[int, int]:
+    def _get_statement_span(self, node: Node, body: Node | None) -> tuple[int, int]:
         """Return the start and end of a statement, cut off before the first body in it."""
         tree = self._source.tree
         start = tree.start(node)
@@ -438,14 +441,14 @@ class _Reader:
         return start, start + len(tree.text[start : tree.start(body)].rstrip())
 
 
-def _node_size(node: Node) -> int:
+def _get_node_size(node: Node) -> int:
     return node.end_byte - node.start_byte
 
 
 def _get_body(node: Node) -> Node | None:
     """Return the body of a statement: its last block or statement."""
-    held = node.child_by_field_name("body")
-    if held is not None:
-        return held
-    found = [n for n in node.named_children if n.type.endswith(("_statement", "_block"))]
-    return found[-1] if found else None
+    body = node.child_by_field_name("body")
+    if body is not None:
+        return body
+    statements = [n for n in node.named_children if n.type.endswith(("_statement", "_block"))]
+    return statements[-1] if statements else None

@@ -10,8 +10,8 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     ROUTER,
     Arguments,
     Attributes,
-    Closure,
-    Frame,
+    CallFrame,
+    ClosureValue,
     Instance,
     Registrar,
     Unknown,
@@ -43,14 +43,14 @@ _CSRF: Final = "Illuminate\\Foundation\\Http\\Middleware\\VerifyCsrfToken"
 _BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController@authenticate"
 
 
-def add_broadcast_routes(machine: Machine, given: Arguments, frame: Frame) -> None:
+def add_broadcast_routes(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
     """Add the route that `Broadcast::routes()` creates."""
-    attributes = as_array(given.at(0, "attributes")) or {"middleware": make_array(["web"])}
-    with machine.router.group({str(key): value for key, value in attributes.items()}):
-        draft = machine.router.add(
-            ("GET", "POST"), "/broadcasting/auth", _BROADCASTS, machine.context(frame)
+    attributes = as_array(arguments.get(0, "attributes")) or {"middleware": make_array(["web"])}
+    with machine.router.enter_group({str(key): value for key, value in attributes.items()}):
+        draft = machine.router.add_route(
+            ("GET", "POST"), "/broadcasting/auth", _BROADCASTS, machine.build_context(frame)
         )
-        draft.middleware([_CSRF], key="excluded_middleware")
+        draft.add_middleware([_CSRF], key="excluded_middleware")
 
 
 _ALIASES: Final = {
@@ -71,110 +71,109 @@ _SILENT_ON_ROUTER: Final = frozenset(
 )
 
 
-def call_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
+def call_router(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
     """Apply a call on the router; return its result.
 
     Args:
         name: the name of the call, in lower case.
     """
-    routes = _add_routes(machine, name, given, {}, frame)
+    routes = _add_routes(machine, name, arguments, {}, frame)
     if routes is not None:
         return routes
     if name in _ATTRIBUTES:
-        return call_registrar(machine, Registrar({}), name, given, frame)
+        return call_registrar(machine, Registrar({}), name, arguments, frame)
     if name not in _SILENT_ON_ROUTER:
-        machine.miss(f"an unsupported router call: {name}()", frame)
+        machine.record_unresolved(f"an unsupported router call: {name}()", frame.context)
     return Unknown(f"{name}()")
 
 
 def call_registrar(
-    machine: Machine, held: Registrar, name: str, given: Arguments, frame: Frame
+    machine: Machine, registrar: Registrar, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
     """Apply a call on attributes that a group or route will get; return its result."""
     if name == "group":
-        evaluate_group(machine, held.attributes, given.at(0, "callback"), frame)
-        return held
-    routes = _add_routes(machine, name, given, held.attributes, frame)
+        evaluate_group(machine, registrar.attributes, arguments.get(0, "callback"), frame)
+        return registrar
+    routes = _add_routes(machine, name, arguments, registrar.attributes, frame)
     if routes is not None:
         return routes
     if name in _ATTRIBUTES:
-        return Registrar({**held.attributes, **_read_attribute(held.attributes, name, given)})
+        changed = _read_attribute(registrar.attributes, name, arguments)
+        return Registrar({**registrar.attributes, **changed})
     if name in {"when", "unless", "tap"}:
-        machine.miss("route attributes that depend on a condition", frame)
-        return held
-    with machine.router.group(held.attributes):
-        return call_router(machine, name, given, frame)
+        machine.record_unresolved("route attributes that depend on a condition", frame.context)
+        return registrar
+    with machine.router.enter_group(registrar.attributes):
+        return call_router(machine, name, arguments, frame)
 
 
 def evaluate_group(
-    machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame
+    machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: CallFrame
 ) -> None:
     """Evaluate the content of a group: a closure, a file, or a method."""
-    known = _keep_known_prefix(machine, attributes)
-    with machine.within(frame), machine.router.group(known):
-        if isinstance(callback, Closure):
-            machine.closure(callback, Arguments((ROUTER,)), frame)
+    known_attributes = _keep_known_prefix(machine, attributes)
+    with machine.enter_group(frame), machine.router.enter_group(known_attributes):
+        if isinstance(callback, ClosureValue):
+            machine.call_closure(callback, Arguments((ROUTER,)), frame)
         elif isinstance(callback, dict) and not isinstance(callback.get(0), Instance):
             for path in callback.values():
-                machine.load(path, frame, stated=True)
+                machine.load_file(path, frame, is_route_file=True)
         elif isinstance(callback, dict):
             machine.call(callback, Arguments((ROUTER,)), frame)
         else:
-            machine.load(callback, frame, stated=True)
+            machine.load_file(callback, frame, is_route_file=True)
 
 
 def _add_routes(
-    machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
+    machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: CallFrame
 ) -> Value:
     """Return the routes that a call creates; None for other calls."""
     if name in VERBS or name in {"any", "match", "addroute"}:
-        return _add_route(machine, name, given, attributes, frame)
+        return _add_route(machine, name, arguments, attributes, frame)
     if name in RESOURCES:
-        return _add_resource(machine, name, given, attributes, frame)
+        return _add_resource(machine, name, arguments, attributes, frame)
     if attributes:
         return None
     if name == "group":
-        evaluate_group(machine, *_split_group_arguments(given), frame)
+        evaluate_group(machine, *_split_group_arguments(arguments), frame)
         return ROUTER
-    return _add_direct(machine, name, given, frame) if name in DIRECT else None
+    return _add_direct(machine, name, arguments, frame) if name in DIRECT else None
 
 
 def _add_route(
-    machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
+    machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: CallFrame
 ) -> RouteDraft:
     attributes = _keep_known_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
-        stated_methods = list_values(given.at(0, "methods"))
-        is_computed = any(isinstance(stated_method, Unknown) for stated_method in stated_methods)
+        stated = list_values(arguments.get(0, "methods"))
+        is_computed = any(isinstance(method, Unknown) for method in stated)
         missing = "the methods are computed" if is_computed else ""
-        methods = tuple(
-            stated_method for stated_method in stated_methods if isinstance(stated_method, str)
-        )
+        methods = tuple(method for method in stated if isinstance(method, str))
         position = 1
-    machine.spend(_STEPS_OF_ROUTE)
-    action = given.at(position + 1, "action")
-    chosen = _merge_action(action, attributes) if attributes else action
-    context = machine.context(frame)
-    draft = machine.router.add(methods, given.at(position, "uri"), chosen, context)
+    machine.spend_steps(_STEPS_OF_ROUTE)
+    action = arguments.get(position + 1, "action")
+    full_action = _merge_action(action, attributes) if attributes else action
+    context = machine.build_context(frame)
+    draft = machine.router.add_route(methods, arguments.get(position, "uri"), full_action, context)
     draft.missing += [missing] if missing else []
     return draft
 
 
-def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> RouteDraft:
+def _add_direct(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> RouteDraft:
     """Add a fallback, a view or a redirect."""
-    context = machine.context(frame)
+    context = machine.build_context(frame)
     if name == "fallback":
-        action = given.at(0, "action")
-        draft = machine.router.add(("GET",), "{fallbackPlaceholder}", action, context)
-        draft.where({"fallbackPlaceholder": ".*"})
+        action = arguments.get(0, "action")
+        draft = machine.router.add_route(("GET",), "{fallbackPlaceholder}", action, context)
+        draft.set_wheres({"fallbackPlaceholder": ".*"})
         draft.fallback = True
         return draft
     views = name == "view"
     methods = ("GET", "HEAD") if views else ANY
-    draft = machine.router.add(methods, given.at(0, "uri"), Closure(None), context)
-    target = to_text(given.at(1, "view" if views else "destination"))
+    draft = machine.router.add_route(methods, arguments.get(0, "uri"), ClosureValue(None), context)
+    target = to_text(arguments.get(1, "view" if views else "destination"))
     draft.kind, draft.target = "view" if views else "redirect", target or ""
     if target is None:
         draft.missing.append(f"the target of the {name} is computed")
@@ -182,35 +181,39 @@ def _add_direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> 
 
 
 def _add_resource(
-    machine: Machine, name: str, given: Arguments, attributes: Mapping[str, Value], frame: Frame
+    machine: Machine,
+    name: str,
+    arguments: Arguments,
+    attributes: Mapping[str, Value],
+    frame: CallFrame,
 ) -> Value:
     """Return a pending resource; if a call names several resources, register them at once."""
-    several = name.endswith("s")
-    told = given.at(1 if several else 2, "options")
-    options: Attributes = {str(key): one for key, one in as_array(told).items()}
+    names_several = name.endswith("s")
+    stated_options = arguments.get(1 if names_several else 2, "options")
+    options: Attributes = {str(key): value for key, value in as_array(stated_options).items()}
     options |= dict(attributes)
-    if isinstance(told, Unknown):
-        options["the options"] = told
+    if isinstance(stated_options, Unknown):
+        options["the options"] = stated_options
     if name.startswith("api"):
         excepted = list_values(options.get("except"))
-        only = make_array(one for one in API_RESOURCE if one not in excepted)
+        only = make_array(value for value in API_RESOURCE if value not in excepted)
         options = {"only": only, **options}
-    if not several:
+    if not names_several:
         return PendingResource(
-            given.at(0, "name"), given.at(1, "controller"), options, name == "singleton"
+            arguments.get(0, "name"), arguments.get(1, "controller"), options, name == "singleton"
         )
-    resources = given.at(0)
+    resources = arguments.get(0)
     if not isinstance(resources, dict):
-        machine.miss("computed resources", frame)
+        machine.record_unresolved("computed resources", frame.context)
         return ROUTER
-    for one, controller in resources.items():
-        machine.settle(PendingResource(one, controller, dict(options)), frame)
+    for value, controller in resources.items():
+        machine.register_resource(PendingResource(value, controller, dict(options)), frame)
     return ROUTER
 
 
-def _split_group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
-    attributes, callback = given.at(0, "attributes"), given.at(1, "routes")
-    if isinstance(attributes, Closure | str):  # Lumen allows a call without attributes.
+def _split_group_arguments(arguments: Arguments) -> tuple[dict[str, Any], Value]:
+    attributes, callback = arguments.get(0, "attributes"), arguments.get(1, "routes")
+    if isinstance(attributes, ClosureValue | str):  # Lumen allows a call without attributes.
         return {}, attributes
     if isinstance(attributes, Unknown):
         computed = dict.fromkeys(("prefix", "as", "middleware", "domain"), attributes)
@@ -220,12 +223,12 @@ def _split_group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
 
 def _keep_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
     """Return attributes in which a computed prefix is replaced by its known part."""
-    found = dict(attributes)
-    prefix = found.get("prefix")
+    known_attributes = dict(attributes)
+    prefix = known_attributes.get("prefix")
     if isinstance(prefix, Unknown):
-        machine.assume(f"the prefix is computed: {prefix.why}")
-        found["prefix"] = prefix.rest or None
-    return found
+        machine.record_assumptions(f"the prefix is computed: {prefix.why}")
+        known_attributes["prefix"] = prefix.rest or None
+    return known_attributes
 
 
 def _merge_action(action: Value, attributes: Attributes) -> Value:
@@ -241,19 +244,25 @@ def _merge_action(action: Value, attributes: Attributes) -> Value:
     return {**attributes, "uses": action}
 
 
-def _read_attribute(held: Attributes, name: str, given: Arguments) -> Attributes:
+def _read_attribute(pending: Attributes, name: str, arguments: Arguments) -> Attributes:
     key = _ALIASES.get(name, name)
     if name in CONSTRAINTS:
-        return {"where": {**as_array(held.get("where")), **read_constraints(name, given)}}
+        return {"where": {**as_array(pending.get("where")), **read_constraints(name, arguments)}}
     if name == "can":
-        return {"can": limit_count([*list_middleware(held.get("can")), read_ability(given)])}
+        return {"can": limit_count([*list_middleware(pending.get("can")), read_ability(arguments)])}
     if name == "middleware":
-        return {key: read_names(given)}
+        return {key: read_names(arguments)}
     if name == "withoutmiddleware":
-        return {key: limit_count([*list_middleware(held.get(key)), *list_values(given.at(0))])}
-    return {key: given.all[0] if given.all else True}
+        names = [*list_middleware(pending.get(key)), *list_values(arguments.get(0))]
+        return {key: limit_count(names)}
+    return {key: arguments.all[0] if arguments.all else True}
 
 
+_TEXT_SETTERS: Final = {
+    "name": RouteDraft.add_name,
+    "prefix": RouteDraft.add_prefix,
+    "domain": RouteDraft.set_domain,
+}
 _SILENT_ON_ROUTES: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
@@ -261,26 +270,26 @@ _SILENT_ON_ROUTES: Final = frozenset(
 """Calls on a route that do not change any of the reported attributes."""
 
 
-def call_route(machine: Machine, draft: RouteDraft, name: str, given: Arguments) -> Value:
+def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Arguments) -> Value:
     """Apply a call on a route; return its result.
 
     Args:
         name: the name of the call, in lower case.
     """
-    first = given.at(0, name)
+    first = arguments.get(0, name)
     if name in CONSTRAINTS:
-        draft.where(read_constraints(name, given))
-    elif name in {"name", "prefix", "domain"}:
-        getattr(draft, name)(first)
+        draft.set_wheres(read_constraints(name, arguments))
+    elif name in _TEXT_SETTERS:
+        _TEXT_SETTERS[name](draft, first)
     elif name == "middleware":
-        draft.middleware(read_names(given))
+        draft.add_middleware(read_names(arguments))
     elif name == "withoutmiddleware":
-        excluded = list_values(given.at(0, "middleware"))
-        draft.middleware(excluded, key="excluded_middleware")
+        excluded = list_values(arguments.get(0, "middleware"))
+        draft.add_middleware(excluded, key="excluded_middleware")
     elif name == "can":
-        draft.middleware([read_ability(given)])
+        draft.add_middleware([read_ability(arguments)])
     elif name == "uses":
-        machine.router.uses(draft, first)
+        machine.router.set_action(draft, first)
     elif name == "fallback":
         draft.fallback = True
     elif name not in _SILENT_ON_ROUTES:
@@ -288,22 +297,22 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, given: Arguments)
     return draft
 
 
-def call_resource(pending: PendingResource, name: str, given: Arguments) -> Value:
+def call_resource(pending: PendingResource, name: str, arguments: Arguments) -> Value:
     """Apply a call on a pending resource; return the resource.
 
     Args:
         name: the name of the call, in lower case.
     """
-    first = given.at(0)
+    first = arguments.get(0)
     if name in CONSTRAINTS:
-        pending.options["wheres"] = read_constraints(name, given)
+        pending.options["wheres"] = read_constraints(name, arguments)
     elif name in {"only", "except"}:
-        several = first if isinstance(first, dict | Unknown) else make_array(given.given)
-        pending.options[name] = several
+        methods = first if isinstance(first, dict | Unknown) else make_array(arguments.positional)
+        pending.options[name] = methods
     elif name in {"names", "parameters", "middleware"}:
         pending.options[name] = first
     elif name == "shallow":
-        pending.options[name] = given.at(0, default=True)
+        pending.options[name] = arguments.get(0, default=True)
     elif name == "scoped":
         pending.options[name] = as_array(first)
     elif name == "withoutmiddleware":

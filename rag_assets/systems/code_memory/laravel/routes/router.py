@@ -12,10 +12,10 @@ from rag_assets.systems.code_memory.laravel.inflection import singular
 from rag_assets.systems.code_memory.laravel.routes.model import (
     ActionKind,
     Attributes,
-    Closure,
-    Context,
-    Parameter,
-    Route,
+    ClosureValue,
+    LaravelRoute,
+    RouteParameter,
+    StatementContext,
     Unknown,
     Value,
     as_array,
@@ -47,7 +47,7 @@ class RouteDraft:
     uri: str | Unknown
     methods: list[str]
     action: Attributes
-    context: Context
+    context: StatementContext
     wheres: dict[str, str] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)
     kind: ActionKind | None = None
@@ -55,16 +55,16 @@ class RouteDraft:
     fallback: bool = False
     missing: list[str] = field(default_factory=list)
 
-    def name(self, value: Value) -> None:
+    def add_name(self, value: Value) -> None:
         """Append a text to the name."""
-        held = self.action.get("as")
-        self.action["as"] = join_texts(value) if held is None else join_texts(held, value)
+        name = self.action.get("as")
+        self.action["as"] = join_texts(value) if name is None else join_texts(name, value)
 
-    def middleware(self, names: Iterable[Value], *, key: str = "middleware") -> None:
+    def add_middleware(self, names: Iterable[Value], *, key: str = "middleware") -> None:
         """Add middleware; with another key, add excluded middleware."""
         self.action[key] = limit_count([*list_middleware(self.action.get(key)), *names])
 
-    def where(self, wheres: Mapping[Any, Value]) -> None:
+    def set_wheres(self, wheres: Mapping[Any, Value]) -> None:
         """Set the regular expressions that parameters must match."""
         for name, pattern in wheres.items():
             text = to_text(pattern)
@@ -72,14 +72,14 @@ class RouteDraft:
                 self.missing.append(f"the pattern of {name} is computed")
             self.wheres[str(name)] = text or ""
 
-    def prefix(self, value: Value) -> None:
+    def add_prefix(self, value: Value) -> None:
         """Prepend a prefix to the URI."""
         uri = join_texts(
             trim_text(value, strip=str.rstrip), "/", trim_text(self.uri, strip=str.lstrip)
         )
         self.set_uri(uri if uri == "/" else trim_text(uri))
 
-    def domain(self, value: Value) -> None:
+    def set_domain(self, value: Value) -> None:
         """Set the domain."""
         self.action["domain"] = value
 
@@ -91,7 +91,7 @@ class RouteDraft:
             self.fields = {name: column for name, column, _ in _FIELD.findall(uri)}
             self.uri = _FIELD.sub(r"{\1\3}", uri)
 
-    def route(self) -> Route:
+    def build_route(self) -> LaravelRoute:
         """Return the route in its current state; its URI must be known."""
         missing = list(self.missing)
         domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
@@ -102,7 +102,7 @@ class RouteDraft:
         uri = self.uri if isinstance(self.uri, str) else ""
         name = _read_known_text(self.action, "as", missing)
         kind, action = self._resolve_action(missing)
-        return Route(
+        return LaravelRoute(
             uri=uri,
             methods=tuple(self.methods),
             name=name,
@@ -114,7 +114,7 @@ class RouteDraft:
             ),
             domain=domain,
             parameters=tuple(
-                Parameter(
+                RouteParameter(
                     word.rstrip("?"),
                     word.endswith("?"),
                     fields.get(word.rstrip("?"), ""),
@@ -135,7 +135,7 @@ class RouteDraft:
         uses = self.action.get("uses")
         if isinstance(uses, str):
             return "controller", uses.lstrip("\\")
-        if isinstance(uses, Closure):
+        if isinstance(uses, ClosureValue):
             return "closure", "Closure"
         if uses is None:
             return "none", ""
@@ -145,7 +145,7 @@ class RouteDraft:
 
 
 def _get_text(attributes: Attributes, name: str) -> str:
-    """Return an attribute if it is a text, or else ""."""
+    """Return an attribute; "" if it is absent or not a text."""
     value = attributes.get(name)
     return value if isinstance(value, str) else ""
 
@@ -162,10 +162,10 @@ _WORDS: Final = {"as": "the name", "domain": "the domain"}
 
 
 def _read_known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
-    for one in list_middleware(attributes.get(name)):
-        text = to_text(one)
+    for middleware in list_middleware(attributes.get(name)):
+        text = to_text(middleware)
         if text is None:
-            why = one.why if isinstance(one, Unknown) else "no name"
+            why = middleware.why if isinstance(middleware, Unknown) else "no name"
             missing.append(f"a middleware is computed: {why}")
         elif text:
             yield text
@@ -181,7 +181,7 @@ ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Router:
-    """The router.
+    """Laravel's router, which collects the routes of all groups.
 
     Args:
         version: version of the framework; None if it is unknown, which counts as a late version.
@@ -199,19 +199,19 @@ class Router:
         return self._drafts.values()
 
     @contextmanager
-    def group(self, attributes: Mapping[str, Value]) -> Iterator[None]:
+    def enter_group(self, attributes: Mapping[str, Value]) -> Iterator[None]:
         """Apply the attributes of a group to all routes that are added in the `with` block."""
-        found = dict(attributes)
+        merged = dict(attributes)
         if self._groups:
-            found = merge_attributes(found, self._groups[-1], prepend=True)
-        self._groups.append(found)
+            merged = merge_attributes(merged, self._groups[-1], prepend=True)
+        self._groups.append(merged)
         try:
             yield
         finally:
             self._groups.pop()
 
-    def add(
-        self, methods: Iterable[str], uri: Value, action: Value, context: Context
+    def add_route(
+        self, methods: Iterable[str], uri: Value, action: Value, context: StatementContext
     ) -> RouteDraft:
         """Add a route.
 
@@ -221,29 +221,29 @@ class Router:
             action: the action as passed to the router: a text, an array, a closure, or null.
         """
         attributes = self._parse_action(action)
-        own = attributes.pop("prefix", None)
-        last = self._innermost_attribute("prefix")
-        full = trim_text(join_texts(trim_text(last), "/", trim_text(uri)))
-        found = [method.upper() for method in methods]
-        found += ["HEAD"] if "GET" in found and "HEAD" not in found else []
-        draft = RouteDraft(full or "/", found, attributes, context)
-        draft.prefix(own)
+        own_prefix = attributes.pop("prefix", None)
+        group_prefix = self._get_group_attribute("prefix")
+        full_uri = trim_text(join_texts(trim_text(group_prefix), "/", trim_text(uri)))
+        upper_methods = [method.upper() for method in methods]
+        upper_methods += ["HEAD"] if "GET" in upper_methods and "HEAD" not in upper_methods else []
+        draft = RouteDraft(full_uri or "/", upper_methods, attributes, context)
+        draft.add_prefix(own_prefix)
         if self._groups:
             draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
-        draft.middleware(list_middleware(draft.action.pop("can", None)))
+        draft.add_middleware(list_middleware(draft.action.pop("can", None)))
         wheres = draft.action.get("where")
-        draft.where(wheres if isinstance(wheres, dict) else {})
+        draft.set_wheres(wheres if isinstance(wheres, dict) else {})
         domain = _get_text(draft.action, "domain")
-        told = draft.methods[-1:] if self._by_last_method else draft.methods
-        self._drafts[f"{'|'.join(told)}{domain}{draft.uri}"] = draft
+        key_methods = draft.methods[-1:] if self._by_last_method else draft.methods
+        self._drafts[f"{'|'.join(key_methods)}{domain}{draft.uri}"] = draft
         return draft
 
-    def uses(self, draft: RouteDraft, action: Value) -> None:
+    def set_action(self, draft: RouteDraft, action: Value) -> None:
         """Set the action of an existing route."""
         if is_list(action) and len(action) > 1:
             action = join_texts(action[0], "@", action[1])
         if isinstance(action, str):
-            action = self.in_namespace(action)
+            action = self.add_namespace(action)
         draft.action |= self._add_invoke_method({"uses": action})
 
     def _parse_action(self, action: Value) -> Attributes:
@@ -253,13 +253,13 @@ class Router:
         if not isinstance(action, dict):
             return {"uses": action}
         if isinstance(action.get("uses"), str):
-            named = self.in_namespace(self._prepend_controller(action["uses"]))
-            return self._add_invoke_method({**_to_attributes(action), "uses": named})
+            handler = self.add_namespace(self._prepend_controller(action["uses"]))
+            return self._add_invoke_method({**_to_attributes(action), "uses": handler})
         if 0 in action and 1 in action and isinstance(action[1], str):
             return {"uses": join_texts(action[0], "@", action[1])}
         attributes = _to_attributes(action)
         if "uses" not in attributes:
-            closures = (value for value in action.values() if isinstance(value, Closure))
+            closures = (value for value in action.values() if isinstance(value, ClosureValue))
             attributes["uses"] = next(closures, None)
         elif is_list(attributes["uses"]) and len(attributes["uses"]) > 1:
             attributes["uses"] = join_texts(attributes["uses"][0], "@", attributes["uses"][1])
@@ -272,21 +272,21 @@ class Router:
         return attributes
 
     def _prepend_controller(self, uses: str) -> Value:
-        controller = self._innermost_attribute("controller")
+        controller = self._get_group_attribute("controller")
         bare = uses.lstrip("\\")
         if controller is None or "@" in uses or "\\" in bare or bare in self._classes:
             return uses
         return join_texts(controller, "@", uses)
 
-    def in_namespace(self, uses: Value) -> Value:
+    def add_namespace(self, uses: Value) -> Value:
         """Return an action in the namespace of its group; a qualified action stays as it is."""
-        namespace = self._innermost_attribute("namespace")
+        namespace = self._get_group_attribute("namespace")
         within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
         if namespace is None or (isinstance(uses, str) and uses.startswith(within)):
             return uses
         return join_texts(namespace, "\\", uses)
 
-    def _innermost_attribute(self, name: str) -> Value:
+    def _get_group_attribute(self, name: str) -> Value:
         return self._groups[-1].get(name) if self._groups else None
 
 
@@ -332,65 +332,65 @@ class ResourceRegistrar:
     def __init__(self, router: Router) -> None:
         self._router = router
 
-    def register(self, pending: PendingResource, context: Context) -> None:
+    def register(self, pending: PendingResource, context: StatementContext) -> None:
         """Add the routes of a resource, in Laravel's order."""
         prefix, separator, last = str(pending.name).rpartition("/")
         if not separator:
             return self._add_routes(last, pending, context)
-        with self._router.group({"prefix": prefix}):
+        with self._router.enter_group({"prefix": prefix}):
             return self._add_routes(last, pending, context)
 
-    def _add_routes(self, name: str, pending: PendingResource, context: Context) -> None:
+    def _add_routes(self, name: str, pending: PendingResource, context: StatementContext) -> None:
         options = pending.options
-        wildcard = _make_wildcard(options.get("parameters"))
+        name_parameter = _build_parameter_namer(options.get("parameters"))
         for method in _list_resource_methods(pending):
             below = method in _OF_ONE and not pending.singleton
             own = name.rpartition(".")[2] if below and options.get("shallow") else name
-            uri = _resource_uri(own, wildcard)
+            uri = _build_resource_uri(own, name_parameter)
             if below:
-                uri += f"/{{{wildcard(name.rpartition('.')[2])}}}"
+                uri += f"/{{{name_parameter(name.rpartition('.')[2])}}}"
             if method in _NAMED_IN_URI:
                 uri += f"/{method}"
             action: Attributes = {
-                "as": _resource_name(own, method, options),
+                "as": _build_resource_name(own, method, options),
                 "uses": join_texts(pending.controller, "@", method),
                 "where": options.get("wheres"),
             }
             for key in ("middleware", "excluded_middleware"):
                 if options.get(key) is not None:
                     action[key] = options[key]
-            draft = self._router.add(_VERBS[method], uri, action, context)
+            draft = self._router.add_route(_VERBS[method], uri, action, context)
             fields = as_array(options.get("scoped"))
             draft.fields |= {str(key): str(column) for key, column in fields.items()}
 
 
-def _resource_uri(name: str, wildcard: Callable[[str], str]) -> str:
-    """Return the path of a resource, which includes those of the resources around it."""
+def _build_resource_uri(name: str, name_parameter: Callable[[str], str]) -> str:
+    """Return the path of a resource, below the paths of its outer resources."""
     *outer, last = name.split(".")
-    uri = "/".join([*(f"{one}/{{{wildcard(one)}}}" for one in outer), last])
-    return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
+    uri = "/".join([*(f"{name_}/{{{name_parameter(name_)}}}" for name_ in outer), last])
+    return uri.replace(f"/{{{name_parameter(last)}}}", "") if outer else uri
 
 
-def _make_wildcard(stated: Value) -> Callable[[str], str]:
+def _build_parameter_namer(parameters: Value) -> Callable[[str], str]:
     """Return a function that returns the parameter of a resource: stated, or in the singular."""
 
-    def wildcard(name: str) -> str:
-        given = to_text(stated.get(name)) if isinstance(stated, dict) else ""
-        return (given or singular(name)).replace("-", "_")
+    def name_parameter(name: str) -> str:
+        parameter = to_text(parameters.get(name)) if isinstance(parameters, dict) else ""
+        return (parameter or singular(name)).replace("-", "_")
 
-    return wildcard
+    return name_parameter
 
 
 def _list_resource_methods(pending: PendingResource) -> list[str]:
-    options, found = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
+    options, methods = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
     if options.get("only") is not None:
-        found = [one for one in found if one in list_values(options["only"])]
+        methods = [method for method in methods if method in list_values(options["only"])]
     if options.get("except") is not None:
-        found = [one for one in found if one not in list_values(options["except"])]
-    return found
+        methods = [method for method in methods if method not in list_values(options["except"])]
+    return methods
 
 
-def _resource_name(resource: str, method: str, options: Attributes) -> Value:
+def _build_resource_name(resource: str, method: str, options: Attributes) -> Value:
     names, prefix = options.get("names"), options.get("as")
     name: Value = resource
     if isinstance(names, str):

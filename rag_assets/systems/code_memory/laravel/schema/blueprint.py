@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, Computed
 from rag_assets.systems.code_memory.laravel.inflection import class_basename, plural, snake
+from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 
 Attributes: TypeAlias = dict[str, Any]
 
@@ -43,24 +43,6 @@ _FOREIGN_ACTIONS: Final = {
 """Attributes of foreign keys, by the method in lower case that sets them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Arguments:
-    """The values of a call's arguments, by position or by name."""
-
-    given: Sequence[Any]
-    named: Mapping[str, Any]
-
-    def at(self, position: int, name: str, default: Any = None) -> Any:
-        """Return an argument by its position, or else by its name."""
-        if position < len(self.given):
-            return self.given[position]
-        return self.named.get(name, default)
-
-    def first(self, name: str) -> Any:
-        """Return the first argument, whose name may also be `name`."""
-        return self.at(0, name, self.named.get("name"))
-
-
 class Blueprint:
     """The columns and commands of one statement on a table.
 
@@ -80,7 +62,7 @@ class Blueprint:
         self.unread: list[str] = []
         self.conditional = False
 
-    def call(self, name: str, given: Sequence[Any], named: Mapping[str, Any]) -> Attributes | None:
+    def call(self, name: str, arguments: Arguments) -> Attributes | None:
         """Apply a method of Laravel's Blueprint.
 
         Returns:
@@ -90,21 +72,18 @@ class Blueprint:
         if method is None:
             self.unread.append(name)
             return None
-        return method(self, _Arguments(given, named))
+        return method(self, arguments)
 
-    def modify(
-        self, target: Attributes, name: str, given: Sequence[Any], named: Mapping[str, Any]
-    ) -> Attributes:
+    def modify(self, target: Attributes, name: str, arguments: Arguments) -> Attributes:
         """Apply a modifier, which is a call that follows another call in a chain.
 
         Returns:
-            The attributes that the next call changes; after `constrained`, those of the foreign
-                key.
+            The attributes that the next call changes: after `constrained`, the foreign key's.
         """
-        arguments, lower = _Arguments(given, named), name.lower()
+        lower = name.lower()
         if "type" in target and name == "references":
             key = self.add_index("foreign", [target["name"]])
-            key["references"] = arguments.at(0, "column")
+            key["references"] = arguments.get(0, "column")
             return key
         if lower == "constrained":
             return self._add_constraint(target, arguments)
@@ -112,16 +91,16 @@ class Blueprint:
             attribute, value = _FOREIGN_ACTIONS[lower]
             target[attribute] = value
         else:
-            target[name] = next(iter((*given, *named.values())), True)
+            target[name] = next(iter(arguments.all), True)
         return target
 
     def finish(self) -> None:
         """Add the indexes that the columns themselves state."""
         for column in self.columns:
             for key, kind in _INDEXES.items():
-                stated = column.get(key)
-                if stated is not None and stated is not False:
-                    name = stated if isinstance(stated, str) else None
+                index = column.get(key)
+                if index is not None and index is not False:
+                    name = index if isinstance(index, str) else None
                     self.add_index(kind, [column["name"]], name)
                     column[key] = False
                     break
@@ -141,20 +120,19 @@ class Blueprint:
 
     def add_index(self, kind: str, columns: Any, name: Any = None) -> Attributes:
         """Add an index or a foreign key, named by Laravel's convention if `name` is absent."""
-        listed = columns if isinstance(columns, list) else [columns]
+        names = columns if isinstance(columns, list) else [columns]
         if isinstance(columns, dict):
-            listed = list(columns.values())
-        if any(isinstance(column, Computed) for column in listed):
+            names = list(columns.values())
+        if any(isinstance(column, Computed) for column in names):
             self.unread.append(f"columns of an index ({kind})")
-        return self.add_command(
-            kind, index=name or self.conventional_name(kind, listed), columns=listed
-        )
+        index = name or self.build_index_name(kind, names)
+        return self.add_command(kind, index=index, columns=names)
 
     def add_command(self, name: str, **attributes: Any) -> Attributes:
         """Add a command."""
-        made = {"name": name, **attributes}
-        self.commands.append(made)
-        return made
+        command = {"name": name, **attributes}
+        self.commands.append(command)
+        return command
 
     def drop_columns(self, columns: Sequence[Any]) -> None:
         """Add the command that drops columns."""
@@ -163,49 +141,47 @@ class Blueprint:
         self.add_command("dropColumn", columns=list(columns))
 
     def drop_index(self, command: str, kind: str, index: Any) -> None:
-        """Add the command that drops an index, which is given by its name or its columns."""
+        """Add the command that drops an index, named by its name or by its columns."""
         if isinstance(index, Computed):
             self.unread.append(f"name of an index ({command})")
         columns = index if isinstance(index, list) else []
-        named = (
-            index
-            if index and not isinstance(index, list)
-            else self.conventional_name(kind, columns)
+        index_name = (
+            index if index and not isinstance(index, list) else self.build_index_name(kind, columns)
         )
-        self.add_command(command, index=named, columns=columns)
+        self.add_command(command, index=index_name, columns=columns)
 
-    def conventional_name(self, kind: str, columns: Sequence[Any]) -> str:
+    def build_index_name(self, kind: str, columns: Sequence[Any]) -> str:
         """Return the conventional name of an index."""
         name = f"{self.table}_{'_'.join(map(str, columns))}_{kind}".lower()
         return name.replace("-", "_").replace(".", "_")
 
-    def _add_constraint(self, target: Attributes, given: _Arguments) -> Attributes:
+    def _add_constraint(self, target: Attributes, arguments: Arguments) -> Attributes:
         if "type" not in target:
             target["references"] = "id"
             return target
-        key = self.add_index("foreign", [target["name"]], given.at(2, "indexName"))
-        table, references = given.at(0, "table"), given.at(1, "column") or "id"
+        key = self.add_index("foreign", [target["name"]], arguments.get(2, "indexName"))
+        table, references = arguments.get(0, "table"), arguments.get(1, "column") or "id"
         if table is None and isinstance(target["name"], str):
-            before, found, _ = target["name"].rpartition(f"_{references}")
-            table = plural(before if found else target["name"])
+            stem, separator, _ = target["name"].rpartition(f"_{references}")
+            table = plural(stem if separator else target["name"])
         key |= {"references": references, "on": table}
         return key
 
 
-_Method: TypeAlias = Callable[[Blueprint, _Arguments], Attributes | None]
+_Method: TypeAlias = Callable[[Blueprint, Arguments], Attributes | None]
 
 
 def _add_stated_column(
-    kind: str, rule: Mapping[str, Any], blueprint: Blueprint, given: _Arguments
+    kind: str, rule: Mapping[str, Any], blueprint: Blueprint, arguments: Arguments
 ) -> Attributes:
     """Add a column as a group of blueprint.toml says."""
     attributes: Attributes = {}
     for position, name in enumerate(rule.get("arguments", ()), 1):
         default = rule.get("defaults", {}).get(name)
-        value = given.at(position, name, default)
+        value = arguments.get(position, name, default)
         is_flag = isinstance(default, bool)
         attributes[name] = bool(value) if is_flag else default if value is None else value
-    name = given.first("column") or rule.get("name")
+    name = arguments.get(0, "column", arguments.named.get("name")) or rule.get("name")
     return blueprint.add_column(kind, name, **{**attributes, **rule.get("always", {})})
 
 
@@ -222,31 +198,33 @@ def _read_columns() -> Iterator[tuple[str, _Method]]:
 _COLUMNS: Final = dict(_read_columns())
 
 
-def _get_foreign_key_column(given: _Arguments) -> Any:
+def _get_foreign_key_column(arguments: Arguments) -> Any:
     """Return the column of a foreign key to a model: stated, or by the model's name."""
-    model, stated = given.at(0, "model"), given.at(1, "column")
-    if not isinstance(stated, str) and isinstance(model, str):
+    model, column = arguments.get(0, "model"), arguments.get(1, "column")
+    if not isinstance(column, str) and isinstance(model, str):
         return f"{snake(class_basename(model))}_id"
-    return stated
+    return column
 
 
-def _add_model_foreign_id(blueprint: Blueprint, given: _Arguments) -> Attributes | None:
-    return _COLUMNS["foreignId"](blueprint, _Arguments([_get_foreign_key_column(given)], {}))
+def _add_model_foreign_id(blueprint: Blueprint, arguments: Arguments) -> Attributes | None:
+    return _COLUMNS["foreignId"](blueprint, Arguments([_get_foreign_key_column(arguments)]))
 
 
-def _add_any_column(blueprint: Blueprint, given: _Arguments) -> Attributes:
-    more = given.at(2, "parameters")
+def _add_any_column(blueprint: Blueprint, arguments: Arguments) -> Attributes:
+    more = arguments.get(2, "parameters")
     attributes = more if isinstance(more, dict) else {}
-    return blueprint.add_column(str(given.at(0, "type")), given.at(1, "name"), **attributes)
+    kind = str(arguments.get(0, "type"))
+    return blueprint.add_column(kind, arguments.get(1, "name"), **attributes)
 
 
-def _add_timestamps(kind: str, blueprint: Blueprint, given: _Arguments) -> None:
+def _add_timestamps(kind: str, blueprint: Blueprint, arguments: Arguments) -> None:
     for column in ("created_at", "updated_at"):
-        blueprint.add_column(kind, column, precision=given.at(0, "precision", 0), nullable=True)
+        precision = arguments.get(0, "precision", 0)
+        blueprint.add_column(kind, column, precision=precision, nullable=True)
 
 
-def _add_morphs(kind: str, nullable: bool, blueprint: Blueprint, given: _Arguments) -> None:
-    name = given.at(0, "name")
+def _add_morphs(kind: str, nullable: bool, blueprint: Blueprint, arguments: Arguments) -> None:
+    name = arguments.get(0, "name")
     if not isinstance(name, str):
         blueprint.unread.append("name of a column (morphs)")
         return
@@ -255,19 +233,17 @@ def _add_morphs(kind: str, nullable: bool, blueprint: Blueprint, given: _Argumen
     if kind == "bigInteger":
         more = {"autoIncrement": False, "unsigned": True, **more}
     blueprint.add_column(kind, f"{name}_id", **more)
-    blueprint.add_index("index", [f"{name}_type", f"{name}_id"], given.at(1, "indexName"))
+    blueprint.add_index("index", [f"{name}_type", f"{name}_id"], arguments.get(1, "indexName"))
 
 
-def _add_rename(command: str, blueprint: Blueprint, given: _Arguments) -> Attributes:
-    values = {"from": given.at(0, "from"), "to": given.at(1, "to")}
+def _add_rename(command: str, blueprint: Blueprint, arguments: Arguments) -> Attributes:
+    values = {"from": arguments.get(0, "from"), "to": arguments.get(1, "to")}
     return blueprint.add_command(command, **values)
 
 
-def _add_column_drops(blueprint: Blueprint, given: _Arguments) -> None:
-    first = given.at(0, "columns")
-    blueprint.drop_columns(
-        first if isinstance(first, list) else [*given.given, *given.named.values()]
-    )
+def _add_column_drops(blueprint: Blueprint, arguments: Arguments) -> None:
+    first = arguments.get(0, "columns")
+    blueprint.drop_columns(first if isinstance(first, list) else [*arguments.all])
 
 
 def _add_foreign_column_drop(column: Any, blueprint: Blueprint) -> None:
@@ -275,19 +251,19 @@ def _add_foreign_column_drop(column: Any, blueprint: Blueprint) -> None:
     blueprint.drop_columns([column])
 
 
-def _add_morphs_drop(blueprint: Blueprint, given: _Arguments) -> None:
-    stem = given.at(0, "name")
+def _add_morphs_drop(blueprint: Blueprint, arguments: Arguments) -> None:
+    stem = arguments.get(0, "name")
     columns = [f"{stem}_type", f"{stem}_id"]
-    blueprint.drop_index("dropIndex", "index", given.at(1, "indexName") or columns)
+    blueprint.drop_index("dropIndex", "index", arguments.get(1, "indexName") or columns)
     blueprint.drop_columns(columns)
 
 
-def _add_index_command(kind: str, blueprint: Blueprint, given: _Arguments) -> Attributes:
-    return blueprint.add_index(kind, given.at(0, "columns"), given.at(1, "name"))
+def _add_index_command(kind: str, blueprint: Blueprint, arguments: Arguments) -> Attributes:
+    return blueprint.add_index(kind, arguments.get(0, "columns"), arguments.get(1, "name"))
 
 
-def _add_index_drop(command: str, kind: str, blueprint: Blueprint, given: _Arguments) -> None:
-    blueprint.drop_index(command, kind, given.at(0, "index"))
+def _add_index_drop(command: str, kind: str, blueprint: Blueprint, arguments: Arguments) -> None:
+    blueprint.drop_index(command, kind, arguments.get(0, "index"))
 
 
 _DROPS: Final = {
@@ -310,29 +286,33 @@ _NAMED: Final[Mapping[str, _Method]] = {
     **{f"nullable{name}": partial(_add_morphs, kind, True) for name, kind in _MORPHS.items()},
     **{name: partial(_add_index_command, kind) for name, kind in _INDEXES.items()},
     "foreign": partial(_add_index_command, "foreign"),
-    "rawIndex": lambda made, given: made.add_index(
-        "index", [given.at(0, "expression")], given.at(1, "name")
+    "rawIndex": lambda blueprint, arguments: blueprint.add_index(
+        "index", [arguments.get(0, "expression")], arguments.get(1, "name")
     ),
     **{name: partial(_add_rename, name) for name in ("renameIndex", "renameColumn")},
-    "rename": lambda made, given: made.add_command("rename", to=given.at(0, "to")),
-    "drop": lambda made, _: made.add_command("drop"),
-    "dropIfExists": lambda made, _: made.add_command("dropIfExists"),
+    "rename": lambda blueprint, arguments: blueprint.add_command(
+        "rename", to=arguments.get(0, "to")
+    ),
+    "drop": lambda blueprint, _: blueprint.add_command("drop"),
+    "dropIfExists": lambda blueprint, _: blueprint.add_command("dropIfExists"),
     **{name: partial(_add_index_drop, name, kind) for name, kind in _DROPS.items()},
     **dict.fromkeys(("dropColumn", "dropColumns"), _add_column_drops),
     **dict.fromkeys(
         ("dropTimestamps", "dropTimestampsTz"),
-        lambda made, _: made.drop_columns(["created_at", "updated_at"]),
+        lambda blueprint, _: blueprint.drop_columns(["created_at", "updated_at"]),
     ),
     **dict.fromkeys(
         ("dropSoftDeletes", "dropSoftDeletesTz"),
-        lambda made, given: made.drop_columns([given.at(0, "column", "deleted_at")]),
+        lambda blueprint, arguments: blueprint.drop_columns(
+            [arguments.get(0, "column", "deleted_at")]
+        ),
     ),
-    "dropRememberToken": lambda made, _: made.drop_columns(["remember_token"]),
-    "dropConstrainedForeignId": lambda made, given: _add_foreign_column_drop(
-        given.at(0, "column"), made
+    "dropRememberToken": lambda blueprint, _: blueprint.drop_columns(["remember_token"]),
+    "dropConstrainedForeignId": lambda blueprint, arguments: _add_foreign_column_drop(
+        arguments.get(0, "column"), blueprint
     ),
-    "dropConstrainedForeignIdFor": lambda made, given: _add_foreign_column_drop(
-        _get_foreign_key_column(given), made
+    "dropConstrainedForeignIdFor": lambda blueprint, arguments: _add_foreign_column_drop(
+        _get_foreign_key_column(arguments), blueprint
     ),
     "dropMorphs": _add_morphs_drop,
     **dict.fromkeys(

@@ -18,7 +18,8 @@ from rag_assets.systems.code_memory.languages.php.values import (
     Constants,
     compute_value,
 )
-from rag_assets.systems.code_memory.laravel.settings import mark_setting, setting_name
+from rag_assets.systems.code_memory.laravel.routes.model import Arguments
+from rag_assets.systems.code_memory.laravel.settings import mark_setting, parse_setting_name
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -29,14 +30,14 @@ _MOST_METHODS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class RawSql:
     """A raw SQL fragment as a value: the result of `DB::raw`."""
 
     sql: str
 
 
 @dataclass(slots=True)
-class Scope:
+class NameScope:
     """The names that are known at an expression.
 
     Attributes:
@@ -56,70 +57,71 @@ class ExpressionReader:
         self.tree = source.tree
         self._left = _MOST_METHODS
 
-    def scope(self, owner: ClassLike, function: str) -> Scope:
+    def build_scope(self, owner: ClassLike, function: str) -> NameScope:
         """Return the names that are known at the start of a method."""
-        inner = Scope(owner)
-        known = {f"this->{one.name}": self.value(one.value, inner) for one in owner.properties}
-        return Scope(owner, function, known)
+        class_scope = NameScope(owner)
+        properties = {
+            f"this->{property_.name}": self.read_value(property_.value, class_scope)
+            for property_ in owner.properties
+        }
+        return NameScope(owner, function, properties)
 
-    def value(self, node: Node | None, scope: Scope) -> Any:
+    def read_value(self, node: Node | None, scope: NameScope) -> Any:
         """Return an expression's value: JSON values, texts with marks, Expression, or Computed."""
-        return (
-            None
-            if node is None
-            else compute_value(self.tree, node, self._make_constants(node, scope))
+        if node is None:
+            return None
+        return compute_value(self.tree, node, self._make_constants(node, scope))
+
+    def read_arguments(self, call: Call, scope: NameScope) -> Arguments:
+        """Return the values of the arguments of a call."""
+        values = [
+            (one_argument.name, self.read_value(one_argument.value, scope))
+            for one_argument in call.arguments
+        ]
+        return Arguments(
+            [value for name, value in values if not name],
+            {name: value for name, value in values if name},
         )
 
-    def values(self, call: Call, scope: Scope) -> tuple[list[Any], dict[str, Any]]:
-        """Return the values of the positional and of the named arguments of a call."""
-        plain = [
-            self.value(argument.value, scope) for argument in call.arguments if not argument.name
-        ]
-        return plain, {
-            argument.name: self.value(argument.value, scope)
-            for argument in call.arguments
-            if argument.name
-        }
-
-    def inner(self, node: Node | None, scope: Scope, depth: int) -> Any:
+    def read_inner(self, node: Node | None, scope: NameScope, depth: int) -> Any:
         """Return the value of an expression that is part of another expression."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._make_constants(node, scope), depth)
 
-    def own_method(self, chain: Chain, scope: Scope) -> Method | None:
+    def find_own_method(self, chain: Chain, scope: NameScope) -> Method | None:
         """Return the method of the file's own class that a chain calls first, if it does."""
         own = chain.root.lstrip("$").lower() in {"this", "self", "static"}
         name = chain.calls[0].name
         return next((method for method in scope.owner.methods if own and method.name == name), None)
 
-    def find_returned_value(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
+    def find_returned_value(self, chain: Chain, scope: NameScope) -> tuple[Node, NameScope] | None:
         """Return the result of an own method that only returns a value; None for other methods.
 
         Args:
             chain: a single call of the method.
         """
-        method = self.own_method(chain, scope)
+        method = self.find_own_method(chain, scope)
         if len(chain.calls) > 1 or method is None or method.body is None:
             return None
-        inner = [child for child in method.body.named_children if child.type != "comment"]
-        if len(inner) != 1 or inner[0].type != "return_statement" or self._left <= 0:
+        statements = [child for child in method.body.named_children if child.type != "comment"]
+        if len(statements) != 1 or statements[0].type != "return_statement" or self._left <= 0:
             return None
         self._left -= 1
-        kept = {
-            key: variable for key, variable in scope.variables.items() if key.startswith("this->")
-        }
-        given = replace(scope, variables=kept, function=method.name)
-        return next(((node, given) for node in inner[0].named_children), None)
+        variables = scope.variables.items()
+        properties = {name: value for name, value in variables if name.startswith("this->")}
+        inner_scope = replace(scope, variables=properties, function=method.name)
+        return next(((node, inner_scope) for node in statements[0].named_children), None)
 
-    def _make_constants(self, near: Node, scope: Scope) -> Constants:
+    def _make_constants(self, near: Node, scope: NameScope) -> Constants:
         def constant(owner: str, name: str) -> Any:
             if owner != scope.owner.name:
                 return COMPUTED
             # Only one reference is followed, since constants may refer to each other in a circle.
-            held = next((one.value for one in scope.owner.constants if one.name == name), None)
+            values = (item.value for item in scope.owner.constants if item.name == name)
+            expression = next(values, None)
             plain = Constants(class_name)
-            return COMPUTED if held is None else compute_value(self.tree, held, plain)
+            return COMPUTED if expression is None else compute_value(self.tree, expression, plain)
 
         def class_name(written: str) -> str:
             return self.source.class_name(written, near)
@@ -128,40 +130,40 @@ class ExpressionReader:
         return Constants(class_name, constant, further)
 
 
-def _read_binary(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     if reader.tree.node_text(node.child_by_field_name("operator")) != "??":
         return NotImplemented
-    left = reader.inner(node.child_by_field_name("left"), scope, depth)
-    right = reader.inner(node.child_by_field_name("right"), scope, depth)
-    setting = setting_name(left)
+    left = reader.read_inner(node.child_by_field_name("left"), scope, depth)
+    right = reader.read_inner(node.child_by_field_name("right"), scope, depth)
+    setting = parse_setting_name(left)
     if setting is not None and isinstance(right, str | int | None):
         return mark_setting(setting, right)
     return right if left is None else left
 
 
-def _read_name(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
-    known = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
-    return known.get(reader.tree.node_text(node), COMPUTED)
+def _read_name(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
+    names = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
+    return names.get(reader.tree.node_text(node), COMPUTED)
 
 
-def _read_variable(reader: ExpressionReader, scope: Scope, node: Node, _depth: int) -> Any:
+def _read_variable(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
     return scope.variables.get(reader.tree.node_text(node).lstrip("$"), COMPUTED)
 
 
-def _read_subscript(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_subscript(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     parts = node.named_children
     if len(parts) < _PAIR:
         return COMPUTED
-    held, key = (reader.inner(part, scope, depth) for part in parts[:2])
-    setting = setting_name(held)
+    array, key = (reader.read_inner(part, scope, depth) for part in parts[:2])
+    setting = parse_setting_name(array)
     if setting is not None and isinstance(key, str | int):
         return mark_setting(f"{setting}.{key}")
-    if isinstance(held, list) and isinstance(key, int) and 0 <= key < len(held):
-        return held[key]
-    return held.get(str(key), COMPUTED) if isinstance(held, dict) else COMPUTED
+    if isinstance(array, list) and isinstance(key, int) and 0 <= key < len(array):
+        return array[key]
+    return array.get(str(key), COMPUTED) if isinstance(array, dict) else COMPUTED
 
 
-def _read_call(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -> Any:
+def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     """Return a setting, raw SQL, or the result of an own method."""
     chain = reader.source.chain(node)
     if chain is None:
@@ -170,22 +172,22 @@ def _read_call(reader: ExpressionReader, scope: Scope, node: Node, depth: int) -
         return _read_setting(reader, chain.calls[0], scope, depth)
     last = chain.calls[-1]
     if last.name == "raw" and chain.static:
-        sql = reader.inner(last.argument(0), scope, depth)
-        return Expression(sql) if isinstance(sql, str) else COMPUTED
+        sql = reader.read_inner(last.argument(0), scope, depth)
+        return RawSql(sql) if isinstance(sql, str) else COMPUTED
     returned = reader.find_returned_value(chain, scope)
-    return COMPUTED if returned is None else reader.inner(*returned, depth)
+    return COMPUTED if returned is None else reader.read_inner(*returned, depth)
 
 
-def _read_setting(reader: ExpressionReader, call: Call, scope: Scope, depth: int) -> Any:
+def _read_setting(reader: ExpressionReader, call: Call, scope: NameScope, depth: int) -> Any:
     """Return the value of a call of `config`."""
-    key, default = (reader.inner(call.argument(at), scope, depth) for at in (0, 1))
+    key, default = (reader.read_inner(call.argument(at), scope, depth) for at in (0, 1))
     is_setting = call.name.lstrip("\\").lower() == "config"
     if not is_setting or not isinstance(key, str) or not isinstance(default, str | int | None):
         return COMPUTED
     return mark_setting(key, default)
 
 
-_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, Scope, Node, int], Any]]] = {
+_FURTHER: Final[Mapping[str, Callable[[ExpressionReader, NameScope, Node, int], Any]]] = {
     **dict.fromkeys(CLOSURES, lambda _, __, node, ___: ClosureValue(node)),
     "binary_expression": _read_binary,
     "name": _read_name,

@@ -17,11 +17,12 @@ from rag_assets.systems.code_memory.languages.php.values import (
     ClosureValue,
     Computed,
 )
+from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
 from rag_assets.systems.code_memory.laravel.schema.expressions import (
-    Expression,
     ExpressionReader,
-    Scope,
+    NameScope,
+    RawSql,
 )
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 
@@ -62,7 +63,7 @@ class _Context:
         tables: blueprints, by the name of their variable.
     """
 
-    scope: Scope
+    scope: NameScope
     tables: Mapping[str, Blueprint] = field(default_factory=dict)
     conditional: bool = False
     depth: int = 0
@@ -84,7 +85,7 @@ class _Step:
     ends: tuple[Blueprint, Fact] | None = None
 
 
-def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
+def list_schema_facts(source: PhpSource) -> tuple[Fact, ...]:
     """Return one fact of the kind `schema` for each statement on a table in `up()`.
 
     Values of a fact:
@@ -95,8 +96,8 @@ def schema_facts(source: PhpSource) -> tuple[Fact, ...]:
         commands: indexes, foreign keys, drops and renames, with the same kind of values.
         conditional: whether it runs under a condition; how: call, or sql.
         order: its position among the statements as they run.
-        unread: values that were computed or are not Laravel's, and SQL, of which only the name of
-            the table is read.
+        unread: computed values, methods that Laravel does not have, and SQL, of whose statements
+            only the table is read.
     """
     reader = ExpressionReader(source)
     facts: list[Fact] = []
@@ -120,7 +121,7 @@ class _MigrationWalk:
 
     def facts(self, method: Method) -> list[Fact]:
         """Return the statements in the order in which they run."""
-        self._push_block(method.body, _Context(self._reader.scope(self._owner, method.name)))
+        self._push_block(method.body, _Context(self._reader.build_scope(self._owner, method.name)))
         while self._todo and self._left > 0:
             step = self._todo.pop()
             step.context.scope.variables.update(step.bind)
@@ -171,7 +172,7 @@ class _MigrationWalk:
         if left is None or right is None:
             return
         name = self._tree.node_text(left).lstrip("$")
-        context.scope.variables[name] = self._reader.value(right, context.scope)
+        context.scope.variables[name] = self._reader.read_value(right, context.scope)
         if right.type.endswith("call_expression"):
             self._read_call(right, context)
 
@@ -180,7 +181,7 @@ class _MigrationWalk:
         if chain is None:
             return
         root, last = chain.root.lstrip("$"), chain.calls[-1]
-        own = self._reader.own_method(chain, context.scope)
+        own = self._reader.find_own_method(chain, context.scope)
         if not chain.static and root in context.tables:
             self._read_table_call(chain, context.tables[root], context)
         elif self._is_schema_call(chain, root):
@@ -192,16 +193,15 @@ class _MigrationWalk:
         elif _is_each(chain):
             self._push_each(chain, context)
         else:
-            given = [argument.value for call in chain.calls for argument in call.arguments]
-            for closure in reversed([one for one in given if one.type in CLOSURES]):
+            values = [argument.value for call in chain.calls for argument in call.arguments]
+            for closure in reversed([value for value in values if value.type in CLOSURES]):
                 self._push_block(closure.child_by_field_name("body"), context)
 
     def _push_each(self, chain: Chain, context: _Context) -> None:
-        over = self._reader.value(chain.calls[0].argument(0), context.scope)
+        over = self._reader.read_value(chain.calls[0].argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
         names = [
-            self._tree.node_text(variable).lstrip("$")
-            for variable in _iter_declared_variables(closure)
+            self._tree.node_text(node).lstrip("$") for node in _iter_declared_variables(closure)
         ]
         # A loop lists the key before the value, a closure the value before the key.
         self._push_loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
@@ -214,10 +214,8 @@ class _MigrationWalk:
             if named_child.type != "comment" and named_child != body
         ]
         if len(parts) > 1:
-            names = [
-                self._tree.node_text(variable).lstrip("$&")
-                for variable in _iter_declared_variables(parts[1])
-            ]
+            variables = _iter_declared_variables(parts[1])
+            names = [self._tree.node_text(variable).lstrip("$&") for variable in variables]
             self._push_loop(body, self._read_value(parts[0], context), names, context)
 
     def _push_loop(
@@ -259,12 +257,12 @@ class _MigrationWalk:
             values["to"] = self._read_value(call.argument(1, "to"), context)
         blueprint = Blueprint(table if isinstance(table, str) else "")
         fact = self._build_fact(call.node, table, values, context)
-        given, named = self._reader.values(call, context.scope)
+        arguments = self._reader.read_arguments(call, context.scope)
         if name == "dropcolumns":
-            blueprint.call("dropColumn", given[1:], {})
+            blueprint.call("dropColumn", Arguments(arguments.positional[1:]))
         self._todo.append(_Step(None, context, ends=(blueprint, fact)))
-        values_given = (*given, *named.values())
-        closure = next((one.node for one in values_given if isinstance(one, ClosureValue)), None)
+        closures = (value.node for value in arguments.all if isinstance(value, ClosureValue))
+        closure = next(closures, None)
         if closure is not None:
             self._enter_closure(closure, context, blueprint)
         elif name in {"create", "table"}:
@@ -288,33 +286,32 @@ class _MigrationWalk:
         if first.name.lower() == "after" and closure is not None:
             self._enter_closure(closure, context, blueprint)
             return
-        target = blueprint.call(first.name, *self._reader.values(first, context.scope))
+        target = blueprint.call(first.name, self._reader.read_arguments(first, context.scope))
         for call in modifiers:
             if target is not None:
-                given, named = self._reader.values(call, context.scope)
-                target = blueprint.modify(target, call.name, given, named)
+                arguments = self._reader.read_arguments(call, context.scope)
+                target = blueprint.modify(target, call.name, arguments)
         blueprint.conditional |= context.conditional
 
     def _read_raw_sql(self, call: Call, context: _Context) -> None:
         """Add the table of an SQL statement, and mark its columns as unread."""
         sql = self._read_value(call.argument(0, "query"), context)
-        text = sql.sql if isinstance(sql, Expression) else sql
-        known: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
+        text = sql.sql if isinstance(sql, RawSql) else sql
+        common: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
         if not isinstance(text, str) or has_marks(text):
-            self._add_fact(
-                self._build_fact(call.node, COMPUTED, {"action": "raw", **known}, context)
-            )
+            values = {"action": "raw", **common}
+            self._add_fact(self._build_fact(call.node, COMPUTED, values, context))
             return
-        for found in _SQL.finditer(text):
-            table = re.sub(r"[`\"\[\]]", "", found["table"]).rpartition(".")[2]
-            drops = found["action"].upper() == "DROP"
-            values = {"action": "drop" if drops else "alter", **known, "unread": ["SQL"]}
+        for match in _SQL.finditer(text):
+            table = re.sub(r"[`\"\[\]]", "", match["table"]).rpartition(".")[2]
+            drops = match["action"].upper() == "DROP"
+            values = {"action": "drop" if drops else "alter", **common, "unread": ["SQL"]}
             self._add_fact(self._build_fact(call.node, table, values, context))
 
     def _build_fact(
         self, node: Node, table: Any, values: Mapping[str, Any], context: _Context
     ) -> Fact:
-        known = {
+        all_values = {
             "table": _mark_asked_text(table) if isinstance(table, str) else None,
             "conditional": context.conditional,
             "how": "call",
@@ -322,7 +319,7 @@ class _MigrationWalk:
             **_to_plain_values(values),
         }
         symbol = f"{self._owner.name}::up"
-        return Fact("schema", self._tree.start(node), self._tree.end(node), symbol, known)
+        return self._tree.fact("schema", node, symbol, all_values)
 
     def _add_fact(self, fact: Fact) -> None:
         values = {**fact.values, "order": len(self._facts)}
@@ -331,12 +328,12 @@ class _MigrationWalk:
     def _enter_method(self, method: Method, call: Call, context: _Context) -> None:
         if context.depth >= _DEEPEST_CALL:
             return
-        scope = self._reader.scope(self._owner, method.name)
+        scope = self._reader.build_scope(self._owner, method.name)
         tables: dict[str, Blueprint] = {}
         for parameter, argument in zip(method.parameters, call.arguments, strict=False):
-            given = self._tree.node_text(argument.value).lstrip("$")
-            if given in context.tables:
-                tables[parameter.name] = context.tables[given]
+            variable = self._tree.node_text(argument.value).lstrip("$")
+            if variable in context.tables:
+                tables[parameter.name] = context.tables[variable]
             scope.variables[parameter.name] = self._read_value(argument.value, context)
         inner = replace(context, scope=scope, tables=tables, depth=context.depth + 1)
         self._push_block(method.body, inner)
@@ -347,14 +344,14 @@ class _MigrationWalk:
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 
     def _read_value(self, node: Node | None, context: _Context) -> Any:
-        return self._reader.value(node, context.scope)
+        return self._reader.read_value(node, context.scope)
 
 
 def _is_each(chain: Chain) -> bool:
     """Return whether the chain is `collect([..])->each(function (..) {..})`."""
     names = [call.name.lstrip("\\") for call in chain.calls]
-    given = chain.calls[-1].arguments
-    return names == ["collect", "each"] and bool(given) and given[0].value.type in CLOSURES
+    arguments = chain.calls[-1].arguments
+    return names == ["collect", "each"] and bool(arguments) and arguments[0].value.type in CLOSURES
 
 
 def _is_guard_clause(node: Node) -> bool:
@@ -390,13 +387,12 @@ def _to_plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, Expression):
+    if isinstance(value, RawSql):
         return {"computed": True} if has_marks(value.sql) else {"raw": value.sql}
     if isinstance(value, Computed):
         return {"computed": True}
     if isinstance(value, list):
         return [
-            _to_json(item) if isinstance(item, Expression | Computed | str) else item
-            for item in value
+            _to_json(item) if isinstance(item, RawSql | Computed | str) else item for item in value
         ]
     return _mark_asked_text(value)

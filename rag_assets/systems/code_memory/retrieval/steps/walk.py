@@ -28,7 +28,7 @@ from rag_assets.storage.index.model import (
 )
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.catalog.graph import GraphKey
-from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
+from rag_assets.systems.code_memory.catalog.relation_rows import ReadableState
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
@@ -66,9 +66,9 @@ class RelationViews:
         self._services = services
         self._neighbourhoods = services.get_system_service(NeighbourhoodCache)
 
-    def get_moment(self, progress: SearchProgress) -> RelationMoment:
+    def get_moment(self, progress: SearchProgress) -> ReadableState:
         """Return the state of the relations when this search first read it."""
-        moment: RelationMoment | None = progress.step_values.get(_MOMENT)
+        moment: ReadableState | None = progress.step_values.get(_MOMENT)
         if moment is None:
             moment = self._walker.get_moment(progress.ref.id, progress.caller)
             progress.step_values[_MOMENT] = moment
@@ -96,7 +96,7 @@ class RelationViews:
 
 def get_relation_state(progress: SearchProgress) -> object:
     """Return the state of the relations that an earlier step of this search read."""
-    moment: RelationMoment = progress.step_values[_MOMENT]
+    moment: ReadableState = progress.step_values[_MOMENT]
     return moment.state
 
 

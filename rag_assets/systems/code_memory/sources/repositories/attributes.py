@@ -45,11 +45,11 @@ class _File:
 
     def find(self, name: str, folder: bytes, file: bytes) -> tuple[bool, AttributeValue]:
         """Return whether this file specifies an attribute, and the attribute's value."""
-        found = self.rules.get(name)
-        if found is None:
+        rules = self.rules.get(name)
+        if rules is None:
             return False, None
-        position = found[0].deciding(folder[self.base :], file)
-        return (False, None) if position is None else (True, found[1][position])
+        position = rules[0].deciding(folder[self.base :], file)
+        return (False, None) if position is None else (True, rules[1][position])
 
 
 class Attributes:
@@ -66,32 +66,32 @@ class Attributes:
         self._macros: dict[str, Mapping[str, AttributeValue]] = {"binary": _BINARY}
         self._folders: dict[str, tuple[_File, ...]] = {}
         self._digests: dict[str, str] = {}
-        self._info = self._parse_file(info, "", 0, "info/attributes") if info else None
+        self._info = self._parse(info, "", 0, "info/attributes") if info else None
 
-    def of(self, path: str) -> dict[str, AttributeValue]:
+    def get(self, path: str) -> dict[str, AttributeValue]:
         """Return the attributes that are specified for a file."""
         folder, slash, name = path.rpartition("/")
-        files = self._files(folder + slash)
+        files = self._list_files(folder + slash)
         if not files:
             return {}
-        raw_folder, raw_name = path_bytes(folder + slash), path_bytes(name)
-        found: dict[str, AttributeValue] = {}
+        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
+        values: dict[str, AttributeValue] = {}
         for attribute in _READ:
             for file in files:
                 is_specified, value = file.find(attribute, raw_folder, raw_name)
                 if is_specified:
                     if value is not None:
-                        found[attribute] = value
+                        values[attribute] = value
                     break
-        return found
+        return values
 
-    def state(self, paths: Iterable[str]) -> str:
+    def compute_state(self, paths: Iterable[str]) -> str:
         """Return a hash of all attributes files that affect one of the paths."""
         for folder in {path[: path.rfind("/") + 1] for path in paths}:
-            self._files(folder)
+            self._list_files(folder)
         return compute_key("attributes", self._digests)
 
-    def _files(self, folder: str) -> tuple[_File, ...]:
+    def _list_files(self, folder: str) -> tuple[_File, ...]:
         """Return the attributes files that affect a folder, in order of precedence."""
         missing = []
         while folder not in self._folders:
@@ -101,15 +101,15 @@ class Attributes:
             folder = folder[: folder.rfind("/", 0, -1) + 1]
         for at in reversed(missing):
             above = self._folders[at[: at.rfind("/", 0, -1) + 1]] if at else ()
-            self._folders[at] = self._with_own(at, above)
+            self._folders[at] = self._add_own_file(at, above)
         # The file info/attributes comes first in every folder.
         return self._folders[missing[0] if missing else folder]
 
-    def _with_own(self, folder: str, above: tuple[_File, ...]) -> tuple[_File, ...]:
+    def _add_own_file(self, folder: str, above: tuple[_File, ...]) -> tuple[_File, ...]:
         content = self._read(folder)
         if content is not None:
             self._digests[folder] = sha256_hex(content)
-        own = self._parse_file(content, folder, len(path_bytes(folder)), folder + GITATTRIBUTES)
+        own = self._parse(content, folder, len(encode_path(folder)), folder + GITATTRIBUTES)
         if not folder:
             return tuple(file for file in (self._info, own) if file is not None)
         if own is None:
@@ -117,9 +117,7 @@ class Attributes:
         kept = 1 if self._info is not None else 0
         return (*above[:kept], own, *above[kept:])
 
-    def _parse_file(
-        self, content: bytes | None, folder: str, base: int, where: str
-    ) -> _File | None:
+    def _parse(self, content: bytes | None, folder: str, base: int, where: str) -> _File | None:
         if not content:
             return None
         if len(content) > MAX_ATTRIBUTES_BYTES:
@@ -133,17 +131,17 @@ class Attributes:
             if pattern.startswith(b"[attr]"):
                 if not folder and len(self._macros) < _MAX_MACROS:
                     name = pattern.removeprefix(b"[attr]").decode("utf-8", "replace")
-                    self._macros[name] = self._states(states)
+                    self._macros[name] = self._parse_states(states)
                 continue
             rule = _find_rule(pattern)
             if rule is not None:
-                for name, value in self._states(states).items():
+                for name, value in self._parse_states(states).items():
                     if name in _READ:
                         rules_by_name.setdefault(name, []).append((rule, value))
         return _compile_rules(rules_by_name, base, where) if rules_by_name else None
 
-    def _states(self, states: list[bytes]) -> dict[str, AttributeValue]:
-        found: dict[str, AttributeValue] = {}
+    def _parse_states(self, states: list[bytes]) -> dict[str, AttributeValue]:
+        values: dict[str, AttributeValue] = {}
         for state in states:
             text = state.decode("utf-8", "replace")
             name, equals, text_value = text.lstrip("-!").partition("=")
@@ -151,9 +149,9 @@ class Attributes:
             if text[:1] in "-!":
                 value = False if text[0] == "-" else None
             if name in self._macros and value is True:
-                found.update(self._macros[name])
-            found[name] = value
-        return found
+                values.update(self._macros[name])
+            values[name] = value
+        return values
 
 
 def _compile_rules(
@@ -198,7 +196,7 @@ def _find_rule(pattern: bytes) -> Rule | None:
     return parse_rule(pattern)
 
 
-def path_bytes(text: str) -> bytes:
+def encode_path(text: str) -> bytes:
     """Return a path in bytes, as Git stores it."""
     return text.encode("utf-8", "surrogateescape")
 
@@ -224,7 +222,7 @@ class Conversion:
     encoding: str | None = None
 
     @classmethod
-    def of(cls, attributes: Mapping[str, AttributeValue], autocrlf: str) -> Conversion:
+    def from_attributes(cls, attributes: Mapping[str, AttributeValue], autocrlf: str) -> Conversion:
         """Return the conversion of a file; `autocrlf` is core.autocrlf, in lower case."""
         encoding = attributes.get("working-tree-encoding")
         return cls(
@@ -233,26 +231,26 @@ class Conversion:
             encoding if isinstance(encoding, str) else None,
         )
 
-    def stored(self, content: bytes, blob: Callable[[], bytes | None]) -> bytes:
+    def convert(self, content: bytes, blob: Callable[[], bytes | None]) -> bytes:
         """Return the content as git would store it.
 
         Args:
             blob: returns the content that is already stored, if any.
         """
         if self.encoding is not None:
-            content = _as_utf8(content, self.encoding)
-        if b"\r\n" in content and self._converts(content, blob):
+            content = _decode_to_utf8(content, self.encoding)
+        if b"\r\n" in content and self._converts_line_ends(content, blob):
             content = content.replace(b"\r\n", b"\n")
         return _IDENT.sub(b"$Id$", content) if self.ident else content
 
-    def _converts(self, content: bytes, blob: Callable[[], bytes | None]) -> bool:
+    def _converts_line_ends(self, content: bytes, blob: Callable[[], bytes | None]) -> bool:
         if self.text is not None:
             return self.text
         # Content that is stored with CRLF keeps it, whatever the current settings are.
         return not _looks_binary(content) and b"\r\n" not in (blob() or b"")
 
 
-def blob_id(content: bytes) -> str:
+def compute_blob_id(content: bytes) -> str:
     """Return the id of a blob with this content."""
     header = b"blob %d\0" % len(content)
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
@@ -286,7 +284,7 @@ def _looks_binary(content: bytes) -> bool:
     return (len(content) - control) >> 7 < control
 
 
-def _as_utf8(content: bytes, encoding: str) -> bytes:
+def _decode_to_utf8(content: bytes, encoding: str) -> bytes:
     try:
         return content.decode(encoding).encode()
     except (LookupError, UnicodeError, ValueError):

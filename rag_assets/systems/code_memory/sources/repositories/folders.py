@@ -28,7 +28,7 @@ def parse_configuration(content: bytes) -> dict[str, str]:
     Sections with their own name, such as remotes, are left out, and so are lines with invalid
     syntax. A later value of a setting replaces an earlier one.
     """
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     section: str | None = None
     for raw in content.replace(b"\\\n", b"").split(b"\n"):
         line = raw.strip()
@@ -40,8 +40,8 @@ def parse_configuration(content: bytes) -> dict[str, str]:
         if section is None or key is None:
             continue
         value = _parse_value(line[key.end() :]) if key[2] else ""
-        found[f"{section}.{key[1].decode().lower()}"] = value
-    return found
+        settings[f"{section}.{key[1].decode().lower()}"] = value
+    return settings
 
 
 def is_true(settings: dict[str, str], name: str) -> bool:
@@ -180,9 +180,9 @@ def _follow_pointer(root: Path) -> RepositoryFolders:
     if pointer is not None:
         common = _resolve_pointer(own, pointer)
         if own.parent != common / "worktrees":
-            raise _pointer_error(root, own)
+            raise _build_pointer_error(root, own)
     if not own.is_relative_to(root) and not _points_back(root, own, linked=pointer is not None):
-        raise _pointer_error(root, own)
+        raise _build_pointer_error(root, own)
     whole = _require_parts(root, common, bare=False)
     return RepositoryFolders(root, own, whole.common, bare=False)
 
@@ -196,7 +196,7 @@ def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
     return worktree is not None and _resolve_pointer(own, os.fsencode(worktree)) == root
 
 
-def _pointer_error(root: Path, own: Path) -> ListingFailed:
+def _build_pointer_error(root: Path, own: Path) -> ListingFailed:
     return ListingFailed(
         f"{str(root / GIT)!r} points to {str(own)!r}, which does not name this folder as its"
         " worktree",

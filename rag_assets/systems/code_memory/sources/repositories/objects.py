@@ -40,7 +40,7 @@ _PIECE_BYTES = 64 * 1024
 _FOLDER_NAME: Final = re.compile(r"[0-9a-f]{2}")
 
 
-class LooseDamaged(Exception):
+class LooseObjectDamaged(Exception):
     """The content of a loose object does not match its name."""
 
 
@@ -64,11 +64,11 @@ class LooseObjects:
         self._folder = folder
         self._ids = self._scan()
 
-    def holds(self, oid: str) -> bool:
+    def contains(self, oid: str) -> bool:
         """Return whether the object existed at the last scan of the folder."""
         return oid in self._ids
 
-    def look_again(self) -> None:
+    def rescan(self) -> None:
         """Scan again for objects written since the last scan."""
         self._ids = self._scan()
 
@@ -76,7 +76,7 @@ class LooseObjects:
         """Return the ids that start with this prefix."""
         return [oid for oid in self._ids if oid.startswith(prefix)]
 
-    def header(self, oid: str) -> LooseObject:
+    def read_header(self, oid: str) -> LooseObject:
         """Return an object's kind and size.
 
         Raises:
@@ -87,22 +87,22 @@ class LooseObjects:
             return _read_header(zlib.decompressobj(), file)[0]
 
     def read(self, oid: str) -> LooseObject:
-        """Return an object, verified by its id; errors as in header()."""
+        """Return an object, verified by its id; errors as in read_header()."""
         with self._open(oid) as file:
             stream = zlib.decompressobj()
-            found, pending = _read_header(stream, file)
-            content = bytearray(found.content)
-            while len(content) <= found.size and not stream.eof:
+            loose, pending = _read_header(stream, file)
+            content = bytearray(loose.content)
+            while len(content) <= loose.size and not stream.eof:
                 pending = pending or file.read(_PIECE_BYTES)
                 if not pending:
                     break
-                content += _inflate(stream, pending, found.size + 1 - len(content))
+                content += _inflate(stream, pending, loose.size + 1 - len(content))
                 pending = stream.unconsumed_tail
-        header = b"%s %d\0" % (found.kind.encode(), found.size)
+        header = b"%s %d\0" % (loose.kind.encode(), loose.size)
         digest = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
         if digest != oid:
-            raise LooseDamaged
-        return LooseObject(found.kind, found.size, bytes(content))
+            raise LooseObjectDamaged
+        return LooseObject(loose.kind, loose.size, bytes(content))
 
     def _open(self, oid: str) -> BinaryIO:
         folder = open_subfolder(None, [*self._folder.parts, oid[:2]])
@@ -111,34 +111,34 @@ class LooseObjects:
         finally:
             os.close(folder)
         if descriptor is None:
-            raise LooseDamaged
+            raise LooseObjectDamaged
         return os.fdopen(descriptor, "rb")
 
     def _scan(self) -> set[str]:
-        found = set()
+        ids = set()
         waiting = [(self._folder, "")]
         if self._folder.is_symlink():
-            raise self._link_error()
+            raise self._build_link_error()
         while waiting:
             folder, name = waiting.pop()
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         if entry.is_symlink():
-                            raise self._link_error()
+                            raise self._build_link_error()
                         if entry.is_dir(follow_symlinks=False):
                             waiting.append((folder / entry.name, entry.name))
                         elif _FOLDER_NAME.fullmatch(name) and len(entry.name) == 38:  # noqa: PLR2004
-                            found.add(name + entry.name)
+                            ids.add(name + entry.name)
             except FileNotFoundError:
                 continue  # `git gc` removed the folder in the meantime.
             except OSError as error:
                 raise ListingFailed(
                     f"{str(self._folder)!r} cannot be listed: {error.strerror}"
                 ) from error
-        return found
+        return ids
 
-    def _link_error(self) -> ListingFailed:
+    def _build_link_error(self) -> ListingFailed:
         return ListingFailed(
             f"a link is among the objects in {str(self._folder)!r}",
             hint="replace the link with a copy of the file or folder that it points to",
@@ -148,10 +148,10 @@ class LooseObjects:
 def _read_header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
     """Return the header, with the content unpacked so far, and the packed data that remain."""
     head = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
-    found = _HEADER.match(head)
-    if found is None:
-        raise LooseDamaged
-    rest = LooseObject(_LOOSE_KINDS[found[1]], int(found[2]), head[found.end() :])
+    match = _HEADER.match(head)
+    if match is None:
+        raise LooseObjectDamaged
+    rest = LooseObject(_LOOSE_KINDS[match[1]], int(match[2]), head[match.end() :])
     return rest, stream.unconsumed_tail
 
 
@@ -159,7 +159,7 @@ def _inflate(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
     try:
         return stream.decompress(packed, most)
     except zlib.error as error:
-        raise LooseDamaged from error
+        raise LooseObjectDamaged from error
 
 
 _Read = TypeVar("_Read")
@@ -183,14 +183,14 @@ class Objects:
         _require_own(folders.common)
         self._loose = LooseObjects(self._folder)
 
-    def size(self, oid: str, kind: ObjectKind) -> int:
+    def read_size(self, oid: str, kind: ObjectKind) -> int:
         """Return the size of an object in bytes, without unpacking the object.
 
         Raises:
             ListingFailed: it is missing, damaged or of a different kind.
         """
-        found, size = self._header(oid, kind)
-        if found != kind:
+        found_kind, size = self._read_object_header(oid, kind)
+        if found_kind != kind:
             raise ListingFailed(f"the object {oid} is not a {kind}", hint=_HINT)
         return size
 
@@ -200,7 +200,7 @@ class Objects:
         Raises:
             ListingFailed: it is missing, damaged, of a different kind, or too large for its kind.
         """
-        size = self.size(oid, kind)
+        size = self.read_size(oid, kind)
         if kind != "blob" and size > _MAX_META_BYTES:
             raise ListingFailed(
                 f"the {kind} {oid} is larger than the limit of {_MAX_META_BYTES:,} bytes"
@@ -208,23 +208,23 @@ class Objects:
         return self.read_sized(oid, kind)
 
     def read_sized(self, oid: str, kind: ObjectKind) -> bytes:
-        """Return the content of an object whose kind and size `size` has verified; see read."""
+        """Return the content of an object whose kind and size read_size has verified; see read."""
 
-        def content() -> bytes:
-            if self._loose.holds(oid):
+        def read_content() -> bytes:
+            if self._loose.contains(oid):
                 return self._loose.read(oid).content
-            return self._odb().read(oid)[1]
+            return self._open_packs().read(oid)[1]
 
-        return self._read_with_retry(oid, kind, content)
+        return self._read_with_retry(oid, kind, read_content)
 
-    def commit(self, oid: str) -> str:
+    def resolve_commit(self, oid: str) -> str:
         """Return the id of the commit that an id refers to, directly or through a tag.
 
         Raises:
             ListingFailed: it does not refer to a commit.
         """
         for _ in range(_MAX_TAGS):
-            kind = self._header(oid, "commit")[0]
+            kind = self._read_object_header(oid, "commit")[0]
             if kind == "commit":
                 return oid
             if kind != "tag":
@@ -234,48 +234,48 @@ class Objects:
             f"the object {oid} is not a commit", hint="set ref to a branch, a tag or a commit"
         )
 
-    def tree(self, commit: str) -> str:
+    def read_tree_id(self, commit: str) -> str:
         """Return the id of a commit's tree."""
         return _read_header_line(self.read(commit, "commit"), b"tree")
 
     def expand_id(self, prefix: str) -> str | None:
         """Return the id with this prefix; None if no id or more than one id has it."""
-        found = set(self._loose.find_by_prefix(prefix))
-        for backend in self._odb().backends:
+        ids = set(self._loose.find_by_prefix(prefix))
+        for backend in self._open_packs().backends:
             try:
-                found.add(str(backend.exists_prefix(prefix)))
+                ids.add(str(backend.exists_prefix(prefix)))
             except KeyError:
                 continue
             except ValueError:
                 return None
-        return found.pop() if len(found) == 1 else None
+        return ids.pop() if len(ids) == 1 else None
 
-    def _header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
+    def _read_object_header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
         """Return an object's kind and size."""
 
-        def header() -> tuple[ObjectKind | None, int]:
-            if self._loose.holds(oid):
-                loose = self._loose.header(oid)
+        def read_header() -> tuple[ObjectKind | None, int]:
+            if self._loose.contains(oid):
+                loose = self._loose.read_header(oid)
                 return loose.kind, loose.size
-            found, size = self._odb().read_header(oid)
+            found, size = self._open_packs().read_header(oid)
             return _KINDS.get(int(found)), int(size)
 
-        return self._read_with_retry(oid, kind, header)
+        return self._read_with_retry(oid, kind, read_header)
 
-    def _read_with_retry(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
+    def _read_with_retry(self, oid: str, kind: ObjectKind, read: Callable[[], _Read]) -> _Read:
         """Return the result of a read; retry if the object was being written or packed."""
         try:
-            return reading()
+            return read()
         except (KeyError, FileNotFoundError):
-            self._loose.look_again()
+            self._loose.rescan()
         except Exception as error:
-            raise _damage_error(oid, kind, error) from error
+            raise _build_damage_error(oid, kind, error) from error
         try:
-            return reading()
+            return read()
         except Exception as error:
-            raise _damage_error(oid, kind, error) from error
+            raise _build_damage_error(oid, kind, error) from error
 
-    def _odb(self) -> Odb:
+    def _open_packs(self) -> Odb:
         if self._packs is None:
             import pygit2
 
@@ -285,7 +285,7 @@ class Objects:
         return self._packs
 
 
-def _damage_error(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
+def _build_damage_error(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
     reason = "missing" if isinstance(error, (KeyError, FileNotFoundError)) else "damaged"
     return ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT)
 
@@ -344,7 +344,7 @@ def list_files(objects: Objects, tree: str) -> dict[str, TreeFile]:
         ListingFailed: a tree is missing or damaged, or there are more files than any project has.
     """
     trees = _read_trees(objects, tree)
-    found: dict[str, TreeFile] = {}
+    files: dict[str, TreeFile] = {}
     waiting = [(b"", tree)]
     while waiting:
         folder, oid = waiting.pop()
@@ -355,18 +355,18 @@ def list_files(objects: Objects, tree: str) -> dict[str, TreeFile]:
             if mode == _FOLDER:
                 waiting.append((path + b"/", entry))
             else:
-                found[path.decode("utf-8", "surrogateescape")] = TreeFile(mode, entry)
-    return found
+                files[path.decode("utf-8", "surrogateescape")] = TreeFile(mode, entry)
+    return files
 
 
 def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
     """Return the usable entries of a tree and all trees below it, by id; each tree is read once.
 
-    The number of paths is computed before any path is built: ten trees, each of which contains the
-    next one ten times, have ten billion paths.
+    The paths are counted before any is built: ten trees that contain each other in a row, ten times
+    each, have ten billion paths.
 
     Raises:
-        ListingFailed: see files_of.
+        ListingFailed: as in list_files().
     """
     trees: dict[str, list[_Entry]] = {}
     sizes: dict[str, tuple[int, int]] = {}
@@ -378,12 +378,14 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
             sizes[oid] = _count_paths(trees[oid], sizes)
         else:
             trees[oid] = [
-                one for one in _parse_entries(objects.read(oid, "tree"), oid) if _is_usable(one)
+                tree_entry
+                for tree_entry in _parse_entries(objects.read(oid, "tree"), oid)
+                if _is_usable(tree_entry)
             ]
             entries += len(trees[oid])
             below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER}
             if any(entry in trees and entry not in sizes for entry in below):
-                raise _damaged_tree_error(oid)
+                raise _build_damaged_tree_error(oid)
             waiting += [entry for entry in below if entry not in sizes]
         paths, name_bytes = sizes.get(oid, (entries, 0))
         if paths > _MAX_FILES or name_bytes > _MAX_NAME_BYTES:
@@ -395,7 +397,7 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
     return trees
 
 
-def _damaged_tree_error(tree: str) -> ListingFailed:
+def _build_damaged_tree_error(tree: str) -> ListingFailed:
     return ListingFailed(
         f"the tree {tree} is damaged", hint="run `git fsck` to list damaged objects"
     )
@@ -426,8 +428,8 @@ def find_file(objects: Objects, tree: str, path: str) -> TreeFile | None:
         if below is None or below.mode != _FOLDER:
             return None
         oid = below.oid
-    found = _find_entry(objects, oid, name)
-    return None if found is None or found.mode == _FOLDER else found
+    entry = _find_entry(objects, oid, name)
+    return None if entry is None or entry.mode == _FOLDER else entry
 
 
 def _find_entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
@@ -443,10 +445,10 @@ def _parse_entries(content: bytes, tree: str) -> Iterator[_Entry]:
         blank = content.find(b" ", at)
         end = content.find(b"\0", blank)
         if blank < 0 or end < 0 or end + 21 > len(content):
-            raise _damaged_tree_error(tree)
+            raise _build_damaged_tree_error(tree)
         try:
             mode = int(content[at:blank], 8)
         except ValueError:
-            raise _damaged_tree_error(tree) from None
+            raise _build_damaged_tree_error(tree) from None
         yield mode, content[blank + 1 : end], content[end + 1 : end + 21].hex()
         at = end + 21

@@ -33,13 +33,13 @@ from rag_assets.systems.code_memory.sources.repositories.objects import (
     list_files,
 )
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
-    Index,
+    GitIndex,
     StoredContents,
     Worktree,
+    build_worktree_attributes,
     read_index,
     read_info_attributes,
     read_unchanged,
-    worktree_attributes,
 )
 
 _ID: Final = re.compile(r"[0-9a-f]{40}")
@@ -54,7 +54,7 @@ _PREFIXES: Final = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The checked-out head.
+    """The checked-out branch and its commit.
 
     Attributes:
         commit: id of the commit; None if the branch has no commit yet.
@@ -71,7 +71,7 @@ class Refs:
     def __init__(self, folders: RepositoryFolders) -> None:
         self._folders = folders
 
-    def head(self) -> Head:
+    def read_head(self) -> Head:
         """Return the checked-out head.
 
         Raises:
@@ -86,27 +86,27 @@ class Refs:
         oid, target = _parse_ref("HEAD", content)
         return Head(oid if target is None else self._follow(target), target)
 
-    def resolve(self, name: str, objects: Objects) -> str:
+    def resolve_commit(self, name: str, objects: Objects) -> str:
         """Return the commit of a branch, a tag, or a whole or abbreviated id.
 
         Raises:
             ListingFailed: the name does not exist; the hint lists similar names.
         """
         if _ID.fullmatch(name):
-            return objects.commit(name)
+            return objects.resolve_commit(name)
         if is_name(name):
             for prefix in _PREFIXES:
                 if not prefix and not name.startswith("refs/"):
                     continue
                 oid = self._follow(prefix + name)
                 if oid is not None:
-                    return objects.commit(oid)
+                    return objects.resolve_commit(oid)
         oid = objects.expand_id(name) if _ABBREVIATED.fullmatch(name) else None
         if oid is not None:
-            return objects.commit(oid)
+            return objects.resolve_commit(oid)
         raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._suggest_names(name))
 
-    def names(self) -> list[str]:
+    def list_names(self) -> list[str]:
         """Return the short names of all branches and tags, sorted."""
         full = {*self._read_packed_refs(), *self._list_loose_refs()}
         return sorted(
@@ -117,7 +117,7 @@ class Refs:
         )
 
     def _suggest_names(self, name: str) -> str:
-        names = self.names()[:_MAX_NAMES]
+        names = self.list_names()[:_MAX_NAMES]
         near = difflib.get_close_matches(name[:200], names, n=5, cutoff=0.5) or names[:5]
         listed = ", ".join(near)
         return f"choose an existing one, such as {listed}" if near else "create a branch first"
@@ -145,7 +145,7 @@ class Refs:
     def _read_packed_refs(self) -> dict[str, str]:
         """Return the refs in the file packed-refs, by full name."""
         content = read_small(self._folders.common, ["packed-refs"], _MAX_PACKED_BYTES)
-        found = {}
+        refs = {}
         for line in (content or b"").split(b"\n"):
             if not line or line[:1] in b"#^":
                 continue
@@ -155,8 +155,8 @@ class Refs:
                     "the file packed-refs of the repository is damaged",
                     hint="run `git pack-refs --all` to write it again",
                 )
-            found[name] = oid
-        return found
+            refs[name] = oid
+        return refs
 
     def _list_loose_refs(self) -> Iterator[str]:
         """Yield the full names of the refs that are stored in separate files."""
@@ -233,7 +233,7 @@ class Repository:
         """Return how line endings are converted for files without such an attribute."""
         return self._settings.get("core.autocrlf", "").lower()
 
-    def commit(self, ref: str) -> str | None:
+    def resolve_commit(self, ref: str) -> str | None:
         """Return the commit that a ref resolves to; None before the first commit.
 
         Raises:
@@ -246,15 +246,19 @@ class Repository:
                 hint="set `ref: HEAD`, or set ref to a branch",
             )
         if ref in (WORKTREE, HEAD):
-            commit = self.refs.head().commit
-            return None if commit is None else self.objects.commit(commit)
-        return self.refs.resolve(ref, self.objects)
+            commit = self.refs.read_head().commit
+            return None if commit is None else self.objects.resolve_commit(commit)
+        return self.refs.resolve_commit(ref, self.objects)
 
-    def tree(self, commit: str | None) -> str:
+    def resolve_tree(self, ref: str) -> str:
+        """Return the id of the tree of a ref's commit; errors as in resolve_commit()."""
+        return self.get_tree(self.resolve_commit(ref))
+
+    def get_tree(self, commit: str | None) -> str:
         """Return the id of a commit's tree; without a commit, the id of the empty tree."""
-        return _EMPTY if commit is None else self.objects.tree(commit)
+        return _EMPTY if commit is None else self.objects.read_tree_id(commit)
 
-    def files(self, tree: str) -> dict[str, TreeFile]:
+    def list_files(self, tree: str) -> dict[str, TreeFile]:
         """Return the files of a tree by path."""
         return {} if tree == _EMPTY else list_files(self.objects, tree)
 
@@ -262,53 +266,53 @@ class Repository:
         """Return one file of a tree; None if the tree lacks it."""
         return None if tree == _EMPTY else find_file(self.objects, tree, path)
 
-    def attributes(self, files: Mapping[str, TreeFile]) -> Attributes:
+    def read_attributes(self, files: Mapping[str, TreeFile]) -> Attributes:
         """Return the attributes that the .gitattributes files of a commit define."""
 
         def read(folder: str) -> bytes | None:
-            found = files.get(folder + GITATTRIBUTES)
-            if found is None or found.mode not in REGULAR:
+            file = files.get(folder + GITATTRIBUTES)
+            if file is None or file.mode not in REGULAR:
                 return None
-            if self.objects.size(found.oid, "blob") > MAX_ATTRIBUTES_BYTES:
+            if self.objects.read_size(file.oid, "blob") > MAX_ATTRIBUTES_BYTES:
                 raise ListingFailed(
                     f"{folder + GITATTRIBUTES!r} is too large", hint="shorten the file"
                 )
-            return self.objects.read(found.oid, "blob")
+            return self.objects.read(file.oid, "blob")
 
         return Attributes(read, read_info_attributes(self.folders))
 
-    def worktree(self, tree: str) -> Worktree:
+    def read_worktree(self, tree: str) -> Worktree:
         """Return the worktree, compared with a tree."""
-        return Worktree(self.folders, self.stored, self.files(tree))
+        return Worktree(self.folders, self.stored, self.list_files(tree))
 
     @cached_property
     def stored(self) -> StoredContents:
         """Return an object that compares worktree files with blobs."""
         links = is_true({"core.symlinks": "true", **self._settings}, "core.symlinks")
-        attributes = worktree_attributes(self.folders)
+        attributes = build_worktree_attributes(self.folders)
         return StoredContents(self.objects, attributes, self.autocrlf, links=links)
 
-    def moment(self) -> tuple[Head, tuple[int, int] | None]:
+    def read_checkout_state(self) -> tuple[Head, tuple[int, int] | None]:
         """Return the checked-out head and the index file's identity; a checkout changes both."""
         try:
             index = (self.folders.own / "index").lstat()
         except OSError:
-            return self.refs.head(), None
-        return self.refs.head(), (index.st_ino, index.st_mtime_ns)
+            return self.refs.read_head(), None
+        return self.refs.read_head(), (index.st_ino, index.st_mtime_ns)
 
     def is_skipped(self, path: str) -> bool:
         """Return whether git leaves a file out of the worktree on purpose (skip-worktree)."""
         return self._index is not None and self._index.is_skipped(path)
 
     @cached_property
-    def _index(self) -> Index | None:
+    def _index(self) -> GitIndex | None:
         return read_index(self.folders.own)
 
     def describe(self, commit: str | None, paths: Collection[str]) -> OriginDescription:
         """Return the repository, the commit, and which of these files differ from the commit."""
         if self.folders.bare:
             return OriginDescription(self.name, commit, None)
-        tree = self.tree(commit)
+        tree = self.get_tree(commit)
         differing = frozenset(path for path in paths if self._differs(tree, path))
         return OriginDescription(self.name, commit, differing)
 

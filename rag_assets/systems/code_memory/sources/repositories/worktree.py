@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
     MAX_ATTRIBUTES_BYTES,
     Attributes,
     Conversion,
-    blob_id,
+    compute_blob_id,
 )
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
@@ -48,8 +48,8 @@ class IndexEntry:
         mode, oid: as in a Git tree; the content of a file with intent to add is unknown.
         skipped: whether it is left out of the worktree on purpose (a sparse checkout).
         mtime, ctime: seconds and nanoseconds, as git stores them.
-        settled: whether git knows its content, because it is not in conflict and not merely added
-            by intent.
+        settled: whether git knows its content: it is neither in conflict nor only marked with
+            intent to add.
     """
 
     mode: int
@@ -71,8 +71,8 @@ class IndexEntry:
         """
         return (
             self.settled
-            and self.mtime == _time(facts.st_mtime_ns)
-            and self.ctime == _time(facts.st_ctime_ns)
+            and self.mtime == _split_time(facts.st_mtime_ns)
+            and self.ctime == _split_time(facts.st_ctime_ns)
             and self.inode == facts.st_ino & _WORD
             and self.size == facts.st_size & _WORD
             and self.mtime < written
@@ -80,8 +80,8 @@ class IndexEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """The tracked files.
+class GitIndex:
+    """The index of a worktree: its tracked files.
 
     Attributes:
         entries: the entries, by path.
@@ -101,7 +101,7 @@ class Index:
         return bool(self.skipped_folders) and path.startswith(self.skipped_folders)
 
 
-def read_index(own: Path) -> Index | None:
+def read_index(own: Path) -> GitIndex | None:
     """Return the index of a worktree, from the folder that contains it.
 
     Returns:
@@ -113,7 +113,7 @@ def read_index(own: Path) -> Index | None:
     try:
         # Take the time before reading: if the file is replaced now, fewer entries count as
         # unchanged.
-        written = _time((own / "index").lstat().st_mtime_ns)
+        written = _split_time((own / "index").lstat().st_mtime_ns)
     except FileNotFoundError:
         return None
     content = read_small(own, ["index"], _MAX_BYTES)
@@ -125,7 +125,7 @@ def read_index(own: Path) -> Index | None:
         raise ListingFailed(f"the git index in {str(own)!r} is damaged", hint=_HINT) from error
 
 
-def _parse_index(content: bytes, written: tuple[int, int]) -> Index | None:
+def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
     signature, version, count = struct.unpack_from(">4sII", content)
     if signature != b"DIRC" or version not in (2, 3, 4):
         raise ValueError
@@ -153,11 +153,11 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> Index | None:
         if facts[6] == _FOLDER:
             skipped.append(name)
         else:
-            entries[name] = _entry(facts, flags, more)
-    return None if _is_split(content, at) else Index(entries, written, tuple(skipped))
+            entries[name] = _build_entry(facts, flags, more)
+    return None if _is_split(content, at) else GitIndex(entries, written, tuple(skipped))
 
 
-def _entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
+def _build_entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
     return IndexEntry(
         mode=facts[6],
         oid=facts[10].hex(),
@@ -191,7 +191,7 @@ def _read_number(content: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _time(nanoseconds: int) -> tuple[int, int]:
+def _split_time(nanoseconds: int) -> tuple[int, int]:
     seconds, rest = divmod(nanoseconds, 1_000_000_000)
     return seconds & _WORD, rest
 
@@ -207,7 +207,7 @@ class WorktreeFile:
         mode: the file mode, as in a Git tree.
         facts: facts of the file; None for files left out by a sparse checkout, links and
             submodules.
-        committed: the commit's file of this path; None if the commit lacks it.
+        committed: the file at this path in the commit; None if the commit lacks it.
         tracked: its entry in the index of git; None if it is untracked.
     """
 
@@ -220,10 +220,10 @@ class WorktreeFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """The content of a file.
+    """The content of a file as git stores it.
 
     Attributes:
-        content: the content as git stores it.
+        content: the bytes after git's conversions.
         blob: id of the commit's blob with this content; None if the commit has no such blob.
         is_certain: whether git itself guarantees that the file is unchanged.
     """
@@ -256,13 +256,13 @@ class StoredContents:
             content: the content as it is in the worktree.
         """
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
-        if oid is not None and blob_id(content) == oid:
+        if oid is not None and compute_blob_id(content) == oid:
             return StoredContent(content, oid, is_certain=False)
-        conversion = Conversion.of(self.attributes.of(path), self._autocrlf)
-        converted = conversion.stored(
+        conversion = Conversion.from_attributes(self.attributes.get(path), self._autocrlf)
+        converted = conversion.convert(
             content, lambda: None if oid is None else self.objects.read(oid, "blob")
         )
-        same = oid is not None and converted != content and blob_id(converted) == oid
+        same = oid is not None and converted != content and compute_blob_id(converted) == oid
         return StoredContent(converted, oid if same else None, is_certain=False)
 
 
@@ -307,10 +307,10 @@ class Worktree:
         content = read_unchanged(self._root, file.path, facts, max_bytes)
         return None if content is None else self._stored.convert(file.path, content, committed)
 
-    def size(self, file: WorktreeFile) -> int:
+    def get_size(self, file: WorktreeFile) -> int:
         """Return the size of a file's content in bytes, if known without reading the file."""
         if file.committed is not None and self._is_clean(file):
-            return self._objects.size(file.committed.oid, "blob")
+            return self._objects.read_size(file.committed.oid, "blob")
         return 0 if file.facts is None else file.facts.st_size
 
     def _is_clean(self, file: WorktreeFile) -> bool:
@@ -331,16 +331,16 @@ class Worktree:
     ) -> Iterator[tuple[str, WorktreeFile]]:
         index = self._index
         tracked: Mapping[str, TreeFile | IndexEntry] = committed if index is None else index.entries
-        found = dict(walk_root(folders.root, _selection(folders), self.folders))
-        found.update(_list_file_facts(folders.root, tracked.keys() - found.keys()))
-        paths = {*found, *tracked}
+        facts_by_path = dict(walk_root(folders.root, _build_selection(folders), self.folders))
+        facts_by_path.update(_list_file_facts(folders.root, tracked.keys() - facts_by_path.keys()))
+        paths = {*facts_by_path, *tracked}
         if index is not None and index.skipped_folders:
             paths.update(path for path in committed if index.is_skipped(path))
         for path in sorted(paths):
             entry = None if index is None else index.entries.get(path)
-            known = tracked.get(path)
-            facts = found.get(path)
-            mode = _NEW if known is None else known.mode
+            tracked_file = tracked.get(path)
+            facts = facts_by_path.get(path)
+            mode = _NEW if tracked_file is None else tracked_file.mode
             if facts is None and mode in REGULAR and not (index and index.is_skipped(path)):
                 continue  # The file was deleted.
             if facts is not None and mode not in REGULAR:
@@ -351,7 +351,7 @@ class Worktree:
             yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
 
 
-def worktree_attributes(folders: RepositoryFolders) -> Attributes:
+def build_worktree_attributes(folders: RepositoryFolders) -> Attributes:
     """Return the attributes of the files in a worktree."""
     root = folders.root
 
@@ -413,7 +413,7 @@ def get_file_identity(facts: os.stat_result) -> tuple[int, int, int, int]:
     return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
 
 
-def _selection(folders: RepositoryFolders) -> Selection:
+def _build_selection(folders: RepositoryFolders) -> Selection:
     content = read_small(folders.common, ["info", "exclude"], MAX_GITIGNORE_BYTES)
     try:
         ignored = compile_gitignore(content) if content else None
@@ -446,14 +446,14 @@ def _list_file_facts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os
             continue  # A link has replaced it.
         try:
             for name in names:
-                facts = _regular(name, opened)
+                facts = _find_regular_file(name, opened)
                 if facts is not None:
                     yield f"{folder}/{name}" if folder else name, facts
         finally:
             os.close(opened)
 
 
-def _regular(name: str, folder: int) -> os.stat_result | None:
+def _find_regular_file(name: str, folder: int) -> os.stat_result | None:
     try:
         facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:

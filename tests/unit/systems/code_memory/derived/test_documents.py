@@ -20,8 +20,8 @@ from rag_assets.systems.code_memory.derived.laravel import speaks_of_laravel
 from rag_assets.systems.code_memory.derived.model import (
     Derivation,
     DerivedDocument,
-    Statement,
-    Unresolved,
+    DerivedStatement,
+    UnresolvedStatement,
     limit_unresolved,
     read_document,
     render_document,
@@ -369,7 +369,7 @@ WORDS = st.text(
 )
 LINES = st.integers(min_value=1, max_value=9_999)
 STATEMENTS = st.builds(
-    Statement,
+    DerivedStatement,
     kind=st.sampled_from(["routes_to", "guarded_by", "maps_to", "references"]),
     source=st.one_of(st.just(""), st.builds("{} {}".format, WORDS, WORDS)),
     target=st.builds("{} {}%".format, WORDS, WORDS),
@@ -382,7 +382,7 @@ STATEMENTS = st.builds(
 
 
 @given(uri=WORDS, name=WORDS, stated=st.lists(STATEMENTS, max_size=6))
-def test_what_is_written_is_read(uri: str, name: str, stated: list[Statement]) -> None:
+def test_what_is_written_is_read(uri: str, name: str, stated: list[DerivedStatement]) -> None:
     heading = f"GET /{uri}"
     lines = (f"route {heading}", "methods: GET, HEAD", f"name: {name}")
     called = route_keys(("GET", "HEAD"), f"/{uri}", name)
@@ -467,30 +467,35 @@ def test_a_computed_registration_of_django_is_about_routes() -> None:
 def test_what_is_unresolved_is_read_as_it_was_stored(
     path: str, line: int, reason: str, about: str
 ) -> None:
-    one = Unresolved(path, line, reason, about)
-    assert Unresolved.read(json.loads(json.dumps(one.stored))) == one
+    one = UnresolvedStatement(path, line, reason, about)
+    assert UnresolvedStatement.from_json(json.loads(json.dumps(one.as_json))) == one
 
 
 def test_a_reason_that_looks_like_a_place_is_none() -> None:
-    one = Unresolved("routes/web.php", 4, "the URI is computed: $x['a:3 b']", "routes")
-    assert Unresolved.read(one.stored).path == "routes/web.php"
+    one = UnresolvedStatement("routes/web.php", 4, "the URI is computed: $x['a:3 b']", "routes")
+    assert UnresolvedStatement.from_json(one.as_json).path == "routes/web.php"
 
 
 def test_what_was_stored_before_is_read_without_its_place() -> None:
-    assert Unresolved.read("routes/a.php:12 the URI is computed").description == (
+    assert UnresolvedStatement.from_json("routes/a.php:12 the URI is computed").description == (
         "routes/a.php:12 the URI is computed"
     )
 
 
 def test_of_many_routes_that_are_computed_tables_and_what_is_general_are_kept() -> None:
-    routes = [Unresolved("web.php", n, "the name is computed", f"route:GET /{n}") for n in range(9)]
-    any_route = Unresolved("web.php", 99, "the URI is computed", "routes")
-    tables = [Unresolved("m.php", 1, "the table is computed", "tables")]
+    routes = [
+        UnresolvedStatement("web.php", n, "the name is computed", f"route:GET /{n}")
+        for n in range(9)
+    ]
+    any_route = UnresolvedStatement("web.php", 99, "the URI is computed", "routes")
+    tables = [UnresolvedStatement("m.php", 1, "the table is computed", "tables")]
     kept = limit_unresolved([*routes, any_route, *tables], 3)
     assert kept[:3] == [*tables, any_route, routes[0]]
     # It is about any route from now on: which ones are left out is not told.
     assert kept[3:] == [
-        Unresolved("web.php", 1, "the name is computed, and 7 statements after it", "routes")
+        UnresolvedStatement(
+            "web.php", 1, "the name is computed, and 7 statements after it", "routes"
+        )
     ]
     assert limit_unresolved([*routes, *tables], 9) == [*tables, *routes]
 

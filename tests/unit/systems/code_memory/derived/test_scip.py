@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.derived.scip import (
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import build_relations
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
-from rag_assets.systems.code_memory.sources.scip_file import text_of_index
+from rag_assets.systems.code_memory.sources.scip_file import render_index
 from tests.scip_index import Document, index_of
 
 PROJECTS = Path(__file__).parent / "indexed"
@@ -47,7 +47,7 @@ def read_sources(texts: Mapping[str, str]) -> dict[str, SourceFile]:
 def references_of(project: str, changes: Mapping[str, str] | None = None) -> ScipReferences:
     """Return the references of a project's index."""
     data = (PROJECTS / project / "index.scip").read_bytes()
-    index = ScipIndex.read(text_of_index(data, "index.scip"))
+    index = ScipIndex.read(render_index(data, "index.scip"))
     return find_exact_references([index], sources_of(project, changes))
 
 
@@ -176,14 +176,14 @@ def test_exact_references_ignore_paths_that_leave_the_repository(path: str) -> N
 def test_exact_references_find_the_folder_of_a_subproject(index: str, root: str) -> None:
     data = index_of([Document("a.py", [(0, 4, 5, "f().", 1), (4, 11, 12, "f().", 8)])], root)
     sources = read_sources({"back/a.py": TEXT, "front/a.py": TEXT})
-    found = find_exact_references([ScipIndex.read(text_of_index(data, index))], sources)
+    found = find_exact_references([ScipIndex.read(render_index(data, index))], sources)
     assert stated(found, "back/a.py") == {("calls", "", "back.a.f", 5)}
     assert stated(found, "front/a.py") == set()
 
 
 def references_of_made(document: Document) -> ScipReferences:
     """Return the references of an index with one document, in a repository with one file."""
-    index = ScipIndex.read(text_of_index(index_of([document]), "index.scip"))
+    index = ScipIndex.read(render_index(index_of([document]), "index.scip"))
     return find_exact_references([index], read_sources({"a.py": TEXT}))
 
 
@@ -204,7 +204,7 @@ def test_the_text_of_references_states_edges_and_has_no_unit() -> None:
 
 def test_a_masked_line_of_an_index_is_left_out() -> None:
     data = (PROJECTS / "shop" / "index.scip").read_bytes()
-    lines = text_of_index(data, "index.scip").splitlines()
+    lines = render_index(data, "index.scip").splitlines()
     places = [at for at, line in enumerate(lines) if line[0].isdigit()]
     lines[places[0]] = "12 ████ 9 0"
     lines[places[1]] = "1 2 3 999999"
@@ -217,6 +217,6 @@ def test_a_long_line_is_read_once_for_all_its_occurrences() -> None:
     text = "é = 1; " + "f(); " * count + "\ndef f():\n    pass\n"
     calls = [(0, 7 + 5 * at, 8 + 5 * at, "p/f().", 0) for at in range(count)]
     document = Document("a.py", [*calls, (1, 4, 5, "p/f().", 1)], encoding=2)
-    index = ScipIndex.read(text_of_index(index_of([document]), "index.scip"))
+    index = ScipIndex.read(render_index(index_of([document]), "index.scip"))
     found = find_exact_references([index], read_sources({"a.py": text}))
     assert found.reports == [("index.scip", "1 document read, 0 stale, ignored")]

@@ -7,7 +7,7 @@ from rag_assets.systems.code_memory.django.urlconf import (
     list_parameters,
     read_routes,
 )
-from rag_assets.systems.code_memory.django.views import Route
+from rag_assets.systems.code_memory.django.views import DjangoRoute
 from tests.unit.systems.code_memory.django.project import PROJECT, facts
 
 API = {
@@ -63,7 +63,7 @@ urlpatterns += plain.urls
 }
 
 
-def by_name(routes: tuple[Route, ...]) -> dict[str, Route]:
+def by_name(routes: tuple[DjangoRoute, ...]) -> dict[str, DjangoRoute]:
     return {route.name: route for route in routes}
 
 

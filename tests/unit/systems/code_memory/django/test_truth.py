@@ -16,7 +16,7 @@ import pytest
 import rdmo
 
 from rag_assets.systems.code_memory.derived.documents import derive_django_routes
-from rag_assets.systems.code_memory.django.urlconf import Routes, read_routes
+from rag_assets.systems.code_memory.django.urlconf import DjangoRoutes, read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.frameworks.repository import File
 from rag_assets.systems.code_memory.frameworks.tables import MappedTable, TableReader
@@ -123,7 +123,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Fil
     return truth(root, "config.settings", "create"), facts({**of_package(package), **RDMO})
 
 
-def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[str, str, str]]:
+def different_routes(told: Any, read: DjangoRoutes, but: str = "") -> Counter[tuple[str, str, str]]:
     """Return the routes that only one side has; conditional routes may be missing.
 
     A route with a format suffix, such as `.json`, repeats a view under the same name.
@@ -141,7 +141,7 @@ def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[st
     return (wanted - found - may) + (found - wanted)
 
 
-def different_answers(told: Any, read: Routes) -> list[object]:
+def different_answers(told: Any, read: DjangoRoutes) -> list[object]:
     """Return routes to view classes that differ in their HTTP methods or handlers."""
     found = {
         (route.pattern, route.name): dict(route.view.actions)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
-from rag_assets.systems.code_memory.laravel.routes.model import Route, Routes
+from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute, LaravelRoutes
 from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import _php
@@ -55,7 +55,7 @@ def application_by_laravel(root: Path, prefixes: Mapping[str, str]) -> list[dict
     return found
 
 
-def repository(version: str = "^8.83", **texts: str) -> Routes:
+def repository(version: str = "^8.83", **texts: str) -> LaravelRoutes:
     """Return the routes of files by path, `__` for slashes; a provider loads routes/web.php."""
     given = {"app/Providers/RouteServiceProvider.php": PROVIDER}
     given |= {path.replace("__", "/") + ".php": text for path, text in texts.items()}
@@ -66,7 +66,7 @@ def repository(version: str = "^8.83", **texts: str) -> Routes:
     )
 
 
-def ours(route: Route) -> dict[str, Any]:
+def ours(route: LaravelRoute) -> dict[str, Any]:
     """Return a route in the form of the router's output."""
     return {
         "methods": list(route.methods),

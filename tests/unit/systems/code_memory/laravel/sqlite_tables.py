@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rag_assets.systems.code_memory.laravel.schema.tables import Column, Table
+from rag_assets.systems.code_memory.laravel.schema.tables import MigratedTable
 
 SQLITE_TYPES = {
     **dict.fromkeys(
@@ -29,20 +29,20 @@ SQLITE_TYPES = {
 }
 
 
-def ours(table: Table) -> dict[str, Any]:
+def ours(table: MigratedTable) -> dict[str, Any]:
     """Return columns, indexes and foreign keys of a resulting table."""
-    primary = next((i.columns for i in table.indexes if i.kind == "primary"), ())
+    primary = next((columns for kind, columns in table.indexes.values() if kind == "primary"), ())
     return {
-        "columns": {column.name: _column(column) for column in table.columns},
-        "primary": primary,
+        "columns": {name: _column(attributes) for name, attributes in table.columns.items()},
+        "primary": tuple(primary),
         "indexes": {
-            index.name: (index.kind == "unique", index.columns)
-            for index in table.indexes
-            if index.kind in {"unique", "index"}
+            name: (kind == "unique", tuple(columns))
+            for name, (kind, columns) in table.indexes.items()
+            if kind in {"unique", "index"}
         },
         "foreign": sorted(
-            (key.columns, key.table, key.references, key.on_delete, key.on_update)
-            for key in table.foreign_keys
+            (tuple(key.columns), key.table, tuple(key.references), key.on_delete)
+            for key in table.foreign_keys.values()
         ),
     }
 
@@ -82,24 +82,20 @@ def laravels(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
                 rows[0]["table"],
                 tuple(row["to"] for row in rows),
                 _action(rows[0]["on_delete"]),
-                _action(rows[0]["on_update"]),
             )
             for rows in keys.values()
         ),
     }
 
 
-def _column(column: Column) -> tuple[str, bool, str | None, bool]:
-    stated = column.attributes
+def _column(stated: Mapping[str, Any]) -> tuple[str, bool, str | None, bool]:
     generated = "virtualAs" in stated or "storedAs" in stated
     default = _default(stated)
-    if column.type.startswith("timestamp") and stated.get("useCurrent"):
+    if stated["type"].startswith(("timestamp", "dateTime")) and stated.get("useCurrent"):
         default = "current_timestamp"
-    if column.type.startswith("dateTime") and stated.get("useCurrent"):
-        default = "current_timestamp"
-    kind = SQLITE_TYPES.get(column.type, column.type)
+    kind = SQLITE_TYPES.get(stated["type"], stated["type"])
     # A generated column is nullable in SQLite unless it says otherwise, which Laravel never does.
-    return (kind, column.nullable or generated, default, generated)
+    return (kind, bool(stated.get("nullable")) or generated, default, generated)
 
 
 def _default(stated: Mapping[str, Any]) -> str | None:

@@ -10,7 +10,7 @@ import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
-from rag_assets.systems.code_memory.laravel.routes.model import Routes
+from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoutes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.routes_truth import application_by_laravel, ours
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE
@@ -56,7 +56,7 @@ AT_LEAST = 120
 
 
 @pytest.fixture(scope="module")
-def found() -> Routes:
+def found() -> LaravelRoutes:
     paths = sorted(EXAMPLE.rglob("*.php"))
     texts = {path.relative_to(EXAMPLE).as_posix(): path.read_text("utf-8") for path in paths}
     return collect_routes(
@@ -65,7 +65,7 @@ def found() -> Routes:
 
 
 @pytest.mark.slow
-def test_the_table_is_the_one_of_laravel(found: Routes) -> None:
+def test_the_table_is_the_one_of_laravel(found: LaravelRoutes) -> None:
     composer = json.loads((EXAMPLE / "composer.json").read_text("utf-8"))
     truth = application_by_laravel(EXAMPLE, composer["autoload"]["psr-4"])
     assert [ours(route) for route in found.routes] == truth
@@ -75,7 +75,7 @@ def test_the_table_is_the_one_of_laravel(found: Routes) -> None:
 
 
 @pytest.mark.slow
-def test_every_route_leads_to_a_method_that_is_there(found: Routes) -> None:
+def test_every_route_leads_to_a_method_that_is_there(found: LaravelRoutes) -> None:
     declared = {
         fact.symbol
         for path in EXAMPLE.rglob("*.php")
@@ -89,7 +89,7 @@ def test_every_route_leads_to_a_method_that_is_there(found: Routes) -> None:
 
 
 @pytest.mark.slow
-def test_evidence_goes_from_the_file_that_loads_to_the_statement(found: Routes) -> None:
+def test_evidence_goes_from_the_file_that_loads_to_the_statement(found: LaravelRoutes) -> None:
     route = next(one for one in found.routes if one.name == "invoices.send")
     shown = []
     for one in route.evidence:
@@ -111,7 +111,7 @@ def test_the_example_has_every_form(form: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_has_every_kind_of_action(found: Routes) -> None:
+def test_the_example_has_every_kind_of_action(found: LaravelRoutes) -> None:
     kinds = Counter(route.kind for route in found.routes)
     assert set(kinds) == {"controller", "closure", "view", "redirect"}
     assert any(route.fallback for route in found.routes)

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
-from rag_assets.systems.code_memory.laravel.routes.model import Routes
+from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoutes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.routes_truth import PROVIDER, repository
 
@@ -55,7 +55,7 @@ LIMITED = {
 }
 
 
-def found_in(text: str) -> tuple[Routes, float]:
+def found_in(text: str) -> tuple[LaravelRoutes, float]:
     """Return the routes of one file, and the seconds of CPU time."""
     begun = thread_time()
     found = repository(routes__web=HEAD + text)

@@ -93,7 +93,7 @@ def test_a_route_leads_to_the_method_that_runs_and_to_the_controller_that_has_it
 
 
 def test_circles_of_ancestors_end() -> None:
-    above = Inheritance(FILES).ancestors("App\\Http\\Controllers\\AdminController")
+    above = Inheritance(FILES).iter_ancestors("App\\Http\\Controllers\\AdminController")
     assert [one.rpartition("\\")[2] for one in above] == [
         "AdminController",
         "Reports",

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
-from rag_assets.systems.code_memory.laravel.routes.model import Route, Routes
+from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute, LaravelRoutes
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.cost import assert_linear
 
@@ -30,14 +30,14 @@ def provider(body: str, *, name: str = "BlogServiceProvider", space: str = "Blog
     return PROVIDER.format(space=space, name=name, body=body)
 
 
-def routes(files: Mapping[str, str]) -> Routes:
+def routes(files: Mapping[str, str]) -> LaravelRoutes:
     """Return the routes of files by path."""
     return collect_routes(
         run_providers(FileFacts(path, "php", read(text).facts) for path, text in files.items())
     )
 
 
-def line(route: Route) -> str:
+def line(route: LaravelRoute) -> str:
     """Return the fields of a route that most tests check."""
     return f"{route.methods[0]} {route.uri} {route.name} {','.join(route.middleware)}".strip()
 

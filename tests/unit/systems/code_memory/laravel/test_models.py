@@ -6,8 +6,8 @@ import pytest
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel.models import (
-    Model,
-    model_facts,
+    EloquentModel,
+    list_model_facts,
     resolve_models,
 )
 from rag_assets.systems.code_memory.reading import read_code
@@ -18,15 +18,15 @@ PREFIXES = {"App\\": "app/", "Modules\\Banking\\": "modules/Banking/src/"}
 
 
 def read(path: str, text: str) -> FileFacts:
-    return FileFacts(path, "php", model_facts(PhpSource(text)))
+    return FileFacts(path, "php", list_model_facts(PhpSource(text)))
 
 
-def models(**sources: str) -> dict[str, Model]:
+def models(**sources: str) -> dict[str, EloquentModel]:
     files = [read(f"app/{name}.php", f"<?php\n{text}") for name, text in sources.items()]
     return dict(resolve_models(files))
 
 
-def example_models() -> dict[str, Model]:
+def example_models() -> dict[str, EloquentModel]:
     paths = [*(EXAMPLE / "app").rglob("*.php"), *(EXAMPLE / "modules").rglob("*.php")]
     return dict(
         resolve_models(

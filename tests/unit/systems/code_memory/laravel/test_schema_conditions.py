@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
+from rag_assets.systems.code_memory.laravel.schema.tables import MigratedTables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.test_schema_reader import (
     TAIL,
@@ -23,7 +23,7 @@ def added(column: str, table: str = "a") -> str:
     return f"Schema::table('{table}', function (Blueprint $t) {{ $t->string('{column}'); }});"
 
 
-def tables(*texts: str, **files: str) -> Tables:
+def tables(*texts: str, **files: str) -> MigratedTables:
     """Return the tables of migrations, in order, with files of settings by name."""
     given = {f"database/migrations/2024_01_{n:02}_000000_step.php": t for n, t in enumerate(texts)}
     given |= {f"config/{name}.php": f"<?php return {text};" for name, text in files.items()}
@@ -31,8 +31,8 @@ def tables(*texts: str, **files: str) -> Tables:
     return resolve_tables(facts)
 
 
-def columns(found: Tables, table: str = "a") -> list[str]:
-    return [column.name for column in found.tables[table].columns]
+def columns(found: MigratedTables, table: str = "a") -> list[str]:
+    return [*found.tables[table].columns]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_all_branches_are_applied_and_leave_the_table_incomplete(body: str) -> N
     found = tables(migration(CREATED), migration(body))
 
     assert columns(found) == ["id", "my", "lite"]
-    assert (
-        found.tables["a"].reasons[0] == "a statement depends on a condition whose value is unknown"
+    assert next(iter(found.tables["a"].reasons)) == (
+        "a statement depends on a condition whose value is unknown"
     )
 
 
@@ -94,9 +94,9 @@ def test_names_that_settings_give_are_those_of_the_repository() -> None:
 
     assert set(found.tables) == {"acl_roles", "audits", "new"}
     assert columns(found, "acl_roles") == ["id", "role_id", "acl_code"]
-    index = found.tables["acl_roles"].indexes[-1]
-    assert index.columns == ("role_id", "model_id")
-    assert index.name == "acl_roles_role_id_model_id_index"
+    name, index = [*found.tables["acl_roles"].indexes.items()][-1]
+    assert index == ("index", ["role_id", "model_id"])
+    assert name == "acl_roles_role_id_model_id_index"
     assert not found.tables["acl_roles"].reasons
 
 
@@ -114,7 +114,7 @@ def test_a_column_of_an_unknown_name_leaves_the_table_incomplete() -> None:
     text = "Schema::create('a', fn (Blueprint $t) => $t->string(config('none.column')));"
     found = tables(migration(text))
     assert columns(found) == []
-    assert found.tables["a"].reasons == ("the name of a column is not known",)
+    assert [*found.tables["a"].reasons] == ["the name of a column is not known"]
 
 
 def test_secrets_of_settings_are_not_among_facts() -> None:
@@ -138,3 +138,18 @@ def test_methods_that_ask_each_other_end() -> None:
     loop = " function a() { return $this->b(); } function b() { return $this->a(); }"
     whole = text.removesuffix(TAIL) + "Schema::drop($this->a()); }" + methods + loop + "};\n"
     assert tables(whole).tables == {}
+
+
+def test_table_renamed_to_its_own_name_is_kept() -> None:
+    found = tables(migration(CREATED), migration("Schema::rename('a', 'a');"))
+    assert set(found.tables) == {"a"}
+
+
+def test_renamed_column_is_renamed_in_composite_references() -> None:
+    referring = """Schema::create('b', function (Blueprint $t) {
+        $t->foreign(['x', 'y'])->references(['id', 'old'])->on('a');
+    });"""
+    renaming = "Schema::table('a', fn (Blueprint $t) => $t->renameColumn('old', 'new'));"
+    found = tables(migration(CREATED, referring, added("old"), renaming))
+    [key] = found.tables["b"].foreign_keys.values()
+    assert key.references == ["id", "new"]

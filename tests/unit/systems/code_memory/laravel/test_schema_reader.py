@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
-from rag_assets.systems.code_memory.laravel.schema.tables import Tables, resolve_tables
+from rag_assets.systems.code_memory.laravel.schema.reader import list_schema_facts
+from rag_assets.systems.code_memory.laravel.schema.tables import MigratedTables, resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, schema_by_laravel
 from tests.unit.systems.code_memory.laravel.sqlite_tables import laravels, ours
@@ -39,11 +39,11 @@ def migration(*statements: str) -> str:
 
 
 def facts(text: str) -> list[Fact]:
-    found = schema_facts(PhpSource(text))
+    found = list_schema_facts(PhpSource(text))
     return sorted(found, key=lambda fact: fact.values["order"])
 
 
-def replayed(*texts: str) -> Tables:
+def replayed(*texts: str) -> MigratedTables:
     return resolve_tables(
         FileFacts(f"database/migrations/2024_01_0{n}_000000_step.php", "php", tuple(facts(text)))
         for n, text in enumerate(texts, 1)
@@ -237,7 +237,7 @@ def test_a_computed_column_and_a_macro_leave_the_table_incomplete() -> None:
     )
 
     assert found.tables["a"].reasons
-    assert found.tables["b"].reasons == ("auditColumns is not known",)
+    assert [*found.tables["b"].reasons] == ["auditColumns is not known"]
 
 
 def test_loops_over_constants_and_own_methods_are_followed() -> None:
@@ -249,7 +249,7 @@ def test_loops_over_constants_and_own_methods_are_followed() -> None:
 
     tables = replayed(text).tables
 
-    assert {n: [c.name for c in t.columns] for n, t in tables.items()} == {
+    assert {n: [*t.columns] for n, t in tables.items()} == {
         "x": ["id", "x_code"],
         "y": ["id", "y_code"],
     }
@@ -262,7 +262,7 @@ def test_loops_over_constants_and_own_methods_are_followed() -> None:
 def test_a_statement_in_sql_leaves_its_table_incomplete(sql: str) -> None:
     found = replayed(_on("create", "a", ["$table->id();"]), migration(f"DB::statement('{sql}');"))
 
-    assert found.tables["a"].reasons == ("SQL is not known",)
+    assert [*found.tables["a"].reasons] == ["SQL is not known"]
     assert len(found.tables["a"].evidence) == 2
 
 
@@ -297,7 +297,7 @@ def test_a_definition_kept_in_a_variable_is_followed() -> None:
 
     tables = replayed(text).tables
 
-    assert {n: [c.name for c in t.columns] for n, t in tables.items()} == {
+    assert {n: [*t.columns] for n, t in tables.items()} == {
         "a": ["code"],
         "b": ["code"],
     }

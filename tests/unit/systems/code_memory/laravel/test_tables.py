@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.laravel.schema.reader import schema_facts
+from rag_assets.systems.code_memory.laravel.schema.reader import list_schema_facts
 from rag_assets.systems.code_memory.laravel.schema.tables import resolve_tables
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, schema_by_laravel
@@ -15,7 +15,7 @@ from tests.unit.systems.code_memory.laravel.sqlite_tables import laravels, ours
 
 
 def read(path: str, text: str) -> FileFacts:
-    return FileFacts(path, "php", schema_facts(PhpSource(text)))
+    return FileFacts(path, "php", list_schema_facts(PhpSource(text)))
 
 
 def example_files() -> tuple[list[Path], list[Path]]:

@@ -30,9 +30,9 @@ class CountingRelations(FakeRelations):
         self.read: list[set[str]] = []
         self.cut = cut
 
-    def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+    def find_edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
         self.read.append(set(nodes))
-        return FoundEdges(super().edges(nodes).edges, cut=self.cut)
+        return FoundEdges(super().find_edges(nodes).edges, cut=self.cut)
 
 
 def view_of(fake: FakeRelations) -> RelationView:
@@ -91,8 +91,8 @@ def test_ways_with_the_greatest_shares_come_first_and_both_directions_count() ->
 class Foreign(CountingRelations):
     """Relations of a repository that defines no name V followed by a number."""
 
-    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
-        return super().named([name for name in names if not name.startswith("V")])
+    def find_definitions(self, names: Sequence[str]) -> list[FoundSymbol]:
+        return super().find_definitions([name for name in names if not name.startswith("V")])
 
 
 def shares(fake: FakeRelations, name: str) -> dict[str, float]:
@@ -110,8 +110,8 @@ def test_names_of_packages_have_no_share() -> None:
 class PartlyInferred(CountingRelations):
     """Relations of which those to names that start with I are inferred."""
 
-    def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
-        found = super().edges(nodes).edges
+    def find_edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+        found = super().find_edges(nodes).edges
         inferred = [e._replace(how="inferred", confidence=0.6) for e in found]
         return FoundEdges(
             [
@@ -159,9 +159,9 @@ def test_what_everything_names_leaves_room_for_the_others() -> None:
     class Crowded(CountingRelations):
         """Relations that are truncated when they are read together with M."""
 
-        def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+        def find_edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
             self.cut = "M" in nodes
-            found = super().edges(nodes)
+            found = super().find_edges(nodes)
             return FoundEdges([], cut=True) if self.cut else found
 
     fake, kept = Crowded(*CHAIN), Neighbourhoods()

@@ -28,17 +28,17 @@ class FakeRelations:
     def __init__(self, *edges: tuple[str, str, str]) -> None:
         self._edges = [self._edge(position, *edge) for position, edge in enumerate(edges)]
 
-    def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+    def find_edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
         wanted = set(nodes)
         return FoundEdges([e for e in self._edges if wanted & {e.stated_of, e.target}])
 
-    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+    def find_definitions(self, names: Sequence[str]) -> list[FoundSymbol]:
         return [symbol(name) for name in names]
 
-    def at(self, _: Sequence[str]) -> list[Any]:
+    def find_documents(self, _: Sequence[str]) -> list[Any]:
         return []
 
-    def names_called(self, *_: Any) -> dict[str, NamesCalled]:
+    def find_names(self, *_: Any) -> dict[str, NamesCalled]:
         return {}
 
     @staticmethod

@@ -76,7 +76,7 @@ def test_packed_refs_are_read_and_loose_ones_override_them(made: MadeRepository)
     second = made.commit({"src/app.py": "print(2)\n"})
     assert made.source("main").describe().commit == second
     assert made.source("other").describe().commit == first
-    assert Refs(Repository(made.root).folders).names() == ["main", "other", "v1"]
+    assert Refs(Repository(made.root).folders).list_names() == ["main", "other", "v1"]
 
 
 def test_an_unknown_ref_is_told_with_names_that_are_alike(made: MadeRepository) -> None:

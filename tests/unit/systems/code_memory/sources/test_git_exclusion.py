@@ -124,8 +124,10 @@ def test_translations_stay_out_only_beside_one_that_is_indexed(
 def test_link_is_not_the_translation_that_is_indexed() -> None:
     modes = dict.fromkeys((path for path in LANGUAGES if "/en/" not in path), 0o100644)
     exclusion = Exclusion((), (), Attributes(lambda _: None), {**modes, "lang/en/auth.php": LINK})
-    assert exclusion.by_name("lang/en/auth.php") == "link"
-    assert {path for path in modes if exclusion.by_name(path) is None} == {"lang/de/auth.php"}
+    assert exclusion.find_name_rule("lang/en/auth.php") == "link"
+    assert {path for path in modes if exclusion.find_name_rule(path) is None} == {
+        "lang/de/auth.php"
+    }
 
 
 def test_large_translations_are_data_beside_one_that_is_indexed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rag_assets.common.errors import ConfigurationError, DocumentRejected, DocumentTooLarge
 from rag_assets.ingest.sources.disk import Roots
 from rag_assets.systems.code_memory.sources import scip_file
-from rag_assets.systems.code_memory.sources.scip_file import text_of_index
+from rag_assets.systems.code_memory.sources.scip_file import render_index
 from tests.repositories import MadeRepository, listed, source_of
 from tests.scip_index import Document, index_of
 
@@ -19,7 +19,7 @@ DATA = INDEX.read_bytes()
 
 
 def test_text_of_index_leaves_out_parameters_modules_and_locals() -> None:
-    lines = text_of_index(DATA, "index.scip").splitlines()
+    lines = render_index(DATA, "index.scip").splitlines()
     assert lines[:2] == ["scip index.scip", "root //tmp/shop"] or lines[0] == "scip index.scip"
     assert "symbol total Invoice" in lines
     assert "symbol check_out" in lines
@@ -33,7 +33,7 @@ def test_text_of_index_leaves_out_parameters_modules_and_locals() -> None:
 
 def test_text_of_index_keeps_no_text_no_description_and_no_folder_of_a_machine() -> None:
     document = Document("a.py", [(0, 4, 5, "f().", 1)], text="password = 'hunter2'")
-    text = text_of_index(index_of([document], "file:///home/ada/work/shop/back"), "index.scip")
+    text = render_index(index_of([document], "file:///home/ada/work/shop/back"), "index.scip")
     assert "hunter2" not in text
     assert "root work/shop/back\n" in text
     assert "ada" not in text
@@ -53,13 +53,13 @@ def test_text_of_index_keeps_no_text_no_description_and_no_folder_of_a_machine()
 def test_text_of_index_reads_each_kind_of_descriptor(symbol_and_line: tuple[str, str]) -> None:
     descriptors, line = symbol_and_line
     data = index_of([Document("a.py", [(0, 4, 5, descriptors, 1)])])
-    assert line in text_of_index(data, "index.scip").splitlines()
+    assert line in render_index(data, "index.scip").splitlines()
 
 
 @pytest.mark.parametrize("descriptors", ["p/", "p/__init__:", "p/f().(x)", "p/f().[T]"])
 def test_text_of_index_ignores_descriptors_that_define_no_name(descriptors: str) -> None:
     data = index_of([Document("a.py", [(0, 4, 5, descriptors, 1)])])
-    assert "symbol" not in text_of_index(data, "index.scip")
+    assert "symbol" not in render_index(data, "index.scip")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_text_of_index_ignores_descriptors_that_define_no_name(descriptors: str)
 )
 def test_text_of_index_refuses_what_is_no_index(data: bytes) -> None:
     with pytest.raises(DocumentRejected, match=r"'x/index.scip' is damaged, or is not a SCIP"):
-        text_of_index(data, "x/index.scip")
+        render_index(data, "x/index.scip")
 
 
 def test_text_of_index_survives_damage_of_each_byte() -> None:
@@ -88,7 +88,7 @@ def test_text_of_index_survives_damage_of_each_byte() -> None:
     for at in range(0, len(DATA), 7):
         damaged = DATA[:at] + bytes([DATA[at] ^ 0xFF]) + DATA[at + 1 :]
         try:
-            text_of_index(damaged, "index.scip")
+            render_index(damaged, "index.scip")
         except DocumentRejected:
             refused += 1
     assert refused > 100
@@ -97,7 +97,7 @@ def test_text_of_index_survives_damage_of_each_byte() -> None:
 def test_text_of_index_refuses_a_huge_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scip_file, "MOST_BYTES", 1 << 20)
     with pytest.raises(DocumentTooLarge, match="larger than 1 MiB"):
-        text_of_index(bytes((1 << 20) + 1), "index.scip")
+        render_index(bytes((1 << 20) + 1), "index.scip")
 
 
 @pytest.mark.parametrize(
@@ -110,17 +110,17 @@ def test_text_of_index_refuses_a_huge_file(monkeypatch: pytest.MonkeyPatch) -> N
 def test_text_of_index_refuses_many_entries(
     monkeypatch: pytest.MonkeyPatch, documents: list[Document]
 ) -> None:
-    assert text_of_index(index_of(documents), "index.scip")
+    assert render_index(index_of(documents), "index.scip")
     monkeypatch.setattr(scip_file, "_MOST_ENTRIES", 40)
     with pytest.raises(DocumentTooLarge, match="more than 40 files and occurrences"):
-        text_of_index(index_of(documents), "index.scip")
+        render_index(index_of(documents), "index.scip")
 
 
 @pytest.mark.parametrize("part", ["(", "[", "`a"])
 def test_text_of_index_reads_a_long_symbol_in_linear_time(part: str) -> None:
     """Quadratic time would exceed the time limit of a test."""
     data = index_of([Document("a.py", [(0, 4, 5, part * 500_000, 1)])])
-    assert "symbol" not in text_of_index(data, "index.scip")
+    assert "symbol" not in render_index(data, "index.scip")
 
 
 def test_git_source_lists_indexes_in_the_root_and_beside_manifests(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_git_source_lists_indexes_in_the_root_and_beside_manifests(tmp_path: Pat
     assert {one.source_type for one in found.values()} == {"scip"}
     assert {one.media_type for one in found.values()} == {"text/x-derived"}
     text = source.read("web/index.scip", max_bytes=10)
-    assert text.decode() == text_of_index(DATA, "web/index.scip")
+    assert text.decode() == render_index(DATA, "web/index.scip")
     assert listed(made.source("HEAD")).keys() & {"index.scip", "web/index.scip"} == {"index.scip"}
 
 
@@ -178,7 +178,7 @@ def test_git_source_lists_the_indexes_that_its_configuration_names(tmp_path: Pat
     assert found[1].startswith(".scip/")
     assert found[1].endswith("/b.scip")
     assert str(tmp_path) not in found[1]
-    assert source.read(found[1], max_bytes=10).decode() == text_of_index(DATA, found[1])
+    assert source.read(found[1], max_bytes=10).decode() == render_index(DATA, found[1])
     with pytest.raises(DocumentRejected, match=r"the SCIP index 'gone.scip' is missing"):
         source.read("gone.scip", max_bytes=10)
 

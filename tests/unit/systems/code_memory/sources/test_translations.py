@@ -6,7 +6,9 @@ import tracemalloc
 
 import pytest
 
-from rag_assets.systems.code_memory.sources.repositories.exclusion import left_out_translations
+from rag_assets.systems.code_memory.sources.repositories.exclusion import (
+    find_superfluous_translations,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,10 +30,10 @@ from rag_assets.systems.code_memory.sources.repositories.exclusion import left_o
     ],
 )
 def test_one_language_of_a_text_stays(paths: list[str], kept: str) -> None:
-    left = set(paths) - left_out_translations(paths).keys()
+    left = set(paths) - find_superfluous_translations(paths).keys()
     assert any(kept in one for one in left)
     assert len(left) <= 2
-    assert len(left_out_translations(paths)) >= 2
+    assert len(find_superfluous_translations(paths)) >= 2
 
 
 @pytest.mark.parametrize(
@@ -52,14 +54,14 @@ def test_one_language_of_a_text_stays(paths: list[str], kept: str) -> None:
     ],
 )
 def test_what_is_no_translation_stays(paths: list[str]) -> None:
-    assert left_out_translations(paths) == {}
+    assert find_superfluous_translations(paths) == {}
 
 
 def test_long_paths_take_little_memory() -> None:
     paths = [f"{'de/' * 1_000}{number}.json" for number in range(50)]
     tracemalloc.start()
     try:
-        assert left_out_translations(paths) == {}
+        assert find_superfluous_translations(paths) == {}
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
