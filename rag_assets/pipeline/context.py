@@ -19,7 +19,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.parsing.registry import compute_parse_key
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool, usable_cores
 from rag_assets.models.config import EmbedderConfig
@@ -245,7 +245,7 @@ class TenantContext:
 
     def parse_key(self, document: Document) -> str:
         """Return the key of a document's parsed text in the lake."""
-        return parse_key(
+        return compute_parse_key(
             document.content_sha256 or "",
             document.media_type,
             self.parse_options,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from rag_assets.common.errors import DocumentUnreachable, DocumentVanished, RagAssetsError
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents, ListedPaths
 from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
@@ -200,7 +200,7 @@ class _Parsing:
             )
 
     def _keep(self, key: str, parsed: ParsedText) -> None:
-        self._rows.append(ParsedRow(key=key, digest=parsed_digest(parsed), parsed=parsed))
+        self._rows.append(ParsedRow(key=key, digest=compute_parsed_digest(parsed), parsed=parsed))
         self._notes += [(document, n) for document in self._missing[key] for n in parsed.notes]
         self._characters += len(parsed.text)
         if len(self._rows) >= _FLUSH_DOCUMENTS or self._characters >= _FLUSH_CHARACTERS:

@@ -14,9 +14,9 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
 from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.parsing.registry import compute_parse_key
 from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, path_from_uri
 from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.models.embedding.protocol import PROBE_TEXT
@@ -99,7 +99,7 @@ class DueDocument:
     @property
     def parse_key(self) -> str:
         """Return the key of its text in the lake."""
-        return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
+        return compute_parse_key(self.content_sha256, self.media_type, self.options, self.edition)
 
 
 class _Texts:
@@ -248,7 +248,7 @@ def _measure_stored(
 def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: _Texts) -> int:
     count = 0
     for chosen in ways:
-        made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
+        made = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
         texts.meet({chunk.text_sha256: chunk.embedded(parsed.title) for chunk in made.chunks})
         texts.unread.add(made.language, made.chunks)
         count += len(made.chunks)

@@ -26,7 +26,7 @@ from rag_assets.common.errors import (
     UploadUnreadable,
 )
 from rag_assets.ingest.parsing.detection import detect_file
-from rag_assets.ingest.parsing.media_types import SUFFIXES, find_media_type, picture_type
+from rag_assets.ingest.parsing.media_types import SUFFIXES, detect_picture_type, find_media_type
 from rag_assets.ingest.sources.disk import readable_size
 from rag_assets.ingest.sources.model import StoredUpload
 from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
@@ -379,7 +379,7 @@ def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pic
     """Return the media type of a file, by its content; its name decides among text formats."""
     try:
         with received.opened() as file:
-            if pictures and (picture := picture_type(file.read(_MARK_BYTES))):
+            if pictures and (picture := detect_picture_type(file.read(_MARK_BYTES))):
                 return picture
             file.seek(0)
             media_type = detect_file(file, find_media_type(name))

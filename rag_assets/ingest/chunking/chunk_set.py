@@ -25,7 +25,7 @@ from rag_assets.ingest.chunking.model import (
     locate,
     location_fields,
 )
-from rag_assets.ingest.parsing.languages import detect_language, language_identity
+from rag_assets.ingest.parsing.languages import detect_language, get_language_identity
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
 
@@ -99,7 +99,7 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
         media_type,
         CHUNKER_VERSION,
         DROPPING_VERSION,
-        language_identity(media_type),
+        get_language_identity(media_type),
         parameters.identity(),
     )
 

@@ -33,7 +33,7 @@ class Outline:
         return self._names
 
 
-def heading_name(text: str) -> str:
+def shorten_heading(text: str) -> str:
     """Return a heading's text on one line, cut to a reasonable length.
 
     The name is repeated in the path of every block below it, so it must be short.
@@ -42,10 +42,12 @@ def heading_name(text: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
-def first_title(blocks: Iterable[Block]) -> str | None:
+def find_first_title(blocks: Iterable[Block]) -> str | None:
     """Return the first heading of the first level or, without one, the first heading."""
-    named = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
-    first = next((block for block in named if block.level == 1), named[0] if named else None)
+    headings = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
+    first = next(
+        (block for block in headings if block.level == 1), headings[0] if headings else None
+    )
     return first.heading_path[-1] if first else None
 
 
@@ -58,9 +60,9 @@ _NO_TITLE = re.compile(
 )
 
 
-def title_of_properties(title: str) -> str | None:
+def clean_property_title(title: str) -> str | None:
     """Return the title from a document's properties, unless a program generated it."""
-    name = heading_name(title.replace("\0", ""))
+    name = shorten_heading(title.replace("\0", ""))
     return None if len(name) < _SHORTEST_TITLE or _NO_TITLE.match(name) else name
 
 
@@ -74,7 +76,7 @@ def format_row(cells: Sequence[str]) -> str:
     return " | ".join(cells).rstrip(" |")
 
 
-def text_to_repeat(cell: str) -> str:
+def get_repeated_text(cell: str) -> str:
     """Return the text to repeat in the rows below for a cell that spans several rows.
 
     A long text is not repeated, because a small file could otherwise produce a text of any length.
@@ -90,12 +92,12 @@ def names_columns(record: Sequence[str], columns: int) -> bool:
     more columns are like that, the first is also assumed to be a header, since most such tables
     have one.
     """
-    filled = [cell for cell in record if cell]
+    filled_cells = [cell for cell in record if cell]
     return (
-        len(filled) >= max(_LEAST_COLUMNS, columns - columns // 3)
-        and len(set(filled)) == len(filled)
-        and all(_is_name(cell) for cell in filled)
-        and any(not _YEAR.fullmatch(cell) for cell in filled)
+        len(filled_cells) >= max(_LEAST_COLUMNS, columns - columns // 3)
+        and len(set(filled_cells)) == len(filled_cells)
+        and all(_is_name(cell) for cell in filled_cells)
+        and any(not _YEAR.fullmatch(cell) for cell in filled_cells)
     )
 
 
@@ -157,7 +159,7 @@ def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
             at += len(gap)
         before = piece
         heading = piece.kind == "heading"
-        path = outline.enter(piece.level, heading_name(piece.text)) if heading else outline.path
+        path = outline.enter(piece.level, shorten_heading(piece.text)) if heading else outline.path
         end = at + len(piece.text)
         blocks.append(
             Block(

@@ -20,7 +20,7 @@ from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
+from rag_assets.ingest.parsing.registry import PARSERS, compute_parsers_version
 from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
 from rag_assets.systems.agent_docs.globs import MatchedFile
@@ -138,7 +138,7 @@ class Chunking:
     @property
     def recipe(self) -> str:
         """Return a key for all settings and versions that affect a file's passages."""
-        versions = (_RECIPE_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
+        versions = (_RECIPE_VERSION, CHUNKER_VERSION, compute_parsers_version(), rules_version())
         return compute_key("agent_passages", self.size, self.overlap, *versions)
 
 

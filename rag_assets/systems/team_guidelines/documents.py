@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.ingest.chunking.chunk_set import chunk_set_key
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.parsing.registry import compute_parse_key
 from rag_assets.ingest.sources.model import path_from_uri
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.models.prices import FREE
@@ -163,7 +163,7 @@ def read_progress(
     tenant = project.tenant
     options = tenant.parser.options
     keys = {
-        document.document_id: parse_key(
+        document.document_id: compute_parse_key(
             document.content_sha256, document.media_type, options, document.reindex_requests
         )
         for document in documents
@@ -409,7 +409,7 @@ class GuidelineLibrary:
         """Return the masked credentials in the current text of a document."""
         lake, options = self._open_lake(project), project.tenant.parser.options
         keys = [
-            parse_key(
+            compute_parse_key(
                 document.content_sha256, document.media_type, options, document.reindex_requests
             )
             for document in self._catalog.documents.find(project.record.id, [document_id])

@@ -166,7 +166,7 @@ def test_another_language_detector_has_prose_chunked_again(
 ) -> None:
     types = ("text/plain", "text/x-go")
     before = [chunk_set_key("a", media_type, SMALL) for media_type in types]
-    monkeypatch.setattr(languages, "detector_version", lambda: "another")
+    monkeypatch.setattr(languages, "get_detector_version", lambda: "another")
     after = [chunk_set_key("a", media_type, SMALL) for media_type in types]
     assert [old == new for old, new in zip(before, after, strict=True)] == [False, True]
 

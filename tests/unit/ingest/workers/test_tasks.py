@@ -14,7 +14,7 @@ from rag_assets.ingest.chunking.kinds import (
     ChunkRequest,
 )
 from rag_assets.ingest.chunking.model import Passage
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.workers.pool import ChunkOutcome, ChunkTask, KeptPool, WorkerPool
 from rag_assets.ingest.workers.process import UnchunkedText
@@ -38,7 +38,9 @@ def texts(parse: Parse) -> list[ParsedText]:
 
 def task(texts: list[ParsedText], kind: ChunkerKind) -> ChunkTask:
     parameters = ChunkParameters(kind, kind.smallest * 4, kind.smallest if kind.overlaps else 0)
-    return ChunkTask([UnchunkedText(text, parsed_digest(text), parameters) for text in texts])
+    return ChunkTask(
+        [UnchunkedText(text, compute_parsed_digest(text), parameters) for text in texts]
+    )
 
 
 def chunked_here(todo: ChunkTask) -> list[ChunkSet]:

@@ -12,7 +12,7 @@ from rag_assets.ingest.chunking.kinds import (
     UNREAD,
     ChunkParameters,
 )
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.workers.pool import ChunkOutcome, ChunkTask, WorkerPool
 from rag_assets.ingest.workers.process import UnchunkedText
@@ -32,7 +32,7 @@ def test_a_worker_is_told_of_a_place_and_of_levels(
     assert isinstance(parsed, ParsedText)
     usual = ChunkParameters(installed_kinds().chunkers["code"], 1200, 0)
     todo = [
-        UnchunkedText(parsed, parsed_digest(parsed), parameters)
+        UnchunkedText(parsed, compute_parsed_digest(parsed), parameters)
         for parameters in (usual, replace(usual, **chosen))
     ]
     [outcome] = pool.map([ChunkTask(todo)])
