@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
-from rag_assets.forkserver.client import start
+from rag_assets.forkserver.client import start_fork
 from rag_assets.forkserver.protocol import SYNC
 from rag_assets.privacy.masker import get_masker
 from rag_assets.runtime.program_processes import revive
@@ -36,7 +36,7 @@ class ForkedFollower:
         """Start a follower; None if no fork server answers. A dead fork server is restarted."""
         ours, its = socket.socketpair()
         with its:
-            fork = start(str(settings.home), SYNC, [], os.environ, descriptors=[its.fileno()])
+            fork = start_fork(str(settings.home), SYNC, [], os.environ, descriptors=[its.fileno()])
         if fork is None:
             ours.close()
             revive(settings)

@@ -11,7 +11,7 @@ from rag_assets.common.errors import DocumentUnreachable, DocumentVanished, RagA
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
-from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents, ListedPaths
+from rag_assets.ingest.sources.model import DocumentSource, FormerContentSource, ListedPaths
 from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import (
@@ -278,12 +278,12 @@ def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> C
     """Return a function that reads a document and verifies that its content is as listed."""
 
     def read() -> bytes:
-        path = paths.of(document.document_id, document.path)
+        path = paths.find_path(document.document_id, document.path)
         data = source.read(path, max_bytes=source.max_bytes)
         if sha256_hex(data) == document.content_sha256:
             return data
         former = None
-        if isinstance(source, KeepsFormerContents):
+        if isinstance(source, FormerContentSource):
             former = source.former(path, document.content_sha256 or "")
         if former is None:
             raise DocumentVanished(

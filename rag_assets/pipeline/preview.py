@@ -12,12 +12,12 @@ from typing import Final
 from rag_assets.billing.spending import Cap, cap_that_stops, present_caps, require_price
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
-from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
+from rag_assets.ingest.chunking.chunk_set import chunk_document, compute_chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import compute_parse_key
-from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, path_from_uri
+from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, parse_path
 from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.models.factory import build_embedder
@@ -168,7 +168,7 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
             yield DueDocument(
                 source,
                 row.source_type,
-                paths.of(row.document_id, row.path),
+                paths.find_path(row.document_id, row.path),
                 row.uri,
                 row.media_type,
                 ctx.parse_options,
@@ -225,7 +225,7 @@ def _measure_stored(
     """
     heads = ctx.lake.parsed_heads(list(due))
     wanted = {
-        chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
+        compute_chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
         for key, head in heads.items()
         for chosen in _list_ways(ctx, due[key], head.media_type)
     }
@@ -267,7 +267,7 @@ def _list_ways(
             source=item.source.name,
             source_type=item.source_type,
             media_type=media_type,
-            path=path_from_uri(item.uri),
+            path=parse_path(item.uri),
         )
         for item in due
     }
@@ -375,7 +375,7 @@ def preview(ctx: TenantContext) -> Preview:
     price = require_price(ctx.tenant)
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
-    cost = None if price is None else price.of(work.tokens, batch=batch)
+    cost = None if price is None else price.compute_cost(work.tokens, batch=batch)
     ahead = WorkAhead(
         parsed=work.parse,
         cut=work.cut,
@@ -405,7 +405,7 @@ def preview(ctx: TenantContext) -> Preview:
         entries_deleted=ctx.catalog.index.entry_count_in_builds(ctx.ref.id, deleted),
         new_generation=bool(generations) and target is None,
         embedder=ctx.embedder.embedder_id,
-        per_million=None if price is None else price.of(1_000_000, batch=batch),
+        per_million=None if price is None else price.compute_cost(1_000_000, batch=batch),
         cost=cost,
         batch=batch,
         waiting=ctx.catalog.quarantine.deferred_count(ctx.ref.id),

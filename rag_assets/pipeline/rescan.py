@@ -28,7 +28,7 @@ from rag_assets.ingest.sources.model import (
     ListedDocument,
     SourceMetadata,
     build_uri,
-    path_from_uri,
+    parse_path,
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import find_builds
@@ -99,7 +99,7 @@ class MaskedNames:
     def path(self, document: ListedDocument) -> str:
         """Return a document's path with credentials masked; ListedPaths resolves it for reading."""
         if document.document_id in self._uris and document.revision is None:
-            known = path_from_uri(self._uris[document.document_id])
+            known = parse_path(self._uris[document.document_id])
             if known == document.path:
                 return known
         return self.masked(document.path)

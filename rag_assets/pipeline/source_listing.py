@@ -21,21 +21,21 @@ from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.diff import (
     Change,
-    Comparison,
     KnownDocument,
-    deletions_suspicious,
+    ListingComparison,
+    are_deletions_suspicious,
     hash_documents,
 )
-from rag_assets.ingest.sources.disk import FolderIdentity, folders_as_json, folders_from_json
+from rag_assets.ingest.sources.disk import FolderIdentity, decode_folders, encode_folders
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext
 from rag_assets.ingest.sources.model import (
     DocumentSource,
-    KnowsState,
-    LeavesOut,
+    FilteringSource,
+    FolderSource,
     ListedDocument,
-    ReadsFolders,
-    Withholds,
-    path_from_uri,
+    StateSource,
+    WithholdingSource,
+    parse_path,
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
@@ -57,7 +57,7 @@ class SourceListing:
     Attributes:
         lost: removed documents whose content does not appear elsewhere in the same listing.
         listed: how many documents the source holds.
-        folders: the listed folders, see ReadsFolders; None if no folder was listed.
+        folders: the listed folders, see FolderSource; None if no folder was listed.
         scoped: ids of documents with an access scope set by their source.
         left_out: how many documents the source leaves out because of its rules.
         withheld: removed documents that the source still has, but does not list because of its
@@ -96,7 +96,7 @@ class ListingDigest:
     def of(self, source: DocumentSource) -> Iterator[ListedDocument]:
         """List a source; add its documents, and then the folders that it read, to the digest."""
         yield from self.through(source.list())
-        for folder in folders_as_json(find_listed_folders(source) or {}):
+        for folder in encode_folders(find_listed_folders(source) or {}):
             self._add(f"folder/{folder}")
 
     def through(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
@@ -118,7 +118,7 @@ class ListingDigest:
 
 def find_listed_folders(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
     """Return the folders of a source's last listing; None if it reads none."""
-    return source.folders if isinstance(source, ReadsFolders) else None
+    return source.folders if isinstance(source, FolderSource) else None
 
 
 def digest_without_listing(source: DocumentSource, settings: str = "") -> str | None:
@@ -130,7 +130,7 @@ def digest_without_listing(source: DocumentSource, settings: str = "") -> str | 
     Args:
         settings: see settings_key.
     """
-    if not isinstance(source, KnowsState):
+    if not isinstance(source, StateSource):
         return None
     try:
         state = source.state()
@@ -195,7 +195,7 @@ def compare_source(
     # Read the state first, so that changes during the listing lead to another state.
     known_state = digest_without_listing(source, settings)
     rows = {document.document_id: document for document in documents}
-    comparison = Comparison(
+    comparison = ListingComparison(
         KnownDocument(
             document_id=row.document_id,
             facts=row.facts,
@@ -208,11 +208,15 @@ def compare_source(
     )
     digest = ListingDigest(settings)
     scoped: set[str] = set()
-    suspects = comparison.suspects(_collecting_scopes(digest.of(source), scoped))
-    found = comparison.changes(hash_documents(source, suspects))
+    suspects = comparison.find_suspects(_collecting_scopes(digest.of(source), scoped))
+    found = comparison.find_changes(hash_documents(source, suspects))
     changes = tuple(change for change in found if not _known_failure(change, rows))
-    removed = comparison.removed()
-    withheld = source.withheld() & removed if removed and isinstance(source, Withholds) else ()
+    removed = comparison.list_removed()
+    withheld = (
+        source.list_withheld() & removed
+        if removed and isinstance(source, WithholdingSource)
+        else ()
+    )
     found_again = {change.content_sha256 for change in changes if change.kind == "added"}
     return SourceListing(
         changes=changes,
@@ -229,7 +233,7 @@ def compare_source(
         listed_at_ns=listed_at_ns,
         folders=find_listed_folders(source),
         scoped=frozenset(scoped),
-        left_out=source.left_out if isinstance(source, LeavesOut) else {},
+        left_out=source.left_out if isinstance(source, FilteringSource) else {},
         withheld=frozenset(withheld),
     )
 
@@ -394,9 +398,9 @@ def decide_deletions(
     ids = tuple(sorted(vanished))
     if allow_deletes or not lost:
         return Deletions(removed=ids)
-    if deletions_suspicious(lost, known):
+    if are_deletions_suspicious(lost, known):
         return Deletions(held=ids, reason=f"{lost} of {known} documents disappeared at once")
-    if window is not None and deletions_suspicious(lost + window.left, known + window.left):
+    if window is not None and are_deletions_suspicious(lost + window.left, known + window.left):
         left, of = lost + window.left, known + window.left
         return Deletions(
             held=ids, reason=f"{left} of {of} documents disappeared within {window.hours} hours"
@@ -440,7 +444,7 @@ def plan_sources(
         if listing.removed or allow_deletes:
             hours = config.deletion_window_hours
             window = ctx.catalog.departures.window(ctx.ref, source.name, hours)
-        former = folders_from_json(last.folders or ()) if last and not allow_deletes else {}
+        former = decode_folders(last.folders or ()) if last and not allow_deletes else {}
         kept = _lost_with_their_folder(source, listing, known, former)
         if kept:
             deletions = _hold_with_folders(source, listing, kept, window)
@@ -473,17 +477,17 @@ def _lost_with_their_folder(
     Args:
         former: the folders of the source's last listing.
     """
-    if listing.folders is None or not isinstance(source, ReadsFolders):
+    if listing.folders is None or not isinstance(source, FolderSource):
         return {}
     found = {}
     for folder, identity in sorted(former.items()):
         # A folder that the configuration now excludes is not listed.
-        now = listing.folders.get(folder) or FolderIdentity.at(source.place_of(folder))
+        now = listing.folders.get(folder) or FolderIdentity.at(source.locate_folder(folder))
         if now is None or not now.is_same(identity):
             found[folder] = {
                 row.document_id
                 for row in documents
-                if row.document_id in listing.lost and _is_in_folder(path_from_uri(row.uri), folder)
+                if row.document_id in listing.lost and _is_in_folder(parse_path(row.uri), folder)
             }
     return {folder: lost for folder, lost in found.items() if lost}
 
@@ -516,7 +520,7 @@ def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing
 
 
 def _place(source: DocumentSource, folder: str = "") -> str:
-    return str(source.place_of(folder)) if isinstance(source, ReadsFolders) else "its folder"
+    return str(source.locate_folder(folder)) if isinstance(source, FolderSource) else "its folder"
 
 
 def _is_in_folder(path: str, folder: str) -> bool:
@@ -539,7 +543,7 @@ def _find_unchanged_listing(
     listed_at_ns = time.time_ns()
     if last.held_deletions or last.listing_digest is None or last.listed_at_ns is None:
         return None
-    if reuse and not isinstance(source, KnowsState):
+    if reuse and not isinstance(source, StateSource):
         digest = last.listing_digest
         if digest.startswith(PARTLY) or not digest.endswith(settings[:8]):
             return None

@@ -27,9 +27,9 @@ from rag_assets.common.errors import (
 )
 from rag_assets.ingest.parsing.detection import detect_file
 from rag_assets.ingest.parsing.media_types import SUFFIXES, detect_picture_type, find_media_type
-from rag_assets.ingest.sources.disk import readable_size
+from rag_assets.ingest.sources.disk import format_size
 from rag_assets.ingest.sources.model import StoredUpload
-from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
+from rag_assets.ingest.sources.uploads import UploadsConfig, clean_file_name
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import Pace
 from rag_assets.pipeline.mark_keeper import has_missing_changes
@@ -253,7 +253,7 @@ class Uploads:
             UploadRefused: the file is empty, has no name, is too large or cannot be read.
             ServiceUnavailable: the file cannot be stored now.
         """
-        name = shown_name(file_name)
+        name = clean_file_name(file_name)
         if not name:
             raise UploadRefused("the file has no name", hint="send the file's name with the file")
         if not received.size:
@@ -355,7 +355,7 @@ def require_size(size: int, source: UploadsConfig) -> None:
     """
     if size > source.max_bytes:
         raise UploadTooLarge(
-            f"the file is larger than {readable_size(source.max_bytes)}",
+            f"the file is larger than {format_size(source.max_bytes)}",
             hint="split the file, or remove parts of it that nobody needs",
         )
 

@@ -27,7 +27,7 @@ from rag_assets.common.errors import (
     MalformedResponse,
     RerankFailed,
 )
-from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.ingest.chunking.model import build_embedding_text
 from rag_assets.models.config import EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Charge, Embedder
@@ -264,7 +264,7 @@ class RerankerPool:
 def _embedded_text(passage: Passage) -> str:
     """Return the text of a passage as it was embedded, with its title and headings."""
     fields = passage.fields
-    return embedding_text(
+    return build_embedding_text(
         fields.get("title"),
         tuple(fields["heading_path"]),
         fields["text"],

@@ -16,9 +16,11 @@ UNREAD = "unread"
 _STOPPED = "reading it needs more time or memory than one document may use"
 
 MAX_TOKENS = 8191  # the longest input of embedding models, less one
-_TOKENS_A_CHARACTER = 4  # an upper limit: a token has at least one byte, a character at most four
+_MAX_TOKENS_PER_CHARACTER = (
+    4  # an upper limit: a token has at least one byte, a character at most four
+)
 
-MOST_LEVELS = 9
+MAX_LEVELS = 9
 """Maximum number of heading levels that a document may have."""
 
 Unit: TypeAlias = Literal["tokens", "characters"]
@@ -61,12 +63,12 @@ class CutText:
     Attributes:
         passages: see ChunkerKind.split.
         facts: facts stated in the text, from chunkers that read it.
-        of_blocks: see ChunkerKind.blocks.
+        block_passages: see ChunkerKind.blocks.
     """
 
     passages: list[Passage]
     facts: tuple[Fact, ...] = ()
-    of_blocks: tuple[Passage, ...] = ()
+    block_passages: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,8 @@ class ChunkerKind:
         if self.read is not None and confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
-        of_blocks = () if self.blocks is None else tuple(self.blocks(request))
-        return CutText(self.split(request), facts, of_blocks)
+        block_passages = () if self.blocks is None else tuple(self.blocks(request))
+        return CutText(self.split(request), facts, block_passages)
 
     @property
     def smallest(self) -> int:
@@ -146,7 +148,7 @@ class ChunkerKind:
         """Return the largest allowed limit: chunks stay within MAX_TOKENS unless `most` is set."""
         if self.most is not None:
             return self.most
-        return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _TOKENS_A_CHARACTER
+        return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _MAX_TOKENS_PER_CHARACTER
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -196,16 +198,16 @@ class ChunkParameters:
                 " which is out of range",
                 hint=f"set the overlap to between 0 and {most} {kind.unit}",
             )
-        if self.levels is not None and not 1 <= self.levels <= MOST_LEVELS:
+        if self.levels is not None and not 1 <= self.levels <= MAX_LEVELS:
             raise ConfigurationError(
                 f"chunker {kind.name}: levels is {self.levels}, which is out of range",
-                hint=f"set levels to between 1 and {MOST_LEVELS}, or remove this setting",
+                hint=f"set levels to between 1 and {MAX_LEVELS}, or remove this setting",
             )
 
     @property
     def max_tokens(self) -> int:
         """Return the maximum number of tokens of a chunk, whatever the unit of the limit."""
-        return self.limit if self.kind.unit == "tokens" else self.limit * _TOKENS_A_CHARACTER
+        return self.limit if self.kind.unit == "tokens" else self.limit * _MAX_TOKENS_PER_CHARACTER
 
     def at(self, path: str, media_type: str) -> ChunkParameters:
         """Return these parameters for a document with this path and type.

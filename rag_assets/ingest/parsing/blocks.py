@@ -67,7 +67,7 @@ def clean_property_title(title: str) -> str | None:
 
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
-_LEAST_COLUMNS = 2
+_MIN_COLUMNS = 2
 _LONGEST_REPEATED = 300
 
 
@@ -90,11 +90,11 @@ def names_columns(record: Sequence[str], columns: int) -> bool:
     It does if its cells are words or years (numbers, dates and amounts are data), if all of them
     are different, and if at most one in three columns is empty. If all records of a table of two or
     more columns are like that, the first is also assumed to be a header, since most such tables
-    have one.
+    have a header.
     """
     filled_cells = [cell for cell in record if cell]
     return (
-        len(filled_cells) >= max(_LEAST_COLUMNS, columns - columns // 3)
+        len(filled_cells) >= max(_MIN_COLUMNS, columns - columns // 3)
         and len(set(filled_cells)) == len(filled_cells)
         and all(_is_name(cell) for cell in filled_cells)
         and any(not _YEAR.fullmatch(cell) for cell in filled_cells)

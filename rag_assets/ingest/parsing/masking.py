@@ -23,7 +23,7 @@ VERSION = 2
 
 _RULE = "credential-column"
 _DELIMITERS = "|,;\t"
-_MOST_COLUMNS = 500
+_MAX_COLUMNS = 500
 _PAIR = 2
 
 
@@ -114,7 +114,7 @@ def _find_next_to_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
 def _iter_cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
     """Yield the cells of one record, without surrounding quotation marks, code marks and blanks."""
     at = start
-    for _ in range(_MOST_COLUMNS):
+    for _ in range(_MAX_COLUMNS):
         stop = text.find(delimiter, _find_quotation_end(text, at, end), end)
         stop = end if stop < 0 else stop
         yield _trim_cell(text, at, stop)
@@ -158,7 +158,7 @@ def _iter_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def join_spans(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Sort spans and merge overlapping ones under the first span's rule, or a described rule."""
+    """Sort spans, and merge overlapping spans under the first span's rule or a described rule."""
     joined: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if joined and span.start < joined[-1].end:

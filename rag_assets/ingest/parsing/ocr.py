@@ -40,10 +40,10 @@ PAGE_SECONDS = 30.0
 ALLOWED_SECONDS = 10.0
 """Seconds that each page adds on average to a document's time limit, up to the limit for all
 pages."""
-MOST_PIXELS = 16_000_000
+MAX_PIXELS = 16_000_000
 """Pixels of an A2 sheet at 200 dots per inch. Larger pictures, as in hostile files, are scaled
 down."""
-_LEAST_CONFIDENCE = 40.0
+_MIN_CONFIDENCE = 40.0
 _HYPHENATION = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
 
@@ -148,7 +148,7 @@ class OcrTime:
 
 
 class TextReader:
-    """Reads text in pictures; keeps the data of its languages in memory until it is closed.
+    """A reader of text in pictures; until it is closed, its languages stay in memory.
 
     Args:
         languages: languages that are tried together on every picture.
@@ -187,7 +187,7 @@ class TextReader:
         if iterator is None:
             return
         for paragraph in iterate_level(iterator, RIL.PARA):
-            if paragraph.Empty(RIL.PARA) or paragraph.Confidence(RIL.PARA) < _LEAST_CONFIDENCE:
+            if paragraph.Empty(RIL.PARA) or paragraph.Confidence(RIL.PARA) < _MIN_CONFIDENCE:
                 continue
             text = _HYPHENATION.sub("", paragraph.GetUTF8Text(RIL.PARA))
             if text := clean(" ".join(text.split())):
@@ -200,12 +200,12 @@ def _find_installed_data() -> Path:
     return Path(data_path())
 
 
-_MOST_DECODED = 64_000_000
+_MAX_DECODED = 64_000_000
 """Maximum number of pixels of a page: 8,000 by 8,000, or A1 at 200 dots per inch."""
 _SMALL = 4_000_000
 """Number of pixels up to which a page is enlarged, since letters on screens are smaller than in
 print."""
-_MOST_ENLARGED = 3.0
+_MAX_ENLARGED = 3.0
 _DAMAGED = "the picture is damaged: its pixels cannot be read"
 
 
@@ -319,9 +319,9 @@ def _iter_frames(image: Image, limits: ParseLimits) -> Iterator[int]:
 
 def _require_size(image: Image) -> None:
     width, height = image.size
-    if width * height > _MOST_DECODED:
+    if width * height > _MAX_DECODED:
         raise DocumentTooLarge(
-            f"the picture has {width:,} by {height:,} pixels, over the limit of {_MOST_DECODED:,}",
+            f"the picture has {width:,} by {height:,} pixels, over the limit of {_MAX_DECODED:,}",
             hint="scale the picture down",
         )
 
@@ -344,7 +344,7 @@ def _report_as_damage() -> Iterator[None]:
         raise
     except PIL.Image.DecompressionBombError:
         raise DocumentTooLarge(
-            f"the picture has more pixels than the limit of {_MOST_DECODED:,}",
+            f"the picture has more pixels than the limit of {_MAX_DECODED:,}",
             hint="scale the picture down",
         ) from None
     except Exception:
@@ -356,7 +356,7 @@ def _extract_pixels(image: Image) -> Pixels:
     import PIL.Image
     from PIL import ImageOps
 
-    if image.format == "JPEG" and image.width * image.height > MOST_PIXELS:
+    if image.format == "JPEG" and image.width * image.height > MAX_PIXELS:
         # Decode at a coarser scale first; the exact size is set below.
         image.draft("L", (image.width // 2, image.height // 2))
     image.load()
@@ -370,10 +370,10 @@ def _extract_pixels(image: Image) -> Pixels:
 
 def _compute_scale(pixels: int) -> float:
     """Return the factor that enlarges or reduces a page of this many pixels."""
-    fits = math.sqrt(MOST_PIXELS / pixels)
-    if pixels > MOST_PIXELS:
+    fits = math.sqrt(MAX_PIXELS / pixels)
+    if pixels > MAX_PIXELS:
         return fits
-    return min(fits, _MOST_ENLARGED) if pixels <= _SMALL else 1.0
+    return min(fits, _MAX_ENLARGED) if pixels <= _SMALL else 1.0
 
 
 def _convert_to_grey(image: Image) -> Image:

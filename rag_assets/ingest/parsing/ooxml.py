@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
-_MOST_PARTS = 20_000
+_MAX_PARTS = 20_000
 _ENCRYPTED = 1  # a flag of an entry in the archive
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Repetitive sheets reach a ratio of 1:50, a ZIP bomb of zeros 1:1,030.
@@ -48,8 +48,8 @@ class Archive:
         except _DAMAGE:
             raise _build_damage_error() from None
         self._limit = self._left = limits.expanded_bytes
-        if len(self._zip.NameToInfo) > _MOST_PARTS:
-            raise DocumentTooCostly(f"the document consists of more than {_MOST_PARTS:,} parts")
+        if len(self._zip.NameToInfo) > _MAX_PARTS:
+            raise DocumentTooCostly(f"the document consists of more than {_MAX_PARTS:,} parts")
         # Some writers use different upper and lower case for a name; the format treats such names
         # as equal.
         self._names = {name.lower(): name for name in self._zip.NameToInfo}

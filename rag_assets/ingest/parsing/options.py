@@ -13,11 +13,11 @@ from rag_assets.common.errors import DocumentTooLarge
 
 @dataclass(frozen=True, slots=True)
 class ParseLimits:
-    """Resources that one document may use while it is parsed, scanned and masked.
+    """The resources that one document may use while it is parsed, scanned and masked.
 
     Attributes:
         seconds: maximum elapsed time, and maximum processor time.
-        memory_bytes: maximum address space, in addition to that of an idle worker.
+        memory_bytes: maximum address space beyond an idle worker's.
         characters: maximum size of the parsed text.
         blocks: maximum number of paragraphs, rows and other blocks; later stages hold all
             blocks of a document in memory without any other limit.
@@ -77,7 +77,7 @@ _SALT = b"rag-assets parser.passwords"
 
 @dataclass(frozen=True, slots=True)
 class ParseOptions:
-    """Options of parsing for all formats.
+    """A tenant's options of parsing, for all formats.
 
     Attributes:
         keep_headers_footers: whether to keep the lines that repeat on every page of a PDF.

@@ -27,7 +27,7 @@ from rag_assets.ingest.parsing.blocks import (
 from rag_assets.ingest.parsing.detection import PDF_MARK
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from rag_assets.ingest.parsing.ocr import (
-    MOST_PIXELS,
+    MAX_PIXELS,
     OcrTime,
     Pixels,
     TextReader,
@@ -44,7 +44,7 @@ _TAIL_BYTES = 4_096
 _NEEDS_PASSWORD = 4  # FPDF_ERR_PASSWORD
 MAX_SCAN_CHARACTERS = 60
 """Maximum number of characters on a scanned page, since scanner apps stamp a line on each page."""
-_MOST_OBJECTS = 500
+_MAX_OBJECTS = 500
 
 
 class PdfFile:
@@ -56,7 +56,7 @@ class PdfFile:
 
     Attributes:
         data: the document from the PDF mark on.
-        password: the password that opened the document, if it needed one.
+        password: the password that opened the document; None without a password.
         document: the document opened by pdfium.
 
     Raises:
@@ -93,7 +93,7 @@ class PdfFile:
 
     @contextmanager
     def open_page(self, number: int) -> Iterator[PdfPage]:
-        """Yield one page, counted from 1.
+        """Yield a page, counted from 1.
 
         Raises:
             PdfiumError: the page cannot be read.
@@ -116,7 +116,7 @@ class PdfFile:
                 text.close()
                 if characters > MAX_SCAN_CHARACTERS:
                     return False
-                objects = islice(page.get_objects(), _MOST_OBJECTS)
+                objects = islice(page.get_objects(), _MAX_OBJECTS)
                 kinds = {drawn.type for drawn in objects}
         except PdfiumError:
             return False
@@ -180,10 +180,10 @@ def _compute_scale(width: float, height: float) -> float:
     """Return the pixels per point for a page whose size is given in points."""
     scale = _DOTS_PER_INCH / _POINTS_PER_INCH
     pixels = width * height * scale**2
-    return scale if pixels <= MOST_PIXELS else scale * (MOST_PIXELS / pixels) ** 0.5
+    return scale if pixels <= MAX_PIXELS else scale * (MAX_PIXELS / pixels) ** 0.5
 
 
-_MOST_BOOKMARKS = 20_000
+_MAX_BOOKMARKS = 20_000
 _NUMBERING = re.compile(r"^(?:(?:chapter|section|appendix|part) )?(?:[0-9]{1,4}|[a-z]|[ivx]{1,6}) ")
 _NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
 
@@ -216,7 +216,7 @@ def read_bookmarks(file: PdfFile) -> Bookmarks:
 
 def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
     """Yield page (from 1), title and level (from 1) of each bookmark that points to a page."""
-    for bookmark in islice(document.get_toc(), _MOST_BOOKMARKS):
+    for bookmark in islice(document.get_toc(), _MAX_BOOKMARKS):
         destination = bookmark.get_dest()
         page = destination.get_index() if destination else None
         if page is not None:
@@ -241,11 +241,11 @@ def remove_markup(markdown: str) -> str:
     """Remove emphasis and escapes from a block's Markdown."""
     if "\\" not in markdown and "*" not in markdown:
         return markdown
-    return _MARKUP.sub(lambda found: found[1] or "", markdown)
+    return _MARKUP.sub(lambda match: match[1] or "", markdown)
 
 
 _BATCH_PAGES = 32
-_LEAST_KEPT = 0.6
+_MIN_KEPT = 0.6
 _KINDS: Mapping[str, BlockKind] = {
     "heading": "heading",
     "paragraph": "paragraph",
@@ -269,7 +269,7 @@ def warm_up() -> None:
 
 
 class PageLayout:
-    """Lays out the pages of one PDF."""
+    """The layout of the pages of one PDF."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file
@@ -338,8 +338,8 @@ def _has_lost_text(page: ParsedPage) -> bool:
 
     This happens with forms and slides.
     """
-    kept = sum(_count_visible(_format_block(block)) for block in page.blocks or [])
-    return kept < _LEAST_KEPT * _count_visible(page.text)
+    kept_characters = sum(_count_visible(_format_block(block)) for block in page.blocks or [])
+    return kept_characters < _MIN_KEPT * _count_visible(page.text)
 
 
 def _count_visible(text: str) -> int:
@@ -379,7 +379,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 class _PdfReader:
-    """One pass over the pages; it counts readable pages, pictures and pages read by OCR."""
+    """A reader of a PDF's pages; it counts readable pages, pictures and pages read by OCR."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file

@@ -51,8 +51,10 @@ def iter_pieces(body: _Element, *, is_list: bool) -> Iterator[Piece]:
     Args:
         is_list: whether paragraphs have bullets by default.
     """
-    shown = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_get_text(p)))]
-    for bulleted, group in groupby(shown, key=lambda item: _has_bullet(item[0], default=is_list)):
+    paragraphs = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_get_text(p)))]
+    for bulleted, group in groupby(
+        paragraphs, key=lambda item: _has_bullet(item[0], default=is_list)
+    ):
         if bulleted:
             yield Piece("list", "\n".join(_iter_items(list(group))))
         else:
@@ -63,17 +65,17 @@ def iter_table_lines(table: _Element) -> Iterator[str]:
     """Yield each row on one line; a cell that spans several rows is repeated in each of them."""
     above: dict[int, str] = {}
     for row in table.iter(f"{A}tr"):
-        shown: list[str] = []
+        cells: list[str] = []
         for column, cell in enumerate(row.iter(f"{A}tc")):
             if _is_true(cell.get("hMerge")):
                 continue
             if _is_true(cell.get("vMerge")):
-                shown.append(above.get(column, ""))
+                cells.append(above.get(column, ""))
             else:
-                shown.append(" ".join(get_body_text(cell).split()))
-                above[column] = get_repeated_text(shown[-1])
-        if any(shown):
-            yield format_row(shown)
+                cells.append(" ".join(get_body_text(cell).split()))
+                above[column] = get_repeated_text(cells[-1])
+        if any(cells):
+            yield format_row(cells)
 
 
 def _iter_items(paragraphs: list[tuple[_Element, str]]) -> Iterator[str]:

@@ -229,5 +229,5 @@ def parse(
     limits = limits or ParseLimits()
     parsed = function(data, kind, options, limits)
     limits.check_blocks(len(parsed.blocks))
-    marked = kind in SOURCE_TEXTS and data.startswith(UTF8_MARK)
-    return replace(parsed, media_type=kind, mark_bytes=len(UTF8_MARK) if marked else 0)
+    has_mark = kind in SOURCE_TEXTS and data.startswith(UTF8_MARK)
+    return replace(parsed, media_type=kind, mark_bytes=len(UTF8_MARK) if has_mark else 0)

@@ -14,7 +14,7 @@ from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 _LEVEL: Final = re.compile(r"[1-6](?!\d)")
 _DEEPEST: Final = 6
-_MOST_TITLE: Final = 200
+_MAX_TITLE: Final = 200
 """Maximum characters of a row's title; the values of a row have no limit."""
 
 _Kind: TypeAlias = Literal["heading", "paragraph", "list", "table", "code"]
@@ -92,8 +92,8 @@ def _flatten(value: Any, path: str = "") -> Iterator[str]:
         for inner in value:
             yield from _flatten(inner, path)
     elif value is not None and value != "":
-        shown = str(value).lower() if isinstance(value, bool) else str(value)
-        yield f"{path}: {shown}" if path else shown
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        yield f"{path}: {text}" if path else text
 
 
 def _read_row(stored: Mapping[str, Any]) -> _Visible:
@@ -104,7 +104,7 @@ def _read_row(stored: Mapping[str, Any]) -> _Visible:
         for value in values
     ]
     first = str(values[0]["value_text"]).strip().splitlines()[0] if values else ""
-    return first[:_MOST_TITLE].rstrip() or None, [_build_piece("paragraph", "\n".join(lines))]
+    return first[:_MAX_TITLE].rstrip() or None, [_build_piece("paragraph", "\n".join(lines))]
 
 
 def _build_piece(kind: _Kind, text: str, level: int = 0, block_id: str | None = None) -> Piece:

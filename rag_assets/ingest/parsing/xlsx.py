@@ -140,9 +140,9 @@ def _read_sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> I
         raise _build_damage_error() from None
     rows = _read_rows(sheet, limits)
     if rows:
-        shown = clean(" ".join(name.split()))
-        yield Piece("heading", shown, 1, sheet=shown)
-        yield from _iter_records(rows, shown)
+        sheet_name = clean(" ".join(name.split()))
+        yield Piece("heading", sheet_name, 1, sheet=sheet_name)
+        yield from _iter_records(rows, sheet_name)
 
 
 def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:

@@ -1,8 +1,8 @@
 """Servers that implement OpenAI's API: Ollama, vLLM, and any other by its base_url.
 
 The tables list the models that these servers run most often, by their names there. Dimensions,
-limits and prefixes come from the models' own cards. All of these models are free; what a request
-costs depends on the operator of the server.
+limits and prefixes come from the models' own cards. All of these models are free; the
+operator of the server sets the price of a request.
 """
 
 from __future__ import annotations

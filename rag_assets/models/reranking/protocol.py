@@ -15,7 +15,7 @@ MS_MARCO: Final = "ms-marco-minilm-l12"
 
 
 class Reranker(Protocol):
-    """Reads a question and a passage together, and scores how well the passage answers it.
+    """A model that reads a question and a passage together, and scores the passage as an answer.
 
     A reranker is slower and more accurate than a comparison of vectors, so it is used only for a
     search's top candidates.

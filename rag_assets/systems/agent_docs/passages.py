@@ -15,7 +15,7 @@ from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
 from rag_assets.ingest.chunking.chunkers import SENTENCE
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
-from rag_assets.ingest.chunking.model import Passage, find_touched_masks, locate
+from rag_assets.ingest.chunking.model import Passage, build_chunks, find_touched_masks
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import ParsedText
@@ -80,7 +80,7 @@ def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
         raise DocumentRejected("the file is UTF-16 text", hint="save the file as UTF-8")
     if b"\0" in data[:_BINARY_CHECK_BYTES]:
         raise DocumentUnsupported("the file is a binary file")
-    parsed = PARSERS[kind].function()(data, kind, ParseOptions(), ParseLimits())
+    parsed = PARSERS[kind].load_function()(data, kind, ParseOptions(), ParseLimits())
     return parsed, len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0
 
 
@@ -206,7 +206,7 @@ def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Ma
     parsed, mark_bytes = parse_file(path, data)
     text = mask(parsed)
     request = ChunkRequest(text, chunking.size, chunking.overlap, kind=text.media_type)
-    chunks = list(locate(text, split(request)))
+    chunks = list(build_chunks(text, split(request)))
     passages = []
     for chunk, masks in zip(chunks, find_touched_masks(text.masked, chunks), strict=True):
         if not masks or not is_dropped(chunk, masks):

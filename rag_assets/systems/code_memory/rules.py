@@ -9,7 +9,7 @@ from typing import Final
 
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.sources.globs import compile_globs
-from rag_assets.ingest.sources.model import build_uri, path_from_uri
+from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
@@ -123,7 +123,7 @@ class _Candidate:
     def _governs_file(self, file: AskedFile) -> bool:
         if self.kind not in _RULES:
             return False
-        path = _TOOL_FOLDER.sub("", path_from_uri(self.document.uri))
+        path = _TOOL_FOLDER.sub("", parse_path(self.document.uri))
         return file.matches(self.document.source, self.globs, path[: path.rfind("/") + 1])
 
 
@@ -211,7 +211,7 @@ class RuleBook:
             uris.append(build_uri(first, rest))
         paths: dict[str, list[str]] = {}
         for file in self.view.files([FILE + uri for uri in dict.fromkeys(uris)]):
-            paths.setdefault(file.repository, []).append(path_from_uri(file.uri or ""))
+            paths.setdefault(file.repository, []).append(parse_path(file.uri or ""))
         return paths
 
     def _names(self, uris: Sequence[str]) -> frozenset[str]:
@@ -241,7 +241,7 @@ def _list_edge_targets(files: Sequence[AskedFile]) -> list[str]:
 
 def _get_type(document: FoundDocument) -> str:
     if document.source_type == _FILE:
-        return type_of_place(path_from_uri(document.uri))
+        return type_of_place(parse_path(document.uri))
     return document.source_type
 
 

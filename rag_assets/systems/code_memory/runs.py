@@ -26,7 +26,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoRecordsSource, UnknownRun
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.common.times import parse_boundary
-from rag_assets.ingest.sources.model import SourceMetadata, document_id
+from rag_assets.ingest.sources.model import SourceMetadata, compute_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.records.model import PushedRecord, record_values
@@ -178,7 +178,7 @@ def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
     """Return the possible document ids of these paths, whether or not the documents exist."""
     configs = list_runs_sources(tenant)
     return frozenset(
-        document_id(c.of, p) for path in paths for c, p in list_path_readings(configs, path)
+        compute_document_id(c.of, p) for path in paths for c, p in list_path_readings(configs, path)
     )
 
 
@@ -336,7 +336,7 @@ class _SourcesOfRuns:
         paths = [event.path for event in events if event.path]
         return cls(configs, find_document_ids(connection, tenant, paths, with_deleted=True))
 
-    def place_of(self, path: str) -> tuple[RunsConfig, str]:
+    def locate_folder(self, path: str) -> tuple[RunsConfig, str]:
         """Return the source that stores an event about a path, and the path in the repository.
 
         A file that no listing has found yet belongs to the first repository, unless its path starts
@@ -344,14 +344,14 @@ class _SourcesOfRuns:
         """
         possible = [*list_path_readings(self.configs, path)]
         for config, within in possible:
-            if document_id(config.of, within) in self.known:
+            if compute_document_id(config.of, within) in self.known:
                 return config, within
         qualified = [reading for reading in possible if reading[1] != path]
         return (qualified or possible)[0]
 
 
 def _record_of_event(sources: _SourcesOfRuns, run_id: str, event: RunEvent) -> PushedRecord:
-    config, path = sources.place_of(event.path or "")
+    config, path = sources.locate_folder(event.path or "")
     metadata: dict[str, Any] = {"run": run_id, "event": event.kind}
     if path:
         metadata["path"] = path

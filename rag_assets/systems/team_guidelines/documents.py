@@ -22,10 +22,10 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.common.failure_kinds import WORDS, empty_note
-from rag_assets.ingest.chunking.chunk_set import chunk_set_key
+from rag_assets.ingest.chunking.chunk_set import compute_chunk_set_key
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.registry import compute_parse_key
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.models.prices import FREE
 from rag_assets.pipeline.chunking import lines_by_rule
@@ -178,9 +178,9 @@ def read_progress(
                 source=document.source,
                 source_type=document.source_type,
                 media_type=head.media_type,
-                path=path_from_uri(document.uri),
+                path=parse_path(document.uri),
             )
-            chunk_keys[document.document_id] = chunk_set_key(
+            chunk_keys[document.document_id] = compute_chunk_set_key(
                 head.digest, head.media_type, parameters
             )
     sets = lake.chunk_sets(set(chunk_keys.values()))
@@ -225,7 +225,7 @@ def build_document(
         done=None,
         total=None,
         token_count=tokens,
-        estimated_cost=None if tokens is None or price is None else price.of(tokens),
+        estimated_cost=None if tokens is None or price is None else price.compute_cost(tokens),
         dropped=_count_dropped(state, progress),
         retry_at=state.retry_at,
         enabled=state.enabled,
@@ -494,7 +494,7 @@ class GuidelineLibrary:
         tenant = project.tenant
         caps = present_caps(self._catalog, project.ref, tenant, run=0.0)
         # If less than the price of one passage remains below a cap, the cap stops all embedding.
-        passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
+        passage = (project.price or FREE).compute_cost(tenant.chunker.parameters.limit)
         cap = cap_that_stops(caps, passage)
         if cap is None:
             return

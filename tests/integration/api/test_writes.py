@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from rag_assets.common.times import LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.erasure import settle_open
 from rag_assets.storage.catalog import database
@@ -257,7 +257,7 @@ def test_any_id_is_a_record_of_its_own(api: Api, id_: str) -> None:
     path = f"/rag/records/row/{quote(id_, safe='')}"
     answer = api.send("PUT", path, {"text": "A row."})
     assert answer.status_code == 202, answer.text
-    assert answer.json()["document_id"] == record_document_id("pushed", "row", id_)
+    assert answer.json()["document_id"] == compute_record_document_id("pushed", "row", id_)
     assert api.send("DELETE", path).json()["outcome"] == "removed"
 
 

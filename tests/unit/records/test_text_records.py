@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import NoRecordsSource
 from rag_assets.common.invalid_values import InvalidFields
-from rag_assets.records.text_records import RecordBody, records_source
+from rag_assets.records.text_records import RecordBody, find_records_source
 from rag_assets.tenants.model import Tenant
 
 
@@ -25,8 +25,8 @@ def key(**changes: Any) -> str:
 
 
 def test_the_only_source_of_records_need_not_be_named() -> None:
-    assert records_source(tenant("pushed"), None).name == "pushed"
-    assert records_source(tenant("one", "two"), "two").name == "two"
+    assert find_records_source(tenant("pushed"), None).name == "pushed"
+    assert find_records_source(tenant("one", "two"), "two").name == "two"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_ambiguous_records_source_is_an_error(
     records: list[str], wanted: str | None, hint: str
 ) -> None:
     with pytest.raises(NoRecordsSource) as refused:
-        records_source(tenant(*records), wanted)
+        find_records_source(tenant(*records), wanted)
     assert hint in (refused.value.hint or "")
 
 

@@ -12,7 +12,7 @@ from rag_assets.common.errors import DocumentTooLarge
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.media_types import DOCX, MARKDOWN, PDF
 from rag_assets.ingest.sources.diff import hash_documents
-from rag_assets.ingest.sources.model import StoredUpload, document_id
+from rag_assets.ingest.sources.model import StoredUpload, compute_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig, UploadsSource
 
 
@@ -36,7 +36,7 @@ class MemoryUploads:
 
 
 def upload(path: str, name: str, content: bytes) -> StoredUpload:
-    id_ = document_id("uploads", path)
+    id_ = compute_document_id("uploads", path)
     return StoredUpload(path, id_, 5, name, MARKDOWN, len(content), sha256_hex(content), 7)
 
 

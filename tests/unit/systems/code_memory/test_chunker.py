@@ -8,7 +8,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.chunkers import HEADING
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters, CutText
-from rag_assets.ingest.chunking.model import Definition, Fact, embedding_text, normalize_code
+from rag_assets.ingest.chunking.model import Definition, Fact, build_embedding_text, normalize_code
 from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.systems.code_memory import chunker
@@ -191,9 +191,11 @@ def test_layout_that_means_nothing_costs_no_vector() -> None:
     moved = "\r\n".join(f"    {line}  " for line in plain.split("\n"))
     assert normalize_code(moved) == normalize_code(plain)
     assert normalize_code(plain).startswith("def one():\n    return 1")
-    same = {embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
+    same = {build_embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
     assert len(same) == 1
-    assert embedding_text(None, ("a.one",), moved) != embedding_text(None, ("a.one",), plain)
+    assert build_embedding_text(None, ("a.one",), moved) != build_embedding_text(
+        None, ("a.one",), plain
+    )
 
 
 def chunks_of(path: str, media_type: str, text: str) -> list[str]:

@@ -36,7 +36,7 @@ def test_a_worker_is_told_of_a_place_and_of_levels(
         for parameters in (usual, replace(usual, **chosen))
     ]
     [outcome] = pool.map([ChunkTask(todo)])
-    plain, other = outcome.made
+    plain, other = outcome.chunk_sets
     assert [plain, other] == [one.chunk(confined=True) for one in todo]
     assert (plain.key, plain.digest) != (other.key, other.digest)
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from anyio.to_thread import run_sync
 
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.fusion import by_rank, fuse
 from rag_assets.search.progress import Ranking, SearchProgress, Walked
 from rag_assets.search.services import SearchServices, TrustedStep
@@ -101,7 +101,7 @@ def _weigh_candidate(rated: Rated, asked: AskedKinds) -> float:
     factors = (
         (_ASKED, kind in asked.types),
         (_PREFERRED, rated.preferred),
-        (_TEST, not asked.tests and is_test(path_from_uri(rated.candidate.uri))),
+        (_TEST, not asked.tests and is_test(parse_path(rated.candidate.uri))),
         (_TOLD, kind in _TELLING),
         (_HEAD, _is_head(symbol, kind)),
         (_CONSTRUCTOR, symbol.endswith(_CONSTRUCTORS)),
@@ -237,7 +237,7 @@ def _rate_candidates(
         return Rated(
             candidate,
             found.get(candidate.id, 0.0) + _GAINED * gained,
-            type_ or type_of_place(path_from_uri(candidate.uri)),
+            type_ or type_of_place(parse_path(candidate.uri)),
             preferred=progress.search.prefers(candidate.uri),
         )
 
