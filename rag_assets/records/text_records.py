@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Annotated, Final
 from urllib.parse import unquote
 
@@ -11,11 +10,11 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from rag_assets.common.errors import NoRecordsSource
 from rag_assets.common.invalid_values import invalid
-from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.registry import PARSERS
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.ingest.sources.record_bodies import SAFE_URL, convert_to_utc
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.tenants.model import Tenant
@@ -35,21 +34,7 @@ SOURCE_ID = re.compile(rf"(?:(?![\ud800-\udfff]){SOURCE_ID_CHARACTER}){{1,{MAX_I
 """The pattern of ids in a JSON body, where lone surrogates must be excluded as well."""
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
-_DATE_RANGE = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
 _MAX_NUMBER = 2**53  # the range in which all JSON parsers represent integers exactly
-# Matches addresses that run no script when a browser opens them, and have no user name before the
-# host.
-_SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
-
-
-def _convert_to_utc(at: datetime) -> datetime:
-    try:
-        utc = at.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(_DATE_RANGE) from None
-    if not FIRST_DAY <= utc <= LAST_DAY:
-        raise ValueError(_DATE_RANGE)
-    return utc
 
 
 def _require_supported(media_type: str) -> str:
@@ -68,7 +53,7 @@ _Value = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=2_00
 _Whole = Annotated[int, Field(strict=True, ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 _Real = Annotated[float, Field(strict=True, ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 _Truth = Annotated[bool, Field(strict=True)]
-UpdatedAt = Annotated[AwareDatetime, AfterValidator(_convert_to_utc)]
+UpdatedAt = Annotated[AwareDatetime, AfterValidator(convert_to_utc)]
 Version = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
 _Values = Annotated[list[_Value], Field(max_length=50)]
 
@@ -160,7 +145,7 @@ def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
 
 
 def _is_allowed_uri(uri: str, source: str) -> bool:
-    if _SAFE_URL.fullmatch(uri):
+    if SAFE_URL.fullmatch(uri):
         return True
     name, _, path = uri.partition("/")
     steps = re.split(r"[/\\]", unquote(path))

@@ -128,21 +128,21 @@ def chunk_document(
         find_touched_masks(parsed.masked, part)
         for part in (text_chunks, chunks[len(text_chunks) :])
     )
-    kept: list[Chunk] = []
-    dropped: list[DroppedChunk] = []
+    kept_chunks: list[Chunk] = []
+    dropped_chunks: list[DroppedChunk] = []
     in_program = parsed.media_type in parameters.kind.programs
     for chunk, masks in zip(chunks, chain.from_iterable(masked), strict=True):
         if masks and is_dropped(chunk, masks, in_program=in_program):
             rules = tuple(sorted({mask.rule for mask in masks}))
-            dropped.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))
+            dropped_chunks.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))
         else:
-            kept.append(replace(chunk, ordinal=len(kept)))
+            kept_chunks.append(replace(chunk, ordinal=len(kept_chunks)))
     return ChunkSet(
         key=compute_chunk_set_key(parsed_digest, parsed.media_type, parameters),
-        digest=_digest_chunks(kept),
-        chunks=tuple(kept),
+        digest=_digest_chunks(kept_chunks),
+        chunks=tuple(kept_chunks),
         language=language,
-        dropped=tuple(dropped),
+        dropped=tuple(dropped_chunks),
         facts=tuple(locate_facts(cut.facts, parsed.text)),
     )
 

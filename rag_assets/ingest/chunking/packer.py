@@ -383,7 +383,7 @@ class _Packer:
             budget = min(budget, self._units.size(low, stop)) - (size - limit)
 
     def _find_best_stop(self, low: int, high: int, budget: int) -> int:
-        """Return the best unit to end before, for a passage that starts with low; at least low + 1.
+        """Return the best unit to stop before, in a passage that starts at low; at least low + 1.
 
         A block, a table row or a list item that fits into a passage is not cut: the passage ends
         before it, however small the passage then is.

@@ -370,10 +370,10 @@ def _extract_pixels(image: Image) -> Pixels:
 
 def _compute_scale(pixels: int) -> float:
     """Return the factor that enlarges or reduces a page of this many pixels."""
-    fits = math.sqrt(MAX_PIXELS / pixels)
+    fitting_scale = math.sqrt(MAX_PIXELS / pixels)
     if pixels > MAX_PIXELS:
-        return fits
-    return min(fits, _MAX_ENLARGED) if pixels <= _SMALL else 1.0
+        return fitting_scale
+    return min(fitting_scale, _MAX_ENLARGED) if pixels <= _SMALL else 1.0
 
 
 def _convert_to_grey(image: Image) -> Image:

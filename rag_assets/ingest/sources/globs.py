@@ -41,8 +41,8 @@ def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
         ValueError: the expression is not closed or names an unknown class.
     """
     at = start + 1
-    negated = pattern[at : at + 1] in (b"!", b"^")
-    at += negated
+    is_negated = pattern[at : at + 1] in (b"!", b"^")
+    at += is_negated
     first = at
     members: set[int] = set()
     previous = -1  # a range needs a plain character before its dash
@@ -60,7 +60,7 @@ def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
         else:
             previous, at = _read_escaped_character(pattern, at)
             members.add(previous)
-    if negated:
+    if is_negated:
         members = set(range(256)) - members
     members.discard(ord("/"))  # a bracket expression never matches the path separator
     body = b"".join(b"\\x%02x" % member for member in sorted(members))
@@ -115,29 +115,29 @@ class GlobRule:
         regex: regular expression for the whole name, or the whole path below the rule's folder.
         literal: the exact name or path, if the pattern has no wildcards.
         suffix: the required end of the name, if the pattern is a star followed by a literal.
-        by_name: whether the pattern matches the name alone, at any depth, since it contains no
+        matches_name: whether the pattern matches the name alone, at any depth, since it contains no
             slash.
-        folders_only: whether the pattern matches only folders, since it ended in a slash.
-        negated: whether the pattern started with an exclamation mark.
+        matches_only_folders: whether the pattern matches only folders, since it ended in a slash.
+        is_negated: whether the pattern started with an exclamation mark.
     """
 
     regex: bytes
     literal: bytes | None
     suffix: bytes | None
-    by_name: bool
-    folders_only: bool
-    negated: bool
+    matches_name: bool
+    matches_only_folders: bool
+    is_negated: bool
 
 
 def parse_rule(pattern: bytes) -> GlobRule | None:
     """Parse one pattern; return None if it is malformed. As in git, it then never matches."""
-    negated = pattern.startswith(b"!")
-    body = pattern[1:] if negated else pattern
-    folders_only = body.endswith(b"/")
-    body = body[:-1] if folders_only else body
+    is_negated = pattern.startswith(b"!")
+    body = pattern[1:] if is_negated else pattern
+    matches_only_folders = body.endswith(b"/")
+    body = body[:-1] if matches_only_folders else body
     while body.startswith(b"**/") and b"/" not in body[3:]:
         body = body[3:]  # `**/name` has the same meaning as `name`, which is faster to match
-    by_name = b"/" not in body
+    matches_name = b"/" not in body
     if not body:
         return None
     body = body.removeprefix(b"/")
@@ -146,9 +146,9 @@ def parse_rule(pattern: bytes) -> GlobRule | None:
     except ValueError:
         return None
     literal = None if _SPECIAL.search(body) else body
-    tail = body[1:] if by_name and body.startswith(b"*") else b""
+    tail = body[1:] if matches_name and body.startswith(b"*") else b""
     suffix = tail if tail and not _SPECIAL.search(tail) else None
-    return GlobRule(regex, literal, suffix, by_name, folders_only, negated)
+    return GlobRule(regex, literal, suffix, matches_name, matches_only_folders, is_negated)
 
 
 class GlobRules:
@@ -157,7 +157,7 @@ class GlobRules:
     __slots__ = ("_files_by_name", "_files_by_path", "_folders_by_name", "_folders_by_path")
 
     def __init__(self, rules: Sequence[GlobRule], *, ignore_case: bool = False) -> None:
-        for_files = [(n, rule) for n, rule in enumerate(rules) if not rule.folders_only]
+        for_files = [(n, rule) for n, rule in enumerate(rules) if not rule.matches_only_folders]
         for_folders = list(enumerate(rules))
         self._files_by_name = _Alternatives(for_files, by_name=True, ignore_case=ignore_case)
         self._files_by_path = _Alternatives(for_files, by_name=False, ignore_case=ignore_case)
@@ -186,7 +186,7 @@ class GlobRules:
         by_name = self._folders_by_name if is_folder else self._files_by_name
         by_path = self._folders_by_path if is_folder else self._files_by_path
         last = by_name.find_last_verdict(name)
-        if not by_path.empty:
+        if not by_path.is_empty:
             last = max(last, by_path.find_last_verdict(folder + name))
         return last
 
@@ -194,7 +194,7 @@ class GlobRules:
 class _Alternatives:
     """Rules that are matched against the same text; most are literals or suffixes to look up."""
 
-    __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "empty")
+    __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "is_empty")
 
     def __init__(
         self, rules: Iterable[tuple[int, GlobRule]], *, by_name: bool, ignore_case: bool
@@ -203,17 +203,17 @@ class _Alternatives:
         self._exact: dict[bytes, int] = {}
         self._suffixes: dict[bytes, int] = {}
         self._rest: list[tuple[int, bytes]] = []
-        candidates = [(n, rule) for n, rule in rules if rule.by_name is by_name]
+        candidates = [(n, rule) for n, rule in rules if rule.matches_name is by_name]
         for n, rule in candidates:
             # Position and negation are one number, so that comparing verdicts compares positions.
-            verdict = n * 2 + rule.negated
+            verdict = n * 2 + rule.is_negated
             if rule.literal is not None:
                 self._exact[self._fold_case(rule.literal)] = verdict
             elif rule.suffix is not None:
                 self._suffixes[self._fold_case(rule.suffix)] = verdict
             else:
                 self._rest.append((verdict, rule.regex))
-        self.empty = not candidates
+        self.is_empty = not candidates
         self._lengths = sorted({len(suffix) for suffix in self._suffixes})
         self._rest.reverse()
         joined = b"|".join(regex for _, regex in self._rest)

@@ -34,25 +34,31 @@ _MAX_PROPERTIES, _MAX_NAME, _MAX_VALUE = 200, 200, 1_000
 """Limits of a row's metadata: number of properties, and characters of a name and of a value."""
 
 # URLs that a browser opens without running code, and without a user name before the host.
-_SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
+SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _FALSE = frozenset({"", "0", "0.0", "false", "no", "none", "null"})
 
 
 def _require_safe_url(url: str) -> str:
-    if not _SAFE_URL.fullmatch(url):
+    if not SAFE_URL.fullmatch(url):
         raise ValueError("it must be http, https or mailto, without a user before the host")
     return url
 
 
-def _to_utc(at: datetime) -> datetime:
+def convert_to_utc(at: datetime) -> datetime:
+    """Convert a time to UTC.
+
+    Raises:
+        ValueError: the catalog cannot store the time.
+    """
+    reason = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
     # Times at the first and last day of the calendar cannot be converted to UTC.
     try:
         utc = at.astimezone(UTC)
     except OverflowError:
-        raise ValueError("the date cannot be stored in UTC") from None
+        raise ValueError(reason) from None
     if not FIRST_DAY <= utc <= LAST_DAY:
-        raise ValueError(f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}")
+        raise ValueError(reason)
     return utc
 
 
@@ -80,7 +86,7 @@ _Url = Annotated[
     AfterValidator(_require_safe_url),
 ]
 _Version = Annotated[int, Field(strict=True, ge=0, le=2**53)]
-_Time = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+_Time = Annotated[AwareDatetime, AfterValidator(convert_to_utc)]
 _Json = Annotated[JsonValue, AfterValidator(_require_json)]
 _Metadata = Annotated[Mapping[str, JsonValue], AfterValidator(_require_json)]
 _Truth = Annotated[bool, Field(strict=True)]

@@ -132,7 +132,7 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
-        self._closed = False
+        self._is_closed = False
 
     def __enter__(self) -> Self:
         if self._cache_dir is not None:
@@ -145,7 +145,7 @@ class WorkerPool:
     def close(self) -> None:
         """Stop all workers, including busy workers."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             idle, self._idle = self._idle, []
             busy = list(self._busy)
         for worker in busy:
@@ -184,7 +184,7 @@ class WorkerPool:
     def take(self) -> WorkerProcess:
         """Take a worker for one document, an idle worker if possible."""
         with self._lock:
-            if self._closed:
+            if self._is_closed:
                 raise RuntimeError("the pool of workers is closed")
             worker = self._idle.pop() if self._idle else None
             if worker is None:
@@ -196,7 +196,7 @@ class WorkerPool:
         """Keep a worker for the next document, if it is still alive."""
         with self._lock:
             self._busy.discard(worker)
-            if worker.is_alive and not self._closed:
+            if worker.is_alive and not self._is_closed:
                 self._idle.append(worker)
                 return
         worker.close()

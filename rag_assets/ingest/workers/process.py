@@ -55,7 +55,7 @@ class Watchdog:
         self._thread: threading.Thread | None = None
         self._current: Deadline | None = None
         self._wakes_at = math.inf
-        self._closed = False
+        self._is_closed = False
 
     def create_deadline(self, seconds: float) -> Deadline:
         """Return a deadline whose time runs while its `with` block runs."""
@@ -78,7 +78,7 @@ class Watchdog:
     def close(self) -> None:
         """Stop the thread."""
         with self._changed:
-            self._closed = True
+            self._is_closed = True
             self._changed.notify()
 
     def _wake(self) -> None:
@@ -90,11 +90,11 @@ class Watchdog:
 
     def _run(self) -> None:
         with self._changed:
-            while not self._closed:
+            while not self._is_closed:
                 now = time.monotonic()
                 current = self._current
                 if current is not None and current.at <= now:
-                    current.passed = True
+                    current.has_passed = True
                     self._current = None
                     self._give_up()
                     continue
@@ -108,13 +108,13 @@ class Deadline:
     Attributes:
         seconds: number of seconds in total.
         at: time of the monotonic clock at which the deadline passes.
-        passed: whether the deadline has passed.
+        has_passed: whether the deadline has passed.
     """
 
     def __init__(self, watchdog: Watchdog, seconds: float) -> None:
         self.seconds = seconds
         self.at = math.inf
-        self.passed = False
+        self.has_passed = False
         self._watchdog = watchdog
 
     def __enter__(self) -> Self:
@@ -309,12 +309,12 @@ class WorkerProcess:
         return kind(str(answer["rejected"]), hint=answer.get("hint"))
 
     def _find_cause_of_death(self, deadline: Deadline) -> DocumentRejected:
-        if not deadline.passed:
+        if not deadline.has_passed:
             with suppress(subprocess.TimeoutExpired, TimeoutError):
                 self._process.wait(timeout=5)
         code = self._process.poll()
         self.kill()
-        if deadline.passed or code == -signal.SIGXCPU:
+        if deadline.has_passed or code == -signal.SIGXCPU:
             return DocumentTimeout(
                 f"parsing the document took longer than {deadline.seconds:g} s",
                 hint="increase parser.seconds to allow more time",

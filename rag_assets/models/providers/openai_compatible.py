@@ -36,14 +36,14 @@ class CompatibleChat(OpenAIChat):
 
 
 def _describe_model(
-    dimensions: int, tokens: int, documents: str = "", queries: str = "", *, shortens: bool = False
+    dimensions: int, tokens: int, documents: str = "", queries: str = ""
 ) -> KnownModel:
-    """Describe a self-hosted model; only Matryoshka models can shorten their vectors."""
+    """Describe a self-hosted model, whose vectors have a fixed length."""
     return KnownModel(
         dimensions,
         dimensions,
-        () if shortens else (dimensions,),
-        shortens=shortens,
+        (dimensions,),
+        shortens=False,
         input_tokens=tokens,
         document_prefix=documents,
         query_prefix=queries,

@@ -124,10 +124,10 @@ class VoyageReranker(VoyageConnection, SdkReranker[_VoyageClient]):
         return [{"index": result.index, "score": result.relevance_score} for result in answer.data]
 
 
-def _describe_model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> KnownModel:
+def _describe_model(dollars: float, request_tokens: int) -> KnownModel:
     """Describe a model with vectors of 256 to 2,048 dimensions."""
     return KnownModel(
-        dimensions,
+        1024,
         2048,
         (256, 512, 1024, 2048),
         input_tokens=32_000,

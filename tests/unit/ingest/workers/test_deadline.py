@@ -29,7 +29,7 @@ def watchdog(given_up: threading.Event):
 def test_a_deadline_that_passes_gives_up(watchdog: Watchdog, given_up: threading.Event) -> None:
     with watchdog.create_deadline(_SOON) as deadline:
         assert given_up.wait(_PATIENCE)
-        assert deadline.passed
+        assert deadline.has_passed
 
 
 def test_a_shorter_deadline_after_a_long_one_is_kept(
@@ -39,7 +39,7 @@ def test_a_shorter_deadline_after_a_long_one_is_kept(
         pass
     with watchdog.create_deadline(_SOON) as deadline:
         assert given_up.wait(_PATIENCE)
-        assert deadline.passed
+        assert deadline.has_passed
 
 
 def test_a_block_that_ends_in_time_is_never_given_up(
@@ -50,8 +50,8 @@ def test_a_block_that_ends_in_time_is_never_given_up(
     with watchdog.create_deadline(_NEVER) as long:
         time.sleep(1.2)
     assert not given_up.is_set()
-    assert not in_time.passed
-    assert not long.passed
+    assert not in_time.has_passed
+    assert not long.has_passed
 
 
 def test_an_extended_deadline_counts_from_then(
