@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.formatting import dollars
 from rag_assets.common.settings import Settings
 from rag_assets.models.chat import ChatModel, Completion, RemoteChat, estimate_input_tokens
-from rag_assets.models.config import MAX_SECONDS_OF_OWN, ChatModelConfig, EmbedderConfig
+from rag_assets.models.config import MAX_OWN_MODEL_SECONDS, ChatModelConfig, EmbedderConfig
 from rag_assets.models.prices import ChatPrice
 from rag_assets.models.providers.base import ChatOffer, Provider
 from rag_assets.models.providers.registry import find_chat_provider, get_provider
@@ -246,7 +246,7 @@ class ChatModels:
             f"{provider.name}/{config.model}",
             config.base_url,
             key_optional=provider.key == "optional" and config.api_key is None,
-            silent_seconds=MAX_SECONDS_OF_OWN if config.tokens_per_second else None,
+            silent_seconds=MAX_OWN_MODEL_SECONDS if config.tokens_per_second else None,
             settings=config.connection or ConnectionSettings(),
         )
         provider.require_extra(config.connection)

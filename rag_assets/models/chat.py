@@ -1,7 +1,7 @@
 """Chat models of tenants: instructions and a prompt → text.
 
 Belongs here: the ChatModel protocol, requests with retries, the conversion of failures, context
-windows. Does not: the contents of prompts and the use of answers (retrieval), keys and costs
+windows. Does not: the contents of prompts and the use of answers (search), keys and costs
 (billing), requests to one provider (providers).
 """
 
@@ -39,7 +39,7 @@ from rag_assets.models.transport.connection import (
 )
 from rag_assets.models.transport.retries import RetriedCall, RetryPolicy, Traffic
 
-MAX_WRITTEN = 16_384
+MAX_ANSWER_TOKENS = 16_384
 """Maximum token limit of an answer that can be configured, thinking included."""
 
 

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from rag_assets.models.chat import MAX_WRITTEN
+from rag_assets.models.chat import MAX_ANSWER_TOKENS
 from rag_assets.models.embedding.model_folder import Pooling
 from rag_assets.models.prices import ChatPrice, Price
 from rag_assets.models.providers.base import (
@@ -215,7 +215,7 @@ else:
 
 MAX_SECONDS = 60.0
 """Maximum time limit of an answer; a connection that is idle for this long is closed."""
-MAX_SECONDS_OF_OWN = 1_800.0
+MAX_OWN_MODEL_SECONDS = 1_800.0
 """Maximum time limit of an answer by a model whose speed is configured."""
 
 
@@ -268,7 +268,7 @@ class ChatModelConfig(_ProviderModelConfig):
     api_key: Annotated[str, require_key_reference("chat_model.api_key")] | None = None
     connection: SerializeAsAny[ConnectionSettings] | None = None
     prices: ChatPrice | None = None
-    max_tokens: int = Field(default=2_048, ge=16, le=MAX_WRITTEN)
+    max_tokens: int = Field(default=2_048, ge=16, le=MAX_ANSWER_TOKENS)
     seconds: float = Field(default=45.0, gt=0, le=MAX_SECONDS)
     tokens_per_second: ChatSpeed | None = None
     context_window: int | None = Field(default=None, ge=1_024, le=100_000_000)
@@ -284,7 +284,7 @@ class ChatModelConfig(_ProviderModelConfig):
         if speed is None:
             return self.seconds
         tokens_seconds = prompt_tokens / speed.read + max_tokens / speed.write
-        return min(MAX_SECONDS_OF_OWN, self.seconds + tokens_seconds)
+        return min(MAX_OWN_MODEL_SECONDS, self.seconds + tokens_seconds)
 
     @model_validator(mode="after")
     def _require_server(self) -> Self:

@@ -27,7 +27,7 @@ from rag_assets.ingest.sources.record_bodies import (
 from rag_assets.ingest.sources.records import (
     MAX_PAGE_BYTES,
     MAX_RECORD_BYTES,
-    MAX_UUID,
+    MAX_UUID_LENGTH,
     PAGE_UUID,
     UUID_RULE,
     compute_record_document_id,
@@ -320,7 +320,7 @@ def _find_body_type(source_type: str) -> type[TypedBody]:
 
 def _require_page_uuid(field: str, uuid: Any) -> None:
     """Refuse a page uuid that the tree cannot contain, because nobody could ever read that page."""
-    is_text = isinstance(uuid, str) and len(uuid) <= MAX_UUID
+    is_text = isinstance(uuid, str) and len(uuid) <= MAX_UUID_LENGTH
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"it must name a page: {UUID_RULE}")
 

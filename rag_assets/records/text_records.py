@@ -23,14 +23,14 @@ from rag_assets.tenants.sources import chosen_source
 TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 """Media types that a record's text may have."""
 SOURCE_TYPE_PATTERN: Final = "[A-Za-z0-9][A-Za-z0-9_-]*"
-MAX_TYPE: Final = 63
+MAX_TYPE_LENGTH: Final = 63
 """Limit of a record's type, in characters."""
 # Invalid UTF-8 in an address arrives as U+FFFD.
 SOURCE_ID_CHARACTER: Final = r"[^\x00-\x1f\x7f\uFFFD]"
-MAX_ID: Final = 512
+MAX_ID_LENGTH: Final = 512
 """Limit of a record's id, in characters."""
-SOURCE_TYPE = re.compile(rf"(?=.{{1,{MAX_TYPE}}}\Z){SOURCE_TYPE_PATTERN}", re.DOTALL)
-SOURCE_ID = re.compile(rf"(?:(?![\ud800-\udfff]){SOURCE_ID_CHARACTER}){{1,{MAX_ID}}}")
+SOURCE_TYPE = re.compile(rf"(?=.{{1,{MAX_TYPE_LENGTH}}}\Z){SOURCE_TYPE_PATTERN}", re.DOTALL)
+SOURCE_ID = re.compile(rf"(?:(?![\ud800-\udfff]){SOURCE_ID_CHARACTER}){{1,{MAX_ID_LENGTH}}}")
 """The pattern of ids in a JSON body, where lone surrogates must be excluded as well."""
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"

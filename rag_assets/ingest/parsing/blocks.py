@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rag_assets.ingest.parsing.model import Block, BlockKind
 from rag_assets.ingest.parsing.options import ParseLimits
 
-_LONGEST_NAME = 300
+_MAX_HEADING_LENGTH = 300
 
 
 class Outline:
@@ -38,8 +38,8 @@ def shorten_heading(text: str) -> str:
 
     The name is repeated in the path of every block below it, so it must be short.
     """
-    name = " ".join(text[: 8 * _LONGEST_NAME].split())
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    name = " ".join(text[: 8 * _MAX_HEADING_LENGTH].split())
+    return name if len(name) <= _MAX_HEADING_LENGTH else name[: _MAX_HEADING_LENGTH - 1] + "…"
 
 
 def find_first_title(blocks: Iterable[Block]) -> str | None:
@@ -51,7 +51,7 @@ def find_first_title(blocks: Iterable[Block]) -> str | None:
     return first.heading_path[-1] if first else None
 
 
-_SHORTEST_TITLE = 3
+_MIN_TITLE_LENGTH = 3
 _NO_TITLE = re.compile(
     r"untitled|no title|\(anonymous\)|unspecified|document ?\d*$|slide \d+$|microsoft \w+ -"
     r"|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|fm|ps|odt|html?|md|rtf|txt)$"
@@ -63,12 +63,12 @@ _NO_TITLE = re.compile(
 def clean_property_title(title: str) -> str | None:
     """Return the title from a document's properties, unless a program generated it."""
     name = shorten_heading(title.replace("\0", ""))
-    return None if len(name) < _SHORTEST_TITLE or _NO_TITLE.match(name) else name
+    return None if len(name) < _MIN_TITLE_LENGTH or _NO_TITLE.match(name) else name
 
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MIN_COLUMNS = 2
-_LONGEST_REPEATED = 300
+_MAX_REPEATED_LENGTH = 300
 
 
 def format_row(cells: Sequence[str]) -> str:
@@ -81,7 +81,7 @@ def get_repeated_text(cell: str) -> str:
 
     A long text is not repeated, because a small file could otherwise produce a text of any length.
     """
-    return cell if len(cell) <= _LONGEST_REPEATED else ""
+    return cell if len(cell) <= _MAX_REPEATED_LENGTH else ""
 
 
 def names_columns(record: Sequence[str], columns: int) -> bool:

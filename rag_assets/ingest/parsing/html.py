@@ -174,7 +174,7 @@ _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
 _LISTS = frozenset({"ul", "ol", "dir"})
 _STRUCTURED = (*_HEADINGS, "table", "pre")  # elements that cannot be on a line of a list or table
 _LINE_BREAK = "\x1e"  # occurs in no text; tells line breaks from line ends in the source
-_MAX_SPANNED = 1_000
+_MAX_SPAN = 1_000
 
 
 class _SpanningCell(NamedTuple):
@@ -361,4 +361,4 @@ def _iter_lines(rows: list[list[_Element]]) -> Iterator[str]:
 
 def _parse_span(cell: _Element, attribute: str) -> int:
     value = cell.get(attribute, "1").strip()[:4]
-    return max(1, min(int(value), _MAX_SPANNED)) if value.isdecimal() else 1
+    return max(1, min(int(value), _MAX_SPAN)) if value.isdecimal() else 1

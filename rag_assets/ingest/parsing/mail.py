@@ -140,7 +140,7 @@ def _name_attachment(message: Message, kind: str) -> str:
 
 
 _SHOWN_HEADERS = ("From", "To", "Cc", "Date")
-_MAX_READ = 100
+_MAX_ATTACHMENTS = 100
 _ATTACHED_LEVEL = 2
 
 
@@ -161,7 +161,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 class _MailReader:
     def __init__(self, options: ParseOptions, limits: ParseLimits) -> None:
         self._options, self._limits = options, limits
-        self._attachments_left = _MAX_READ
+        self._attachments_left = _MAX_ATTACHMENTS
 
     def iter_pieces(self, message: Message, level: int = 1) -> Iterator[Piece]:
         """Yield the pieces of a message.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PAGE_SECONDS = 30.0
 """Maximum seconds for one page; a printed page takes about a second."""
 
-ALLOWED_SECONDS = 10.0
+AVERAGE_PAGE_SECONDS = 10.0
 """Seconds that each page adds on average to a document's time limit, up to the limit for all
 pages."""
 MAX_PIXELS = 16_000_000
@@ -88,7 +88,7 @@ def compute_ocr_seconds(pages: int, limits: ParseLimits) -> float:
     if not pages:
         return 0.0
     # The last page may start just before the time ends.
-    return min(PAGE_SECONDS + ALLOWED_SECONDS * pages, limits.ocr_seconds) + PAGE_SECONDS
+    return min(PAGE_SECONDS + AVERAGE_PAGE_SECONDS * pages, limits.ocr_seconds) + PAGE_SECONDS
 
 
 class OcrTime:
@@ -115,7 +115,7 @@ class OcrTime:
                 f"the document has more than {self._limits.ocr_pages:,} scanned pages",
                 hint="split the document",
             )
-        allowed = PAGE_SECONDS + ALLOWED_SECONDS * (self.read + 1)
+        allowed = PAGE_SECONDS + AVERAGE_PAGE_SECONDS * (self.read + 1)
         if self._spent > min(allowed, self._limits.ocr_seconds):
             self.left_out += 1
             return []
@@ -200,12 +200,12 @@ def _find_installed_data() -> Path:
     return Path(data_path())
 
 
-_MAX_DECODED = 64_000_000
+_MAX_DECODED_PIXELS = 64_000_000
 """Maximum number of pixels of a page: 8,000 by 8,000, or A1 at 200 dots per inch."""
-_SMALL = 4_000_000
+_MAX_ENLARGED_PIXELS = 4_000_000
 """Number of pixels up to which a page is enlarged, since letters on screens are smaller than in
 print."""
-_MAX_ENLARGED = 3.0
+_MAX_ENLARGEMENT = 3.0
 _DAMAGED = "the picture is damaged: its pixels cannot be read"
 
 
@@ -319,9 +319,10 @@ def _iter_frames(image: Image, limits: ParseLimits) -> Iterator[int]:
 
 def _require_size(image: Image) -> None:
     width, height = image.size
-    if width * height > _MAX_DECODED:
+    if width * height > _MAX_DECODED_PIXELS:
         raise DocumentTooLarge(
-            f"the picture has {width:,} by {height:,} pixels, over the limit of {_MAX_DECODED:,}",
+            f"the picture has {width:,} by {height:,} pixels, over the limit of"
+            f" {_MAX_DECODED_PIXELS:,}",
             hint="scale the picture down",
         )
 
@@ -344,7 +345,7 @@ def _report_as_damage() -> Iterator[None]:
         raise
     except PIL.Image.DecompressionBombError:
         raise DocumentTooLarge(
-            f"the picture has more pixels than the limit of {_MAX_DECODED:,}",
+            f"the picture has more pixels than the limit of {_MAX_DECODED_PIXELS:,}",
             hint="scale the picture down",
         ) from None
     except Exception:
@@ -373,7 +374,7 @@ def _compute_scale(pixels: int) -> float:
     fitting_scale = math.sqrt(MAX_PIXELS / pixels)
     if pixels > MAX_PIXELS:
         return fitting_scale
-    return min(fitting_scale, _MAX_ENLARGED) if pixels <= _SMALL else 1.0
+    return min(fitting_scale, _MAX_ENLARGEMENT) if pixels <= _MAX_ENLARGED_PIXELS else 1.0
 
 
 def _convert_to_grey(image: Image) -> Image:

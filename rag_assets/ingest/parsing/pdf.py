@@ -245,7 +245,7 @@ def remove_markup(markdown: str) -> str:
 
 
 _BATCH_PAGES = 32
-_MIN_KEPT = 0.6
+_MIN_KEPT_SHARE = 0.6
 _KINDS: Mapping[str, BlockKind] = {
     "heading": "heading",
     "paragraph": "paragraph",
@@ -339,7 +339,7 @@ def _has_lost_text(page: ParsedPage) -> bool:
     This happens with forms and slides.
     """
     kept_characters = sum(_count_visible(_format_block(block)) for block in page.blocks or [])
-    return kept_characters < _MIN_KEPT * _count_visible(page.text)
+    return kept_characters < _MIN_KEPT_SHARE * _count_visible(page.text)
 
 
 def _count_visible(text: str) -> int:

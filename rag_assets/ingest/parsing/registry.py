@@ -1,6 +1,6 @@
 """The registry of parsers by format, the keys of their output, and parsing with one of them.
 
-A new format needs a row of PARSERS, a suffix in media_types and a mark in detection.
+A new format needs an entry in PARSERS, a suffix in media_types, and its detection in detection.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.text import Line, decode_text, split_lines
 
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-_MIN_ADORNMENT = 2
-_MIN_TRANSITION = 4
+_MIN_ADORNMENT_LENGTH = 2
+_MIN_TRANSITION_LENGTH = 4
 _LIST_ITEM = re.compile(
     r"(?:[-*+•‣⁃]|\(?(?:[0-9]{1,9}|#|[A-Za-z]|[ivxlcdmIVXLCDM]{1,5})[.)])(?![^ \t])"
 )
@@ -59,12 +59,14 @@ def count_indent(line: str) -> int:
 def is_adornment(line: str) -> bool:
     """Return whether a line repeats one punctuation character, like lines around titles."""
     text = line.rstrip()
-    return len(text) >= _MIN_ADORNMENT and text[0] in _PUNCTUATION and not text.strip(text[0])
+    return (
+        len(text) >= _MIN_ADORNMENT_LENGTH and text[0] in _PUNCTUATION and not text.strip(text[0])
+    )
 
 
 def is_transition(line: str) -> bool:
     """Return whether an adornment is long enough to separate sections that have no title."""
-    return len(line.rstrip()) >= _MIN_TRANSITION and is_adornment(line)
+    return len(line.rstrip()) >= _MIN_TRANSITION_LENGTH and is_adornment(line)
 
 
 def is_list_item(line: str) -> bool:
@@ -101,7 +103,7 @@ def is_grid_border(line: str) -> bool:
 
 _DOCTEST = ">>> "
 _LITERAL = "::"
-_MIN_UNDERLINE = 4
+_MIN_UNDERLINE_LENGTH = 4
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -160,7 +162,7 @@ class _RstParser:
         just as short.
         """
         title, under = self._get_line_text(at).strip(), self._get_line_text(at + 1)
-        least = min(len(title), _MIN_UNDERLINE)
+        least = min(len(title), _MIN_UNDERLINE_LENGTH)
         return (
             bool(title)
             and not is_transition(title)

@@ -14,7 +14,7 @@ from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 _LEVEL: Final = re.compile(r"[1-6](?!\d)")
 _DEEPEST: Final = 6
-_MAX_TITLE: Final = 200
+_MAX_TITLE_LENGTH: Final = 200
 """Maximum characters of a row's title; the values of a row have no limit."""
 
 _Kind: TypeAlias = Literal["heading", "paragraph", "list", "table", "code"]
@@ -104,7 +104,7 @@ def _read_row(stored: Mapping[str, Any]) -> _Visible:
         for value in values
     ]
     first = str(values[0]["value_text"]).strip().splitlines()[0] if values else ""
-    return first[:_MAX_TITLE].rstrip() or None, [_build_piece("paragraph", "\n".join(lines))]
+    return first[:_MAX_TITLE_LENGTH].rstrip() or None, [_build_piece("paragraph", "\n".join(lines))]
 
 
 def _build_piece(kind: _Kind, text: str, level: int = 0, block_id: str | None = None) -> Piece:

@@ -25,12 +25,12 @@ from pydantic import (
 )
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
-from rag_assets.ingest.sources.records import MAX_UUID, PAGE_UUID
+from rag_assets.ingest.sources.records import MAX_UUID_LENGTH, PAGE_UUID
 
 MAX_BLOCKS = 10_000
 """Maximum number of blocks of a page."""
 
-_MAX_PROPERTIES, _MAX_NAME, _MAX_VALUE = 200, 200, 1_000
+_MAX_PROPERTIES, _MAX_NAME_LENGTH, _MAX_VALUE_LENGTH = 200, 200, 1_000
 """Limits of a row's metadata: number of properties, and characters of a name and of a value."""
 
 # URLs that a browser opens without running code, and without a user name before the host.
@@ -75,7 +75,7 @@ def _require_json(value: _Any) -> _Any:
 
 Id = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 """The id of a block, in its application."""
-PageId = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MAX_UUID)]
+PageId = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MAX_UUID_LENGTH)]
 """The id of a page or a database, as in the tree: an id that the tree rejects has no readers."""
 _Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=1_000)]
@@ -331,7 +331,7 @@ class DbRowBody(TypedBody):
         properties: dict[str, list[str]] = {}
         for row_value in self.values:
             name, value = row_value.name.strip(), row_value.value_text.strip()
-            is_short = len(name) <= _MAX_NAME and len(value) <= _MAX_VALUE
+            is_short = len(name) <= _MAX_NAME_LENGTH and len(value) <= _MAX_VALUE_LENGTH
             if (
                 name
                 and value

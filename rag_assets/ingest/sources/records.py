@@ -28,11 +28,11 @@ EXCLUDED: Final = "tree:excluded"
 """The scope of pages that are archived or excluded from search: they are not indexed."""
 PAGE_UUID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 """Pattern of the id of a page or a database."""
-MAX_UUID: Final = 128
+MAX_UUID_LENGTH: Final = 128
 """Limit of an id, in characters."""
 UUID_RULE: Final = (
     "its id must start with a letter or digit, and contain only letters, digits and . _ : @ -"
-    f" (at most {MAX_UUID} characters)"
+    f" (at most {MAX_UUID_LENGTH} characters)"
 )
 """The pattern in words."""
 

@@ -416,7 +416,7 @@ _READ_SECONDS = 1_800.0
 """Time limit in seconds for a whole file, since a server may send one byte per minute for ever."""
 _LINE_BYTES = 1024 * 1024
 """Maximum bytes of a line: many times a vector of 4,096 dimensions as JSON."""
-_MAX_CHARGED = 1_000_000
+_MAX_CHARGED_TOKENS = 1_000_000
 """Maximum number of tokens reported for a text, far more than any model reads."""
 _OK = 200
 
@@ -512,7 +512,7 @@ def _parse_vector(embedding: Any) -> npt.ArrayLike:
 
 def _read_charged_tokens(body: dict[str, Any]) -> int:
     tokens = int((body.get("usage") or {}).get("total_tokens") or 0)
-    if not 0 <= tokens <= _MAX_CHARGED:
+    if not 0 <= tokens <= _MAX_CHARGED_TOKENS:
         raise ValueError("the number of tokens is invalid")
     return tokens
 

@@ -35,7 +35,7 @@ from rag_assets.models.reranking.protocol import MODELS
 
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2
-_MIN_SCORED = 2
+_MIN_SCORED_PASSAGES = 2
 """Minimum number of scored passages that are worth ordering."""
 
 
@@ -122,7 +122,7 @@ class CrossEncoder:
                 todo.clear()  # after a failure or a cancellation, no thread starts another pair
         # Threads end in any order, so passages after the first one without a score do not count.
         count = scores.index(None) if None in scores else len(scores)
-        if count < min(_MIN_SCORED, len(passages)):
+        if count < min(_MIN_SCORED_PASSAGES, len(passages)):
             raise RerankFailed(f"{self._id} was not ready in time", "late")
         return [*scores[:count], *[None] * (len(scores) - count)]
 
