@@ -84,7 +84,7 @@ class KnowledgeBase:
         self._partitions.add(f"{arguments.get('name', 'rag_assets')}_tenants")
         self._add_partitions()
         extra_resources = arguments.pop("resources", {})
-        resources = {"elasticsearch": _memory_index(self.installation), **extra_resources}
+        resources = {"elasticsearch": _build_memory_index(self.installation), **extra_resources}
         return rag_assets.dagster.build_defs(
             installation=self.installation, resources=resources, **arguments
         )
@@ -141,7 +141,7 @@ def knowledge_base(knowledge_base_postgres: str, tmp_path: Path) -> Iterator[Kno
     _open_memory.cache_clear()
 
 
-def _memory_index(installation: Installation) -> Any:
+def _build_memory_index(installation: Installation) -> Any:
     from rag_assets.resources.installation import InstallationResource
     from rag_assets.resources.stores import ElasticsearchResource
 

@@ -53,4 +53,4 @@ def require_levels(chunker: str, levels: int | None, below_three: int, below_fou
 
 
 def lines(first: int, last: int) -> Location:
-    return Location.of({"line_start": first, "line_end": last})
+    return Location.from_row({"line_start": first, "line_end": last})

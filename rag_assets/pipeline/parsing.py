@@ -284,7 +284,7 @@ def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> C
             return data
         former = None
         if isinstance(source, FormerContentSource):
-            former = source.former(path, document.content_sha256 or "")
+            former = source.read_former(path, document.content_sha256 or "")
         if former is None:
             raise DocumentVanished(
                 "the document changed after it was listed; the next run reads it again"

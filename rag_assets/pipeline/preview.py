@@ -235,7 +235,7 @@ def _measure_stored(
         if set_key in stored:
             rows = stored[set_key].chunks
             title = heads[key].title
-            texts.meet({chunk.text_sha256: chunk.embedded(title) for chunk in rows})
+            texts.meet({chunk.text_sha256: chunk.build_embedding_text(title) for chunk in rows})
             texts.unread.add(stored[set_key].language, rows)
             count += len(rows)
         else:
@@ -249,7 +249,9 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
     count = 0
     for chosen in ways:
         made = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
-        texts.meet({chunk.text_sha256: chunk.embedded(parsed.title) for chunk in made.chunks})
+        texts.meet(
+            {chunk.text_sha256: chunk.build_embedding_text(parsed.title) for chunk in made.chunks}
+        )
         texts.unread.add(made.language, made.chunks)
         count += len(made.chunks)
     return count

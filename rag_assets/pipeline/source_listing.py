@@ -482,7 +482,7 @@ def _lost_with_their_folder(
     found = {}
     for folder, identity in sorted(former.items()):
         # A folder that the configuration now excludes is not listed.
-        now = listing.folders.get(folder) or FolderIdentity.at(source.locate_folder(folder))
+        now = listing.folders.get(folder) or FolderIdentity.from_path(source.locate_folder(folder))
         if now is None or not now.is_same(identity):
             found[folder] = {
                 row.document_id

@@ -188,9 +188,9 @@ class UploadedFiles:
     uploads: TenantUploads
     blobs: BlobStore
 
-    def listed(self, source: str) -> Iterator[StoredUpload]:
+    def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """See UploadStore.listed."""
-        return self.uploads.listed(source)
+        return self.uploads.iter_uploads(source)
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
         """See UploadStore.stream."""
@@ -199,7 +199,7 @@ class UploadedFiles:
             raise DocumentVanished(f"the upload {path!r} was deleted after it was listed")
         yield from self._content(*found)
 
-    def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
+    def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """See UploadStore.former."""
         incarnation = self.uploads.former(source, path, content_sha256)
         return None if incarnation is None else self._content(incarnation, content_sha256)

@@ -325,7 +325,7 @@ def build_hit(
         modified_at=None if modified is None else datetime.fromisoformat(modified),
         start=fields["start"],
         end=fields["end"],
-        **get_location_fields(Location.of(fields)),
+        **get_location_fields(Location.from_row(fields)),
         document_id=passage.candidate.document_id,
         chunk_id=fields["chunk_id"],
         source_sha256=version.content_sha256,

@@ -243,7 +243,7 @@ class RerankerPool:
                 (ref, config), lambda: self._rerankers.of(ref, config)
             )
             texts = [_embedded_text(passage) for passage in new]
-            scores = await reranker.scores(question, texts, seconds=config.seconds)
+            scores = await reranker.score_passages(question, texts, seconds=config.seconds)
         except (RerankFailed, ConfigurationError) as error:
             fault = error.fault if isinstance(error, RerankFailed) else "not usable"
             if fault != "resting":

@@ -156,7 +156,7 @@ def _group_between_rows(
     regions: Sequence[Region], units: Units, low: int, high: int, limit: int
 ) -> Iterator[tuple[int, int]]:
     start, end = units.first[low], units.first[high]
-    if units.size(start, end) <= limit:
+    if units.estimate_size(start, end) <= limit:
         yield start, end
     else:
         yield from join_sections(find_sections(regions, low, high), units, limit)

@@ -35,7 +35,7 @@ class Location:
     line_end: int | None
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Self:
+    def from_row(cls, record: Mapping[str, Any]) -> Self:
         """Return the location in a stored record; other fields of the record are ignored."""
         return cls(**{name: record.get(name) for name in LOCATION_FIELDS})
 
@@ -44,7 +44,7 @@ LOCATION_FIELDS = tuple(field.name for field in fields(Location))
 """Names of the database columns and index fields that hold a location."""
 
 
-UNKNOWN_LOCATION = Location.of({})
+UNKNOWN_LOCATION = Location.from_row({})
 """Location of a chunk whose format has no pages, slides, sheets, rows or lines."""
 
 
@@ -172,7 +172,7 @@ class Chunk:
     of_block: bool = False
     context: str = ""
 
-    def embedded(self, title: str | None) -> str:
+    def build_embedding_text(self, title: str | None) -> str:
         """Return the text to embed for the chunk, in a document with this title."""
         is_code = self.definition is not None
         return build_embedding_text(
@@ -208,7 +208,7 @@ def parse_chunk(record: Mapping[str, Any]) -> Chunk:
     facts, definition = record.get("facts") or NO_FACTS, record.get("definition")
     return Chunk(
         **values,
-        location=Location.of(record),
+        location=Location.from_row(record),
         facts=facts,
         definition=None if definition is None else Definition(**definition),
         blocks=tuple(BlockPlace(**block) for block in record.get("blocks") or ()),

@@ -108,8 +108,8 @@ def _can_join(group: Section, section: Section, units: Units, limit: int) -> boo
     low, middle, high = (units.first[at] for at in (group.low, section.low, section.high))
     return (
         section.level >= group.level
-        and 2 * units.size(low, middle) < limit
-        and units.size(low, high) <= limit
+        and 2 * units.estimate_size(low, middle) < limit
+        and units.estimate_size(low, high) <= limit
     )
 
 
@@ -313,7 +313,7 @@ class _Packer:
     ) -> tuple[int, Passage]:
         """Return one passage that starts with unit low, and the index of the unit after it."""
         whole_end = self._find_whole_end(low, high)
-        room = self._limits.size - (self._units.size(low, whole_end) if whole_end else 0)
+        room = self._limits.size - (self._units.estimate_size(low, whole_end) if whole_end else 0)
         overlap = min(self._limits.overlap, room) if previous else 0
         with_context = self._limits.with_context
         while True:
@@ -343,7 +343,7 @@ class _Packer:
         for level in _KEPT_WHOLE:
             if self._units.ranks[low] >= level:
                 after = self._units.find_next_edge(low, level, high)
-                if self._units.size(low, after) <= self._limits.size:
+                if self._units.estimate_size(low, after) <= self._limits.size:
                     return after
         return 0
 
@@ -380,7 +380,7 @@ class _Packer:
                 return stop, end, size
             # Joined units can have a few tokens more than the sum of their sizes: leave out as many
             # tokens.
-            budget = min(budget, self._units.size(low, stop)) - (size - limit)
+            budget = min(budget, self._units.estimate_size(low, stop)) - (size - limit)
 
     def _find_best_stop(self, low: int, high: int, budget: int) -> int:
         """Return the best unit to stop before, in a passage that starts at low; at least low + 1.
@@ -398,7 +398,7 @@ class _Packer:
                 continue
             after = self._units.find_next_edge(stop, level, high)
             is_filled = 4 * (totals[stop] - totals[low]) >= budget
-            if is_filled or self._units.size(stop, after) <= self._limits.size:
+            if is_filled or self._units.estimate_size(stop, after) <= self._limits.size:
                 return stop
         best = fits
         for stop in range(fits - 1, low, -1):

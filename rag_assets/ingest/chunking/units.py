@@ -163,7 +163,7 @@ class Units:
         at = bisect_right(self.edges[level], unit)
         return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 
-    def size(self, low: int, high: int) -> int:
+    def estimate_size(self, low: int, high: int) -> int:
         """Return the approximate size of units low to high (exclusive) together."""
         return self.totals[high] - self.totals[low]
 

@@ -183,19 +183,19 @@ class FolderIdentity:
     file_system: int
 
     @classmethod
-    def of(cls, descriptor: int) -> FolderIdentity:
+    def from_descriptor(cls, descriptor: int) -> FolderIdentity:
         """Return the identity of an open folder."""
         return cls(os.fstat(descriptor).st_ino, os.fstatvfs(descriptor).f_fsid)
 
     @classmethod
-    def at(cls, path: Path) -> FolderIdentity | None:
+    def from_path(cls, path: Path) -> FolderIdentity | None:
         """Return the identity of the folder at a path without links; None if it is missing."""
         try:
             descriptor = open_root(path)
         except OSError:
             return None
         try:
-            return cls.of(descriptor)
+            return cls.from_descriptor(descriptor)
         finally:
             os.close(descriptor)
 

@@ -84,7 +84,9 @@ class FilesSource:
         self._disk = DiskReader(config.name, config.root)
         roots = Roots(tuple(allowed_roots), tuple(forbidden_roots))
         self._root = self._disk.locate(roots, follow_link=config.follow_root_link)
-        self._selection = Selection.of(config.include, config.exclude, gitignore=config.gitignore)
+        self._selection = Selection.from_globs(
+            config.include, config.exclude, gitignore=config.gitignore
+        )
         self._folders: dict[str, FolderIdentity] = {}
 
     @property

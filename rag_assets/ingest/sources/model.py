@@ -193,7 +193,7 @@ class StoredRecord:
 class RecordStore(Protocol):
     """The store of one tenant's records."""
 
-    def listed(self, source: str) -> Iterator[StoredRecord]:
+    def iter_records(self, source: str) -> Iterator[StoredRecord]:
         """Stream every record of one source, without the texts."""
         ...
 
@@ -241,7 +241,7 @@ class StoredUpload:
 class UploadStore(Protocol):
     """The store of one tenant's uploaded files."""
 
-    def listed(self, source: str) -> Iterator[StoredUpload]:
+    def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """Stream every enabled upload of one source."""
         ...
 
@@ -254,7 +254,7 @@ class UploadStore(Protocol):
         """
         ...
 
-    def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
+    def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """Yield an earlier content of an upload, like stream(); return None if it is not kept."""
         ...
 
@@ -310,7 +310,7 @@ class StateSource(Protocol):
 class FormerContentSource(Protocol):
     """A source that can still return a content that was listed before the document changed."""
 
-    def former(self, document_path: str, content_sha256: str) -> bytes | None:
+    def read_former(self, document_path: str, content_sha256: str) -> bytes | None:
         """Return a document's earlier content that has this hash; None if it is not kept."""
         ...
 

@@ -95,7 +95,7 @@ class RecordsSource:
         on a clock.
         """
         name = self._config.name
-        for record in self._records.listed(name):
+        for record in self._records.iter_records(name):
             path = build_record_path(record.source_type, record.source_id)
             yield ListedDocument(
                 source=name,
@@ -124,10 +124,10 @@ class RecordsSource:
         """Return the ids of withheld records; see WithholdingSource."""
         return self._records.list_withheld(self._config.name)
 
-    def former(self, document_path: str, content_sha256: str) -> bytes | None:
+    def read_former(self, document_path: str, content_sha256: str) -> bytes | None:
         """Return a former content of a record; see FormerContentSource."""
         if self._files is not None and document_path.startswith(f"{FILE}/"):
-            pieces = self._files.former(self._config.name, document_path, content_sha256)
+            pieces = self._files.stream_former(self._config.name, document_path, content_sha256)
             return None if pieces is None else b"".join(pieces)
         id_ = compute_document_id(self._config.name, document_path)
         text = self._records.find_former_text(id_, content_sha256)

@@ -120,7 +120,7 @@ class UploadsSource:
         on a clock.
         """
         name = self._config.name
-        for upload in self._uploads.listed(name):
+        for upload in self._uploads.iter_uploads(name):
             yield ListedDocument(
                 source=name,
                 path=upload.path,

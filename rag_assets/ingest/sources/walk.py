@@ -56,7 +56,9 @@ class Selection:
     repositories: bool = True
 
     @classmethod
-    def of(cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool) -> Selection:
+    def from_globs(
+        cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool
+    ) -> Selection:
         """Compile globs; they ignore the case of ASCII letters, so that *.pdf matches SCAN.PDF.
 
         Raises:
@@ -143,7 +145,7 @@ class _Walk:
         self._folders = folders
         ignores = None if selection.ignored is None else _Ignores(selection.ignored, 0, None)
         device = os.fstat(root).st_dev
-        folders[""] = FolderIdentity.of(root)
+        folders[""] = FolderIdentity.from_descriptor(root)
         self._stack = [_Folder("", root, device, is_included=False, ignores=ignores)]
 
     def close(self) -> None:
@@ -187,7 +189,7 @@ class _Walk:
         included = parent.is_included if verdict is None else verdict
         device = os.fstat(descriptor).st_dev
         if device != parent.device and len(self._folders) <= MAX_MOUNTS:
-            self._folders[path + name] = FolderIdentity.of(descriptor)
+            self._folders[path + name] = FolderIdentity.from_descriptor(descriptor)
         self._stack.append(_Folder(name, descriptor, device, included, parent.ignores))
         return True
 

@@ -96,7 +96,7 @@ class CrossEncoder:
         """
         self._get_scorer()
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
         """Return one score for each passage; see Reranker.scores.

@@ -93,7 +93,7 @@ class RerankEndpoint:
         """Return the server's host or the provider, and the model's name."""
         return self._id
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> list[float]:
         """Return one score for each passage; see Reranker.scores.

@@ -26,7 +26,7 @@ class Reranker(Protocol):
         """Return the model's name, for people and logs."""
         ...
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
         """Return one finite score for each passage, in the order of the passages; higher is better.
@@ -73,7 +73,7 @@ class CircuitBreakerReranker:
         """Return the id of the wrapped reranker."""
         return self._reranker.reranker_id
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
         """Return one score for each passage; see Reranker.scores.
@@ -83,7 +83,7 @@ class CircuitBreakerReranker:
         """
         self._require_closed()
         try:
-            scores = await self._reranker.scores(question, passages, seconds=seconds)
+            scores = await self._reranker.score_passages(question, passages, seconds=seconds)
         except RerankFailed:
             self._count_failure()
             raise

@@ -423,7 +423,7 @@ class GlobsSource:
                 except ListingFailed as error:
                     what = f"source {self.name}: {error.message}"
                     raise ListingFailed(what, hint=error.hint) from None
-            identity = FolderIdentity.at(Path(os.path.realpath(folder)))
+            identity = FolderIdentity.from_path(Path(os.path.realpath(folder)))
             if identity is not None:
                 path = "" if folder == self._base else self._source_path(str(folder))
                 follows_link = self._config.follow_root_link

@@ -212,7 +212,9 @@ def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Ma
         if not masks or not is_dropped(chunk, masks):
             offset = chunk.byte_start + mark_bytes
             passage = DocChunk.from_location(agent_id, path, offset, chunk.text)
-            passages.append(CutPassage(passage, chunk.embedded(text.title), chunk.text_sha256))
+            passages.append(
+                CutPassage(passage, chunk.build_embedding_text(text.title), chunk.text_sha256)
+            )
     rules = tuple(sorted({span.rule for span in text.masked}))
     return CutFile(tuple(passages), len(chunks) - len(passages), rules)
 

@@ -113,8 +113,8 @@ def _join_small_ranges(
     """Yield the ranges between edges; a range below the minimum is joined with later ranges."""
     low = edges[0]
     for middle, high in zip(edges[1:], [*edges[2:], edges[-1]], strict=True):
-        small = units.size(low, middle) < minimum
-        if small and high > middle and units.size(low, high) <= limit:
+        small = units.estimate_size(low, middle) < minimum
+        if small and high > middle and units.estimate_size(low, high) <= limit:
             continue
         if middle > low:
             yield low, middle

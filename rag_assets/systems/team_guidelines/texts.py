@@ -399,7 +399,7 @@ def _build_hit(entry: StoredEntry) -> Hit:
         modified_at=None,
         start=fields["start"],
         end=fields["end"],
-        **get_location_fields(Location.of(fields)),
+        **get_location_fields(Location.from_row(fields)),
         document_id=fields["document_id"],
         chunk_id=fields["chunk_id"],
         source_sha256=None,

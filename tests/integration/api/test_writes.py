@@ -127,7 +127,7 @@ def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(api
     metadata = SourceMetadata(modified_at=late)
     record = PushedRecord("pushed", "page", "late", "a", "text/plain", metadata)
     put_record(records, ref, record, scope="public")
-    [listed] = [*records.for_tenant("acme").listed("pushed")]
+    [listed] = [*records.for_tenant("acme").iter_records("pushed")]
     assert listed.source_metadata.modified_at == LAST_DAY
     remove_record(records, ref, record.document_id, "chief")
 
@@ -292,7 +292,7 @@ def test_a_secret_record_is_kept_nowhere(api: Api) -> None:
     assert api.send("PUT", path, secret).json()["outcome"] == "secret"
     assert status(api) == (0, 0)
     records = api.driver.session.catalog.records.for_tenant("acme")
-    assert [record for record in records.listed("pushed") if record.source_id == "s"] == []
+    assert [record for record in records.iter_records("pushed") if record.source_id == "s"] == []
 
 
 def test_only_an_admin_of_the_tenant_writes(api: Api) -> None:

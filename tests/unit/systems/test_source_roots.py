@@ -199,7 +199,7 @@ def test_mount_points_below_a_root_are_listed(kind: str, tmp_path: Path) -> None
         folders = decode_folders(encode_folders(opened.folders))
         assert folders.keys() == {"", "sub/\udce9"}
         assert opened.locate_folder("sub/\udce9") == disk
-        assert folders["sub/\udce9"] == FolderIdentity.at(disk)
+        assert folders["sub/\udce9"] == FolderIdentity.from_path(disk)
 
     with_mounts(work)
 

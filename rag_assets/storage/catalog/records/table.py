@@ -166,7 +166,7 @@ class TenantRecords:
     database: Database
     tenant_id: str
 
-    def listed(self, source: str) -> Iterator[StoredRecord]:
+    def iter_records(self, source: str) -> Iterator[StoredRecord]:
         """Stream every record of one source that may be found, without the texts.
 
         The content of a file is an upload of the same document; without the upload, it cannot be

@@ -305,7 +305,7 @@ class TenantUploads:
     database: Database
     tenant_id: str
 
-    def listed(self, source: str) -> Iterator[StoredUpload]:
+    def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """Stream every enabled upload of one source."""
         table = uploads.c
         query = select(

@@ -293,7 +293,7 @@ class GitSource:
         Raises:
             ListingFailed: the root is missing.
         """
-        root = listed.get("") or FolderIdentity.at(self._root)
+        root = listed.get("") or FolderIdentity.from_path(self._root)
         if root is None:
             raise ListingFailed(
                 f"the root {str(self._root)!r} does not exist",

@@ -144,7 +144,7 @@ def test_a_context_is_embedded_stored_and_part_of_the_digest() -> None:
     made = chunk_document(parsed, SMALL, parsed_digest="d")
     chunk = made.chunks[1]
     assert chunk.context == HEADER
-    assert chunk.embedded(None) == f"{HEADER}\n{chunk.text}"
+    assert chunk.build_embedding_text(None) == f"{HEADER}\n{chunk.text}"
     assert chunk.text == parsed.text[chunk.start : chunk.end]
     assert parse_chunk(build_chunk_record(chunk)) == chunk
     assert from_record(to_record(made), parsed.text) == made

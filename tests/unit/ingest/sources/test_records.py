@@ -34,7 +34,7 @@ class MemoryRecords:
     texts: dict[str, str]
     read: int = 0
 
-    def listed(self, source: str) -> Iterator[StoredRecord]:
+    def iter_records(self, source: str) -> Iterator[StoredRecord]:
         assert source == "pushed"
         yield from self.records
 

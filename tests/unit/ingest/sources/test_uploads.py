@@ -22,7 +22,7 @@ class MemoryUploads:
     contents: dict[str, bytes]
     read: int = 0
 
-    def listed(self, source: str) -> Iterator[StoredUpload]:
+    def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         yield from self.uploads
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
@@ -31,7 +31,7 @@ class MemoryUploads:
         yield content[:3]
         yield content[3:]
 
-    def former(self, source: str, path: str, content_sha256: str) -> None:
+    def stream_former(self, source: str, path: str, content_sha256: str) -> None:
         return None
 
 

@@ -137,7 +137,7 @@ def ask_reranker(httpserver: HTTPServer) -> AskReranker:
 
         async def once() -> list[float]:
             try:
-                return await reranker.scores("What is it?", passages, seconds=30)
+                return await reranker.score_passages("What is it?", passages, seconds=30)
             finally:
                 await reranker.close()
 
