@@ -51,14 +51,13 @@ def convert_to_utc(at: datetime) -> datetime:
     Raises:
         ValueError: the catalog cannot store the time.
     """
-    reason = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
-    # Times at the first and last day of the calendar cannot be converted to UTC.
+    utc: datetime | None
     try:
         utc = at.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(reason) from None
-    if not FIRST_DAY <= utc <= LAST_DAY:
-        raise ValueError(reason)
+    except OverflowError:  # at the first and last day of the calendar
+        utc = None
+    if utc is None or not FIRST_DAY <= utc <= LAST_DAY:
+        raise ValueError(f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}")
     return utc
 
 
