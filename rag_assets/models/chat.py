@@ -354,6 +354,6 @@ def find_context_window(model: str) -> int | None:
 
 
 def _is_model_version(name: str, prefix: str) -> bool:
-    """Return whether a name is another name, perhaps with a version suffix: gpt-4o is not gpt-4."""
+    """Return whether a name is a prefix alone or with a version, unlike gpt-4o for gpt-4."""
     rest = name.removeprefix(prefix)
     return rest != name and (not rest or rest[0] in _PREFIX_ENDS)

@@ -339,7 +339,7 @@ def _normalize_url(url: str) -> str:
 
 
 class RerankConfig(_ProviderModelConfig):
-    """The reranking of top hits with a cross-encoder.
+    """The configuration of a tenant's reranker, a cross-encoder for the top hits.
 
     One of `model`, `provider`, `folder` and `url` is given; `provider` and `url` may be combined
     with `model`.

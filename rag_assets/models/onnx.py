@@ -250,7 +250,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def plan_inputs(session: Any, weights: Path) -> Inputs:
-    """Select the inputs of a model that are known here.
+    """Select the inputs of a model; all of them must be supported.
 
     Raises:
         ConfigurationError: the model requires other inputs.

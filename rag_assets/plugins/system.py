@@ -109,7 +109,7 @@ class Migrations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """One system: everything that it adds to the pipeline.
+    """A system: everything that it adds to the pipeline.
 
     Every process creates it when the registry is read. It holds only names, numbers and references,
     and its module imports nothing heavy.

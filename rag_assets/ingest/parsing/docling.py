@@ -74,7 +74,7 @@ def _join_list_items(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
 
 
 def _format_table(item: Any, document: DoclingDocument) -> str:
-    """Return each row on a line; a cell that spans several cells is only in the first of these."""
+    """Return each row on a line; a spanning cell is only in its first position."""
     lines = []
     for number, row in enumerate(item.data.grid):
         cells = (

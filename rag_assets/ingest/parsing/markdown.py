@@ -56,7 +56,7 @@ def find_fence_opening(line: str) -> str | None:
 
 
 def is_fence_end(line: str, opening: str) -> bool:
-    """Return whether a line closes the fence that is open."""
+    """Return whether a line closes the open fence."""
     match = _FENCE.match(line)
     return match is not None and match[1].startswith(opening) and not line[match.end() :].strip()
 

@@ -158,7 +158,7 @@ def _iter_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def join_spans(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Sort spans, and merge overlapping spans under the first span's rule or a described rule."""
+    """Sort spans, and merge overlapping spans under the first rule; described rules come first."""
     joined: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if joined and span.start < joined[-1].end:

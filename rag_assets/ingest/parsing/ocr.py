@@ -131,7 +131,7 @@ class OcrTime:
         return paragraphs
 
     def build_notes(self, pages: int) -> tuple[str, ...]:
-        """Return a note that states how many of all pages were left out; empty if none was."""
+        """Return a note with the number of pages left out; empty if no page was left out."""
         if not self.left_out:
             return ()
         most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"

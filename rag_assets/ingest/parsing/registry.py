@@ -170,13 +170,13 @@ def compute_parse_key(
     options: ParseOptions | None = None,
     edition: int = 0,
 ) -> str:
-    """Return the key of the parsed text of a content.
+    """Return the key under which the parsed text of a content is stored.
 
     Args:
         media_type: the type that its source declares; with the content it determines the
             parser. The parser is known only after the bytes are read, so the key covers all
             parsers' versions.
-        edition: how many times a new parse of it was requested.
+        edition: number of requests to parse the content again.
     """
     identity = (options or ParseOptions()).identity()
     # Include it only after a request, so that the keys of all other documents do not change.

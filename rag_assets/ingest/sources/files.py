@@ -30,7 +30,7 @@ class FilesConfig(SourceConfig):
     never entered.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
+        name: the source's configured name; part of every document's identity.
         root: the folder; only operators can set it. Neither it nor a folder above it may be a
             link, except between folders of RAG_ASSETS_ALLOWED_ROOTS, or directly in `/`, such as
             /home.
@@ -91,7 +91,7 @@ class FilesSource:
 
     @property
     def name(self) -> str:
-        """Return the source's given name."""
+        """Return the source's configured name."""
         return self._config.name
 
     @property

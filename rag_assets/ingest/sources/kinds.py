@@ -19,7 +19,7 @@ class SourceConfig(BaseModel):
 
     Attributes:
         type: the name of the source's kind.
-        name: the source's given name; part of every document's identity.
+        name: the source's configured name; part of every document's identity.
         scope: the access scope of the source's documents, if it differs from the tenant's.
         deletion_window_hours: number of hours in which documents that leave the source are
             counted together; if too many leave, a person has to allow more deletions. 0: each

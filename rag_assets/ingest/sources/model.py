@@ -109,7 +109,7 @@ class ListedDocument:
     """A document as its source lists it, before its content is read.
 
     Attributes:
-        source: the source's given name.
+        source: the source's configured name.
         path: POSIX path or id within the source, exactly as the source has it. Bytes of a file
             name that are not UTF-8 are kept as lone surrogates (surrogateescape).
         document_id: see compute_document_id.

@@ -56,7 +56,7 @@ class RecordsConfig(SourceConfig):
     """The configuration of a source of records pushed over HTTP, one document each.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
+        name: the source's configured name; part of every document's identity.
         scope: the access scope of records that do not name a scope, if it differs from the
             tenant's.
     """
@@ -80,7 +80,7 @@ class RecordsSource:
 
     @property
     def name(self) -> str:
-        """Return the source's given name."""
+        """Return the source's configured name."""
         return self._config.name
 
     @property

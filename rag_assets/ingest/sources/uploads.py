@@ -68,7 +68,7 @@ class UploadsConfig(SourceConfig):
     """The configuration of a source of uploaded files, one document each.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
+        name: the source's configured name; part of every document's identity.
         max_bytes: larger files are refused.
         media_types: accepted types, as detected from the content; by default all readable
             types.
@@ -105,7 +105,7 @@ class UploadsSource:
 
     @property
     def name(self) -> str:
-        """Return the source's given name."""
+        """Return the source's configured name."""
         return self._config.name
 
     @property

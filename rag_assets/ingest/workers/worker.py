@@ -99,7 +99,7 @@ _PROCESSES = (
 
 
 class Confinement:
-    """A `with` block that forbids network and processes; create it once per process."""
+    """A context manager that forbids network and processes; create it once per process."""
 
     def __init__(self) -> None:
         self._inside = False

@@ -90,7 +90,7 @@ def _has_other_letters(text: str) -> bool:
 
 
 def _count_words(letters: str) -> int:
-    """Return the number of words in letters without blanks; a Chinese character may be a word."""
+    """Return the number of words in a run of letters; a Chinese character may be a word."""
     return max(1, sum(_classify_character(letter)[1] for letter in letters))
 
 

@@ -109,7 +109,7 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait from a response's headers, in any usual form; None without.
+    """Return the seconds to wait, from any usual header of a response; None without a header.
 
     Args:
         headers: headers with names in lower case, or with case-insensitive names.
