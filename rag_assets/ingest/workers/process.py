@@ -246,7 +246,7 @@ class WorkerProcess:
             limits = [
                 parameters.limit,
                 parameters.overlap,
-                parameters.place,
+                parameters.path_hint,
                 parameters.levels,
                 parameters.frameworks,
             ]

@@ -55,13 +55,13 @@ def read(request: ChunkRequest) -> CutText:
 
     reading = read_code(request.parsed.text, request.kind, request.frameworks)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
-    listed = request.place == _BUGS or is_bug_list(request.parsed.text)
+    listed = request.path_hint == _BUGS or is_bug_list(request.parsed.text)
     if request.kind == _MARKDOWN and listed:
         bugs = replace(reading, units=known_bugs(request.parsed.text))
         return CutText(_split_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_split_along_sections(request), facts)
-    if request.place == _DATA or len(reading.units) > _MOST_KEYS:
+    if request.path_hint == _DATA or len(reading.units) > _MOST_KEYS:
         joined = (
             replace(unit, alone=False) if unit.role == "key" else unit for unit in reading.units
         )
@@ -69,7 +69,7 @@ def read(request: ChunkRequest) -> CutText:
     return CutText(_split_along_units(request, reading), facts)
 
 
-def place(path: str, media_type: str) -> str:
+def find_path_hint(path: str, media_type: str) -> str:
     """Return the kind of document that a path shows: known_bug, data, or "" for any other."""
     if media_type == _MARKDOWN:
         return _BUGS if type_of_place(path) == _BUGS else ""
@@ -218,7 +218,7 @@ CODE = ChunkerKind(
     prepare=_prepare,
     reading_version=READING_VERSION,
     programs=_PROGRAMS,
-    place=place,
+    find_path_hint=find_path_hint,
     unit="tokens",
     limit=1200,
     overlap=200,

@@ -147,7 +147,7 @@ BUGS = "# Open bugs\n\n## Wrong sums\n\nIn `a.py`.\n\n## Slow\n\nVery.\n"
 def test_a_list_of_known_bugs_is_told_by_its_place_too(path: str, chunks: list[str] | int) -> None:
     parsed = replace(parse_markdown(BUGS), media_type="text/markdown")
     usual = ChunkParameters(chunker.CODE, 1200, 200)
-    chosen = usual.at(path, "text/markdown")
+    chosen = usual.adapt_to(path, "text/markdown")
     made = chunk_document(parsed, chosen, parsed_digest="d")
     texts = [chunk.text for chunk in made.chunks]
     assert (texts if isinstance(chunks, list) else len(texts)) == chunks
@@ -158,7 +158,7 @@ def test_a_list_of_known_bugs_is_told_by_its_place_too(path: str, chunks: list[s
 
 def test_only_markdown_is_cut_by_its_place_and_only_by_the_chunker_of_code() -> None:
     usual = ChunkParameters(chunker.CODE, 1200, 200)
-    assert usual.at("docs/KNOWN_BUGS.txt", "text/plain") == usual
+    assert usual.adapt_to("docs/KNOWN_BUGS.txt", "text/plain") == usual
     heading = ChunkParameters(HEADING, 1200, 200)
     assert heading.at("docs/KNOWN_BUGS.md", "text/markdown") == heading
 
