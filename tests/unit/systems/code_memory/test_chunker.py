@@ -160,7 +160,7 @@ def test_only_markdown_is_cut_by_its_place_and_only_by_the_chunker_of_code() -> 
     usual = ChunkParameters(chunker.CODE, 1200, 200)
     assert usual.adapt_to("docs/KNOWN_BUGS.txt", "text/plain") == usual
     heading = ChunkParameters(HEADING, 1200, 200)
-    assert heading.at("docs/KNOWN_BUGS.md", "text/markdown") == heading
+    assert heading.adapt_to("docs/KNOWN_BUGS.md", "text/markdown") == heading
 
 
 def test_what_was_not_read_says_so_and_loses_nothing() -> None:
@@ -199,7 +199,7 @@ def test_layout_that_means_nothing_costs_no_vector() -> None:
 
 
 def chunks_of(path: str, media_type: str, text: str) -> list[str]:
-    parameters = ChunkParameters(chunker.CODE, 1200, 200, chunker.place(path, media_type))
+    parameters = ChunkParameters(chunker.CODE, 1200, 200, chunker.find_path_hint(path, media_type))
     parsed = ParsedText(text, (), media_type=media_type)
     return [chunk.text for chunk in chunk_document(parsed, parameters, parsed_digest="d").chunks]
 

@@ -23,7 +23,7 @@ from tests.unit.ingest.workers.test_tasks import task, texts
 __all__ = ["cache_dir", "parse", "pool", "texts"]  # fixtures
 
 
-@pytest.mark.parametrize("chosen", [{"place": "known_bug"}, {"levels": 1}])
+@pytest.mark.parametrize("chosen", [{"path_hint": "known_bug"}, {"levels": 1}])
 def test_a_worker_is_told_of_a_place_and_of_levels(
     pool: WorkerPool, parse: Parse, chosen: dict[str, Any]
 ) -> None:
