@@ -74,7 +74,7 @@ def prose(seed: int, length: int = 800) -> str:
 
 
 def _lines(first: int) -> Location:
-    return Location.of({"line_start": first, "line_end": first + 9})
+    return Location.from_row({"line_start": first, "line_end": first + 9})
 
 
 def document(corpus: Corpus, number: int) -> tuple[ParsedRow, ChunkSetRow]:

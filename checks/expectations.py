@@ -13,7 +13,7 @@ from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.extras import CHECKS, missing_modules
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.model import text_hash
+from rag_assets.ingest.chunking.model import compute_text_hash
 from rag_assets.pipeline.context import TenantContext
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
                 user.parameters.limit,
                 len(text.strip()),
                 hashes[position] if position < len(hashes) else None,
-                text_hash(user.title, headings, text, context=context, is_code=is_code),
+                compute_text_hash(user.title, headings, text, context=context, is_code=is_code),
             )
 
 

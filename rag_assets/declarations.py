@@ -44,7 +44,7 @@ Function: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Naming:
-    """How the definitions of an installation are named in a code location.
+    """A scheme of names for an installation's definitions in a code location.
 
     Attributes:
         name: name of the installation; prefix of resources and of the tenants' partitions.
@@ -69,10 +69,10 @@ class Naming:
             ConfigurationError: Dagster does not accept such names.
         """
         path = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
-        for what, value in (("name", name), ("group", group)):
+        for setting, value in (("name", name), ("group", group)):
             if not _NAME.fullmatch(value):
                 raise ConfigurationError(
-                    f"{what} {value!r} is not valid as a prefix of names in Dagster",
+                    f"{setting} {value!r} is not valid as a prefix of names in Dagster",
                     hint="use only letters, digits and underscores, and start with a letter",
                 )
         return cls(name, path, group, prefix=f"{name}_")
@@ -137,36 +137,36 @@ class Naming:
             resource_arg.name: self.resource(resource_arg.name)
             for resource_arg in get_resource_args(function)
         }
-        given = {"names": self} if "names" in hints else {}
+        injected = {"names": self} if "names" in hints else {}
 
         @functools.wraps(function)
-        def bound(*args: Any, **arguments: Any) -> Any:
+        def wrapper(*args: Any, **arguments: Any) -> Any:
             resources = {name: arguments.pop(key) for name, key in keys.items()}
-            return function(*args, **arguments, **resources, **given)
+            return function(*args, **arguments, **resources, **injected)
 
         parameters = [
             parameter.replace(name=keys.get(name, name), annotation=hints[name])
             for name, parameter in inspect.signature(function).parameters.items()
-            if name not in given
+            if name not in injected
         ]
         # Dagster compares the annotation of a context by identity, so a string does not work. It
         # mistakes the return annotation of a generator for the annotation of an output.
         is_generator = inspect.isgeneratorfunction(function)
         returned = {} if is_generator else {"return": hints["return"]}
-        bound.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        wrapper.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             parameters, return_annotation=returned.get("return", inspect.Signature.empty)
         )
-        bound.__annotations__ = {
+        wrapper.__annotations__ = {
             parameter.name: parameter.annotation for parameter in parameters
         } | returned
-        return bound
+        return wrapper
 
 
 PLAIN: Final = Naming()
 """The naming in our own code location."""
 
 
-class Declared(ABC):
+class Declaration(ABC):
     """A declaration, under a plain name, of a definition that Dagster loads."""
 
     name: str
@@ -177,7 +177,7 @@ class Declared(ABC):
 
 
 @dataclass(frozen=True)
-class Asset(Declared):
+class Asset(Declaration):
     """An asset that a run materializes.
 
     Attributes:
@@ -240,7 +240,7 @@ def asset(
 
 
 @dataclass(frozen=True)
-class Report(Declared):
+class Report(Declaration):
     """An asset that runs only report on; it cannot be materialized on its own.
 
     Attributes:
@@ -284,7 +284,7 @@ class Report(Declared):
 
 
 @dataclass(frozen=True)
-class Job(Declared):
+class Job(Declaration):
     """A job of one op.
 
     Attributes:
@@ -332,7 +332,7 @@ def job(
 
 
 @dataclass(frozen=True)
-class AssetJob(Declared):
+class AssetJob(Declaration):
     """A job that materializes or checks assets of a tenant.
 
     Attributes:
@@ -374,7 +374,7 @@ class AssetJob(Declared):
 
 
 @dataclass(frozen=True)
-class Sensor(Declared):
+class Sensor(Declaration):
     """A sensor, which runs unless it is stopped.
 
     Attributes:
@@ -406,8 +406,8 @@ class Sensor(Declared):
         }
         if self.failures_of is not None:
             # Dagster compares only the names of jobs.
-            watched = dg.define_asset_job(names.own(self.failures_of))
-            return dg.run_failure_sensor(**options, monitored_jobs=[watched])(function)
+            monitored = dg.define_asset_job(names.own(self.failures_of))
+            return dg.run_failure_sensor(**options, monitored_jobs=[monitored])(function)
         return dg.sensor(**options, job_name=names.own(self.job) if self.job else None)(function)
 
 
@@ -428,7 +428,7 @@ def sensor(
 
 
 @dataclass(frozen=True)
-class Schedule(Declared):
+class Schedule(Declaration):
     """A schedule, which runs unless it is stopped.
 
     Attributes:

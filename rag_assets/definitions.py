@@ -28,7 +28,7 @@ from rag_assets.declarations import (
     PLAIN,
     Asset,
     AssetJob,
-    Declared,
+    Declaration,
     Job,
     Naming,
     Report,
@@ -142,7 +142,7 @@ def _names(part: Any) -> tuple[str, ...]:
     match part:
         case TenantCheck():
             return (part.full_name,)
-        case Declared():
+        case Declaration():
             return (part.name,)
         case dg.AssetSpec():
             return (part.key.to_user_string(),)
@@ -210,11 +210,11 @@ def build_resources(
 
 def _own_name(part: Any, names: Naming) -> str:
     name: str = part.name
-    return names.own(name) if isinstance(part, Declared) else name
+    return names.own(name) if isinstance(part, Declaration) else name
 
 
 def _asset_keys(asset: LoadedAsset, names: Naming) -> tuple[str, ...]:
-    if isinstance(asset, Declared):
+    if isinstance(asset, Declaration):
         return (names.asset_key(asset.name).to_user_string(),)
     return _names(asset)
 
@@ -259,7 +259,7 @@ def build_defs(
                     return part.build(names, [*all_deps.values()])
                 case AssetJob():
                     return part.build(names, parts.checks)
-                case Declared():
+                case Declaration():
                     return part.build(names)
             return part
 

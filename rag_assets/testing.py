@@ -71,8 +71,8 @@ class KnowledgeBase:
         TenantsFile(settings.tenants_file).add(
             {"id": tenant_id, "sources": [source], "embedder": EMBEDDER, **config}
         )
-        carried = InstallationResource.from_installation(self.installation)
-        postgres = PostgresResource(installation=carried)
+        installation = InstallationResource.from_installation(self.installation)
+        postgres = PostgresResource(installation=installation)
         reconcile_tenants(postgres.catalog(), settings, postgres.identity())
         self._tenants.append(tenant_id)
         self._add_partitions()
@@ -83,8 +83,8 @@ class KnowledgeBase:
 
         self._partitions.add(f"{arguments.get('name', 'rag_assets')}_tenants")
         self._add_partitions()
-        given = arguments.pop("resources", {})
-        resources = {"elasticsearch": _memory_index(self.installation), **given}
+        extra_resources = arguments.pop("resources", {})
+        resources = {"elasticsearch": _build_memory_index(self.installation), **extra_resources}
         return rag_assets.dagster.build_defs(
             installation=self.installation, resources=resources, **arguments
         )
@@ -94,10 +94,10 @@ class KnowledgeBase:
         """Return the assets that a run materializes, for `dg.materialize`."""
         import dagster as dg
 
-        found = definitions.assets or ()
+        assets = definitions.assets or ()
         return [
             asset
-            for asset in found
+            for asset in assets
             if isinstance(asset, dg.AssetsDefinition) and asset.is_materializable
         ]
 
@@ -141,7 +141,7 @@ def knowledge_base(knowledge_base_postgres: str, tmp_path: Path) -> Iterator[Kno
     _open_memory.cache_clear()
 
 
-def _memory_index(installation: Installation) -> Any:
+def _build_memory_index(installation: Installation) -> Any:
     from rag_assets.resources.installation import InstallationResource
     from rag_assets.resources.stores import ElasticsearchResource
 

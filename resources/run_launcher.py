@@ -22,7 +22,7 @@ from rag_assets.dagster_compat import (
     WorkerStatus,
     serialize_run,
 )
-from rag_assets.forkserver.client import start
+from rag_assets.forkserver.client import start_fork
 from rag_assets.forkserver.protocol import RUN
 from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
 from rag_assets.runtime.liveness import ProcessIdentity
@@ -54,7 +54,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
             )
 
         home = str(Settings.from_environment().home)
-        connection = start(home, RUN, [arguments], os.environ, started)
+        connection = start_fork(home, RUN, [arguments], os.environ, started)
         if connection is None:
             return False
         connection.close()

@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError, TenantDisabled
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.workers.pool import KeptPool, usable_cores
+from rag_assets.ingest.workers.pool import PersistentPool, count_usable_cores
 from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.generations import Judge
 from rag_assets.pipeline.removal import delete_late_writes
@@ -69,7 +69,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     slice_embed_seconds: float = SliceLimits().embed_seconds
     slice_list_seconds: float = SliceLimits().list_seconds
     slice_hurried_seconds: float = SliceLimits().hurried_seconds
-    _workers: KeptPool | None = PrivateAttr(default=None)
+    _workers: PersistentPool | None = PrivateAttr(default=None)
     _kept: list[_Kept] = PrivateAttr(default_factory=list)
 
     @property
@@ -83,7 +83,9 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
             with suppress(RagAssetsError):  # Without Postgres, the run's first step fails anyway.
                 self.own_runs.mark(context.instance, context.run)
                 self.own_runs.record_history(context.instance, context.run)
-        self._workers = KeptPool(usable_cores(), self.installation.settings.local / "cache")
+        self._workers = PersistentPool(
+            count_usable_cores(), self.installation.settings.local / "cache"
+        )
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """End the worker processes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.chunkers import chunk_parameters
+from rag_assets.ingest.chunking.chunkers import build_chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import Location, Passage
 from rag_assets.ingest.parsing.markdown import parse_markdown
@@ -28,9 +28,9 @@ def require_records_by_default(profile: str) -> None:
     rule = {"formats": ["csv"], "chunker": "recursive"}
     default, own = Tenant.from_config(config), Tenant.from_config({**config, "chunkers": [rule]})
     of = {"source": "files", "source_type": "file"}
-    assert default.chunk_parameters(**of, media_type=CSV) == chunk_parameters("record")
-    assert own.chunk_parameters(**of, media_type=CSV) == chunk_parameters("recursive")
-    assert own.chunk_parameters(**of, media_type=XLSX) == chunk_parameters("record")
+    assert default.chunk_parameters(**of, media_type=CSV) == build_chunk_parameters("record")
+    assert own.chunk_parameters(**of, media_type=CSV) == build_chunk_parameters("recursive")
+    assert own.chunk_parameters(**of, media_type=XLSX) == build_chunk_parameters("record")
 
 
 def require_levels(chunker: str, levels: int | None, below_three: int, below_four: int) -> None:
@@ -53,4 +53,4 @@ def require_levels(chunker: str, levels: int | None, below_three: int, below_fou
 
 
 def lines(first: int, last: int) -> Location:
-    return Location.of({"line_start": first, "line_end": last})
+    return Location.from_row({"line_start": first, "line_end": last})

@@ -201,7 +201,7 @@ def _vectors(
     cosine: Callable[[str], float | None] | None = None,
 ) -> np.ndarray:
     maker = DeterministicEmbedder(dimensions)
-    vectors = np.stack([maker._vector(text) for text in texts])
+    vectors = np.stack([maker._compute_vector(text) for text in texts])
     if cosine is None:
         return vectors
     # The first axis is shared by all texts without a cosine; the others distinguish texts.

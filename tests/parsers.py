@@ -17,7 +17,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
+from rag_assets.ingest.workers.process import get_fork_server_socket, scrub_environment
 from tests.rules import with_rules
 
 _PROGRAM = "rag_assets.ingest.workers.fork_server"
@@ -27,11 +27,11 @@ _START_SECONDS = 120
 def share_parsers(home: Path) -> None:
     """Let an installation use the parsers and the compiled rules of this process."""
     cache_dir = home / ".local" / "cache"
-    link = fork_server_socket(cache_dir)
+    link = get_fork_server_socket(cache_dir)
     for folder in (link.parent.parent, link.parent):
         folder.mkdir(mode=0o700, exist_ok=True)
     shared = _cache_dir()
-    link.symlink_to(fork_server_socket(shared))
+    link.symlink_to(get_fork_server_socket(shared))
     shutil.copytree(shared, cache_dir)
 
 
@@ -40,12 +40,12 @@ def _cache_dir() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="rag-assets-parsers-"))
     cache_dir = folder / "cache"
     with_rules(cache_dir)
-    socket = fork_server_socket(cache_dir)
+    socket = get_fork_server_socket(cache_dir)
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", _PROGRAM, socket, cache_dir],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        env=scrubbed_environment(os.environ),
+        env=scrub_environment(os.environ),
         cwd=tempfile.gettempdir(),
     )
 

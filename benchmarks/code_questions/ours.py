@@ -18,7 +18,7 @@ from typing import Any, Final
 from benchmarks.code_questions.questions import DEPTH, Found, Question
 from benchmarks.servers import Servers
 from rag_assets.cli.session import Session
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Hit, SearchRequest
 from rag_assets.search.plan import DEFAULT_STEPS, StepLists, installed_steps
@@ -161,7 +161,7 @@ def build_steps(variant: Variant) -> StepLists:
 def _found(hit: Hit) -> Found:
     symbol = hit.symbol or ""
     lines = hit.line_start or 0, hit.line_end or 0
-    path = "" if symbol.startswith(("route:", "table:")) else path_from_uri(hit.uri)
+    path = "" if symbol.startswith(("route:", "table:")) else parse_path(hit.uri)
     return Found(path, *lines, symbol, hit.text)
 
 

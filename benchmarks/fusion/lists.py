@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from benchmarks.fusion.sets import SETS, JudgedSet, Passage
 from rag_assets.common.tokens import count_tokens
-from rag_assets.ingest.chunking.model import Chunk, embedding_text, text_hash
+from rag_assets.ingest.chunking.model import Chunk, build_embedding_text, compute_text_hash
 from rag_assets.models.embedding.coverage import assess_reading
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.protocol import Purpose
@@ -180,7 +180,7 @@ async def vectors_of(judged: JudgedSet, embedder: LocalEmbedder) -> tuple[Array,
 
 def embedded_texts(judged: JudgedSet) -> list[str]:
     """Return the passages as they are embedded: title and text."""
-    return [embedding_text(title, (), text) for title, text in judged.passages]
+    return [build_embedding_text(title, (), text) for title, text in judged.passages]
 
 
 def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
@@ -191,7 +191,9 @@ def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array
             [assess_reading(embedder, q, sentence_language(q)) == "foreign" for q in questions],
             np.bool_,
         ),
-        "unread": np.array([embedder.unread_share([q]) or 0 for q in questions], np.float16),
+        "unread": np.array(
+            [embedder.compute_unread_share([q]) or 0 for q in questions], np.float16
+        ),
     }
 
 
@@ -219,7 +221,7 @@ def _entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) 
         modified_at=datetime(2026, 1, 1, tzinfo=UTC),
         language=language,
     )
-    digest = text_hash(title, (), text)
+    digest = compute_text_hash(title, (), text)
     chunk = Chunk(0, text, 0, len(text), 0, (), tokens, digest)
     return Entry(owner, document, chunk, np.zeros(0, np.float32))
 

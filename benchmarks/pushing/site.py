@@ -23,7 +23,7 @@ from rag_assets.api.responses import RecordLine, RecordWhereabouts, Status
 from rag_assets.client import Client, Question
 from rag_assets.client.errors import ClientError
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.pipeline.context import build_owner
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG
@@ -178,7 +178,7 @@ class Workspace:
 
     def document_id(self, source_type: str, source_id: str) -> str:
         """The id of a record's document."""
-        return record_document_id(SOURCE, source_type, source_id)
+        return compute_record_document_id(SOURCE, source_type, source_id)
 
     def rows(self, query: str, **parameters: Any) -> list[Any]:
         """What Postgres answers; `:tenant` is the workspace."""

@@ -31,7 +31,7 @@ from examples.workspace.loading import load as push
 from rag_assets.client import Question as Asked
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.providers.local import shipped_model
+from rag_assets.models.providers.local import get_shipped_model
 from rag_assets.quality.measures import DEPTH, estimate_difference
 from rag_assets.search.answerer import CitedHit, build_citation, compare_meanings
 from rag_assets.search.answers import AnswerResult
@@ -174,7 +174,9 @@ def _outcomes(
         "hit": None if first is None else holds_answer(question, first),
         "cited": _is_cited(question, told),
         "claim, words": None if first is None else _is_claimed(question, first),
-        "claim, meaning": None if first is None else _is_claimed(question, first, shipped_model),
+        "claim, meaning": None
+        if first is None
+        else _is_claimed(question, first, get_shipped_model),
         "cited by the nearest sentence": _is_cited(question, nearest),
     }
 

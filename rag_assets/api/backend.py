@@ -23,7 +23,7 @@ from rag_assets.api.restore_watch import RestoreWatch
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
-from rag_assets.models.providers.local import shipped_model
+from rag_assets.models.providers.local import get_shipped_model
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.uploads import UploadService
@@ -80,7 +80,7 @@ class Backend:
         searches = Admission(share.searches, settings.wait)
         self.retriever = AdmittedRetriever(retriever, searches)
         self._chat_models = chat_models
-        self.answerer = Answerer(catalog, chat_models, self.retriever, shipped_model)
+        self.answerer = Answerer(catalog, chat_models, self.retriever, get_shipped_model)
         self.reader = DocumentReader(catalog, store, retriever.policy)
         self.settings = settings
         self._tokens = TokenReader(catalog.database)

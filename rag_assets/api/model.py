@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 from rag_assets.api.identity import Identity
 from rag_assets.records.drafts import ANY_VERSION
 from rag_assets.records.text_records import (
-    MOST_ID,
-    MOST_TYPE,
+    MAX_ID_LENGTH,
+    MAX_TYPE_LENGTH,
     SOURCE_ID_CHARACTER,
     SOURCE_TYPE_PATTERN,
 )
@@ -63,8 +63,8 @@ class Page(TenantQuery):
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _ETAG = re.compile(r'(?P<weak>W/)?"(?P<version>[^"]*)"')
 
-SourceType = Annotated[str, Path(pattern=f"^{SOURCE_TYPE_PATTERN}$", max_length=MOST_TYPE)]
-SourceId = Annotated[str, Path(pattern=f"^{SOURCE_ID_CHARACTER}+$", max_length=MOST_ID)]
+SourceType = Annotated[str, Path(pattern=f"^{SOURCE_TYPE_PATTERN}$", max_length=MAX_TYPE_LENGTH)]
+SourceId = Annotated[str, Path(pattern=f"^{SOURCE_ID_CHARACTER}+$", max_length=MAX_ID_LENGTH)]
 DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 SourceName = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
 

@@ -28,7 +28,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.invalid_values import invalid
 from rag_assets.common.principals import WRITER
 from rag_assets.ingest.sources.record_bodies import (
-    MOST_BLOCKS,
+    MAX_BLOCKS,
     BlockBody,
     CommentBody,
     DbRowBody,
@@ -37,9 +37,9 @@ from rag_assets.ingest.sources.record_bodies import (
     TemplateBody,
     find_block,
 )
-from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.records.drafts import Draft, Drafting
-from rag_assets.records.text_records import RecordBody, UpdatedAt, Version, records_source
+from rag_assets.ingest.sources.records import compute_record_document_id
+from rag_assets.records.drafts import Draft, DraftBuilder
+from rag_assets.records.text_records import RecordBody, UpdatedAt, Version, find_records_source
 from rag_assets.records.writing import URGENT, write_drafts
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
@@ -143,7 +143,7 @@ def list_record_states(
     scopes = {
         source.name: source.scope or tenant.access.scope
         for source in tenant.sources
-        if tenant.source_kind(source).of_records
+        if tenant.source_kind(source).holds_records
     }
     principals = None if caller.role == WRITER else reader.policy.principals(caller)
     return reader.catalog.record_states.page(
@@ -199,7 +199,7 @@ def _to_chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk
     )
 
 
-MAX_VALUES = 6 * MOST_BLOCKS
+MAX_VALUES = 6 * MAX_BLOCKS
 """Maximum JSON values of a record: each block of a page has up to six."""
 _RECORD = "/records/{source_type}/{source_id:path}"
 REFUSED = document_problems(401, 403, 404, 422, 429, 500, 503)
@@ -473,14 +473,14 @@ async def record_state(
 
     def read() -> RecordWhereabouts:
         tenant = Tenant.from_config(backend.catalog.tenants.get(target.tenant_id).config)
-        source = records_source(tenant, target.source, pulled=True)
+        source = find_records_source(tenant, target.source, pulled=True)
         kind, id_ = _find_requested_record(tenant, target)
         return read_record_status(
             backend.reader,
             target.tenant_id,
             identity.caller,
             source_id=id_,
-            document_id=record_document_id(source.name, kind, id_),
+            document_id=compute_record_document_id(source.name, kind, id_),
             scope=source.scope or tenant.access.scope,
             block_id=None if kind == target.source_type else target.source_id,
             with_chunks=target.with_chunks,
@@ -525,7 +525,7 @@ def _write(
 
 def build_drafting(
     backend: Backend, tenant_id: str, source: str | None
-) -> tuple[Drafting, TenantRecord]:
+) -> tuple[DraftBuilder, TenantRecord]:
     """Return the Drafting for a tenant's pushed bodies, and the row of the tenant.
 
     Raises:
@@ -534,4 +534,4 @@ def build_drafting(
     tenant_record = backend.catalog.tenants.get(tenant_id)
     tenant = Tenant.from_config(tenant_record.config)
     masker = backend.retriever.masker
-    return Drafting(tenant, records_source(tenant, source), masker), tenant_record
+    return DraftBuilder(tenant, find_records_source(tenant, source), masker), tenant_record

@@ -30,12 +30,12 @@ from rag_assets.common.errors import UnknownDocument, VersionChanged
 from rag_assets.common.invalid_values import InvalidFields, invalid
 from rag_assets.ingest.parsing.media_types import CSV, DOCX, HTML, MARKDOWN, PDF, PLAIN, TSV
 from rag_assets.ingest.sources.record_bodies import BODIES
-from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, record_document_id
+from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, compute_record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.secrets.spans import mask, merge_spans
-from rag_assets.records.drafts import Draft, Drafting, parse_clock
-from rag_assets.records.text_records import SOURCE_ID, SOURCE_TYPE, records_source
+from rag_assets.records.drafts import Draft, DraftBuilder, parse_clock
+from rag_assets.records.text_records import SOURCE_ID, SOURCE_TYPE, find_records_source
 from rag_assets.records.writing import BULK, Outcome, write_drafts
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
@@ -154,8 +154,8 @@ def _find_file(backend: Backend, target: RecordTarget) -> _File:
     tenant = Tenant.from_config(tenant_record.config)
     if not get_profile(tenant.profile).typed_records:
         raise invalid("source_type", "records of this tenant cannot have a file as content")
-    source = records_source(tenant, target.source, pulled=True).name
-    document_id = record_document_id(source, FILE, target.source_id)
+    source = find_records_source(tenant, target.source, pulled=True).name
+    document_id = compute_record_document_id(source, FILE, target.source_id)
     record = backend.catalog.records.find(target.tenant_id, document_id)
     if record is None:
         raise UnknownDocument(
@@ -240,7 +240,7 @@ async def write_records(
     return await backend.write(tenant_id, write)
 
 
-def _iter_drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft | InvalidFields]:
+def _iter_drafts(drafting: DraftBuilder, lines: Iterable[bytes]) -> Iterator[Draft | InvalidFields]:
     for line in lines:
         try:
             yield _parse_draft(drafting, line)
@@ -248,7 +248,7 @@ def _iter_drafts(drafting: Drafting, lines: Iterable[bytes]) -> Iterator[Draft |
             yield error
 
 
-def _parse_draft(drafting: Drafting, line: bytes) -> Draft:
+def _parse_draft(drafting: DraftBuilder, line: bytes) -> Draft:
     try:
         values = json.loads(line, parse_constant=_reject_constant)
         require_few_values(line, most=MAX_VALUES)

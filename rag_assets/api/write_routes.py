@@ -36,7 +36,7 @@ from rag_assets.common.errors import UnknownDocument, UnknownSource
 from rag_assets.common.invalid_values import invalid
 from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody
 from rag_assets.pipeline.uploads import drop_blobs
-from rag_assets.records.text_records import records_source
+from rag_assets.records.text_records import find_records_source
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.manifests import ManifestLine
 from rag_assets.tenants.model import Tenant
@@ -224,7 +224,7 @@ async def reconcile(
         def compare() -> Reconciled:
             record = backend.catalog.tenants.get(tenant_id)
             tenant = Tenant.from_config(record.config)
-            source = records_source(tenant, parameters.source)
+            source = find_records_source(tenant, parameters.source)
             types = _TYPES if get_profile(tenant.profile).typed_records else None
             file.seek(0)
             comparison = backend.catalog.record_manifests.compare(

@@ -8,7 +8,7 @@ from rag_assets.assets.descriptions import PARSED_COLUMNS, PARSED_TEXT
 from rag_assets.assets.metadata_values import notes, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
-from rag_assets.ingest.parsing.media_types import format_name
+from rag_assets.ingest.parsing.media_types import get_format_name
 from rag_assets.pipeline.parsing import FormatReport, parse_documents
 from rag_assets.pipeline.slices import load_work
 from rag_assets.resources.tenant_lock import TenantLockResource
@@ -71,7 +71,7 @@ def parsed_text(
 def _by_format(formats: Mapping[str | None, FormatReport]) -> dg.TableMetadataValue:
     rows = [
         (
-            format_name(media_type),
+            get_format_name(media_type),
             *(of.parsed, of.failed, of.pages, of.ocr_pages, of.characters, of.masked),
             round(of.seconds, 3),
             round(of.pages / of.seconds, 1) if of.seconds else 0.0,

@@ -11,7 +11,7 @@ from rag_assets.assets.metadata_values import documents_link, notes, render_tabl
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, asset
-from rag_assets.ingest.parsing.media_types import format_name
+from rag_assets.ingest.parsing.media_types import get_format_name
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import derive_documents, run_follow_up
 from rag_assets.pipeline.publishing import publish_slice
@@ -45,7 +45,7 @@ def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
         {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
         [
             (
-                format_name(of.media_type),
+                get_format_name(of.media_type),
                 *(of.documents.get(status, 0) for status in _SHOWN),
                 of.chunks,
                 of.bytes,

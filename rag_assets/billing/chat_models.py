@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.formatting import dollars
 from rag_assets.common.settings import Settings
 from rag_assets.models.chat import ChatModel, Completion, RemoteChat, estimate_input_tokens
-from rag_assets.models.config import MOST_SECONDS_OF_OWN, ChatModelConfig, EmbedderConfig
+from rag_assets.models.config import MAX_OWN_MODEL_SECONDS, ChatModelConfig, EmbedderConfig
 from rag_assets.models.prices import ChatPrice
 from rag_assets.models.providers.base import ChatOffer, Provider
 from rag_assets.models.providers.registry import find_chat_provider, get_provider
@@ -127,7 +127,7 @@ class BilledChat:
             CapReached: the answer's highest possible cost would exceed a cap; no request was sent.
         """
         read = estimate_input_tokens(instructions, prompt)
-        most = (self._price or _FREE).of(read, max_tokens)
+        most = (self._price or _FREE).compute_cost(read, max_tokens)
         await self._reserve(most)
         used = Usage()
         try:
@@ -176,7 +176,7 @@ def _build_usage(requests: int, read: int, written: int, price: ChatPrice | None
         retries=max(0, requests - 1),
         tokens=tokens,
         unpriced_tokens=tokens if price is None else 0,
-        cost=0.0 if price is None else price.of(read, written),
+        cost=0.0 if price is None else price.compute_cost(read, written),
         output_tokens=written,
     )
 
@@ -248,7 +248,7 @@ class ChatModels:
             f"{provider.name}/{config.model}",
             config.base_url,
             key_optional=provider.key == "optional" and config.api_key is None,
-            silent_seconds=MOST_SECONDS_OF_OWN if config.tokens_per_second else None,
+            silent_seconds=MAX_OWN_MODEL_SECONDS if config.tokens_per_second else None,
             settings=config.connection or ConnectionSettings(),
         )
         provider.require_extra(config.connection)
@@ -317,7 +317,7 @@ def find_chat_price(config: ChatModelConfig, provider: Provider) -> ChatPrice | 
         return config.prices
     # The price depends on the operator of the server, whichever model it offers.
     listed = provider.charges_list_prices(config.base_url)
-    return provider.chat_price(config.model) if listed else None
+    return provider.find_chat_price(config.model) if listed else None
 
 
 def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:

@@ -17,9 +17,9 @@ from rag_assets.models.embedding.protocol import Embedder, Purpose, WrappedEmbed
 from rag_assets.models.factory import (
     build_batch_api,
     build_embedder,
-    build_former,
+    build_former_embedder,
+    build_remote_model,
     get_embedder_id,
-    remote_model,
 )
 from rag_assets.models.providers.base import LocalEmbedding, Provider, RemoteEmbedding
 from rag_assets.models.providers.registry import (
@@ -317,7 +317,7 @@ def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Em
     embedder = _load_local_embedder(config)
     if embedder.embedder_id == embedder_id:
         return embedder
-    return build_former(config, embedder_id) or embedder
+    return build_former_embedder(config, embedder_id) or embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +337,7 @@ class _Route:
             ref,
             config.provider,
             config.base_url,
-            remote_model(config).limits.concurrency,
+            build_remote_model(config).limits.concurrency,
             config.requests_per_minute,
             config.tokens_per_minute,
         )

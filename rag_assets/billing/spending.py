@@ -175,7 +175,7 @@ class Spending:
             CapReached: the request would exceed a cap, together with the requests in progress.
         """
         with self._lock:
-            self._require((self._price or FREE).of(tokens))
+            self._require((self._price or FREE).compute_cost(tokens))
             self._reserved_tokens += tokens
 
     def promise(self, tokens: int) -> float | None:
@@ -188,7 +188,7 @@ class Spending:
             CapReached: the batch would exceed a cap.
         """
         with self._lock:
-            cost = (self._price or FREE).of(tokens, batch=True)
+            cost = (self._price or FREE).compute_cost(tokens, batch=True)
             self._require(cost)
             self._promised += cost
         return None if self._price is None else cost
@@ -203,7 +203,9 @@ class Spending:
 
     def _require(self, cost: float) -> None:
         in_progress = (
-            self._total.cost + self._promised + (self._price or FREE).of(self._reserved_tokens)
+            self._total.cost
+            + self._promised
+            + (self._price or FREE).compute_cost(self._reserved_tokens)
         )
         cap = find_stopping_cap([cap.add_spending(in_progress) for cap in self._caps], cost)
         if cap is not None:
@@ -232,7 +234,7 @@ def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> 
         tokens=charge.tokens,
         batch_tokens=charge.tokens if batch else 0,
         unpriced_tokens=charge.tokens if price is None else 0,
-        cost=0.0 if price is None else price.of(charge.tokens, batch=batch),
+        cost=0.0 if price is None else price.compute_cost(charge.tokens, batch=batch),
     )
 
 

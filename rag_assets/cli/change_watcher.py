@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
-from rag_assets.forkserver.client import start
+from rag_assets.forkserver.client import start_fork
 from rag_assets.forkserver.protocol import SYNC
 from rag_assets.privacy.masker import get_masker
 from rag_assets.runtime.program_processes import revive_fork_server
@@ -36,7 +36,9 @@ class ForkedFollower:
         """Start a follower; if no fork server answers, restart it and return None."""
         own_end, fork_end = socket.socketpair()
         with fork_end:
-            fork = start(str(settings.home), SYNC, [], os.environ, descriptors=[fork_end.fileno()])
+            fork = start_fork(
+                str(settings.home), SYNC, [], os.environ, descriptors=[fork_end.fileno()]
+            )
         if fork is None:
             own_end.close()
             revive_fork_server(settings)

@@ -22,8 +22,8 @@ from rag_assets.cli import home_folder
 from rag_assets.cli.runs import get_repository
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
-from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
-from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
+from rag_assets.forkserver.server import Fingerprint, ForkServer, restart_process
+from rag_assets.ingest.workers.process import get_fork_server_socket, scrub_environment
 from rag_assets.ingest.workers.worker import prepare_chunking
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import get_masker
@@ -71,7 +71,7 @@ def main() -> None:
         refused_commands=installed_systems().own_process_commands,
     )
     if server.serve():
-        begin_anew()  # This closes the input of the parsers' fork server, which then ends.
+        restart_process()  # This closes the input of the parsers' fork server, which then ends.
     parsers.communicate()
 
 
@@ -79,11 +79,11 @@ def _start_parsers(local: Path) -> subprocess.Popen[bytes]:
     """Start the fork server of parsers, which ends with this process."""
     cache = local / "cache"
     return subprocess.Popen(  # noqa: S603  (our own command, no shell)
-        [sys.executable, "-P", "-m", _PARSERS, fork_server_socket(cache), cache],
+        [sys.executable, "-P", "-m", _PARSERS, get_fork_server_socket(cache), cache],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=scrubbed_environment(os.environ),
+        env=scrub_environment(os.environ),
         cwd=tempfile.gettempdir(),
         start_new_session=True,
     )

@@ -158,13 +158,13 @@ def answer(
 
 async def _request_answer(session: Session, tenant_id: str, request: AnswerRequest) -> AnswerResult:
     from rag_assets.billing.chat_models import ChatModels
-    from rag_assets.models.providers.local import shipped_model
+    from rag_assets.models.providers.local import get_shipped_model
     from rag_assets.search.answerer import Answerer
 
     chat_models = ChatModels(session.catalog, session.settings)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
-        answerer = Answerer(session.catalog, chat_models, retriever, shipped_model)
+        answerer = Answerer(session.catalog, chat_models, retriever, get_shipped_model)
         return await answerer.answer(tenant_id, request)
     finally:
         await chat_models.close()

@@ -368,7 +368,7 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
     tenant = Tenant.from_config(config)
     open_sources(tenant, session.settings, session.catalog)
     for source in tenant.sources:
-        folder = tenant.source_kind(source).folder_of(source)
+        folder = tenant.source_kind(source).get_folder(source)
         if folder is not None and not os.path.isdir(folder):  # noqa: PTH112 - Path's may raise
             raise ConfigurationError(
                 f"source {source.name!r}: {folder} is not a folder",

@@ -32,8 +32,17 @@ from rag_assets.forkserver.protocol import (
 DISABLED = "RAG_ASSETS_FORK_SERVER"
 """Environment variable that disables the fork server if it is "0"."""
 _CONNECT_SECONDS = 2.0
-_PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
-_TAKEN_OVER = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGPIPE")
+_FORWARDED_SIGNALS = (
+    "SIGINT",
+    "SIGTERM",
+    "SIGHUP",
+    "SIGQUIT",
+    "SIGUSR1",
+    "SIGUSR2",
+    "SIGWINCH",
+    "SIGCONT",
+)
+_REPEATED_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGPIPE")
 
 
 def run_command(home: str, arguments: Sequence[str]) -> int | None:
@@ -50,15 +59,15 @@ def run_command(home: str, arguments: Sequence[str]) -> int | None:
     except (OSError, ValueError):
         return None
     with connection:
-        return _run(connection, arguments)
+        return _run_in_fork(connection, arguments)
 
 
-def start(
+def start_fork(
     home: str,
     kind: str,
     arguments: Sequence[str],
     environment: Mapping[str, str],
-    started: Callable[[int], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
     *,
     descriptors: Sequence[int] = (),
 ) -> socket.socket | None:
@@ -81,11 +90,11 @@ def start(
     except (OSError, ValueError):
         return None
     try:
-        request = Request(kind, list(arguments), dict(environment), _umask())
+        request = Request(kind, list(arguments), dict(environment), _get_umask())
         send_request(connection, request, descriptors)
-        pid = Replies(connection).pid()
-        if started is not None:
-            started(pid)
+        pid = Replies(connection).read_pid()
+        if on_start is not None:
+            on_start(pid)
         connection.settimeout(None)
         confirm(connection)
     except (OSError, ValueError, KeyError):
@@ -101,17 +110,17 @@ def _get_socket_path(home: str) -> str:
     return os.path.join(home, SOCKET)  # noqa: PTH118
 
 
-def _umask() -> int:
+def _get_umask() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
 
 
-def _run(connection: socket.socket, arguments: Sequence[str]) -> int | None:
+def _run_in_fork(connection: socket.socket, arguments: Sequence[str]) -> int | None:
     replies = Replies(connection)
     try:
         _send(connection, arguments)
-        child = os.pidfd_open(replies.pid())
+        child = os.pidfd_open(replies.read_pid())
     except (OSError, ValueError, KeyError):
         return None
     return _wait(connection, replies, child)
@@ -123,7 +132,7 @@ def _send(connection: socket.socket, arguments: Sequence[str]) -> None:
         for s in (sys.stdin, sys.stdout, sys.stderr)
     ]
     ignored = [number for number in signal.valid_signals() if _is_ignored(number)]
-    request = Request(COMMAND, list(arguments), dict(os.environ), _umask(), streams, ignored)
+    request = Request(COMMAND, list(arguments), dict(os.environ), _get_umask(), streams, ignored)
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         send_request(connection, request, [folder, 0, 1, 2])
@@ -138,24 +147,24 @@ def _is_ignored(number: int) -> bool:
 def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
     """Let the fork start, and pass signals on to it until it has ended."""
 
-    def pass_on(number: int, _frame: FrameType | None) -> None:
-        _signal(child, number)
+    def forward(number: int, _frame: FrameType | None) -> None:
+        _send_signal(child, number)
 
     def pause(_number: int, _frame: FrameType | None) -> None:
-        _signal(child, signal.SIGSTOP)
+        _send_signal(child, signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGSTOP)
 
-    for name in _PASSED_ON:
+    for name in _FORWARDED_SIGNALS:
         number = getattr(signal, name)
         if not _is_ignored(number):
-            signal.signal(number, pass_on)
+            signal.signal(number, forward)
     signal.signal(signal.SIGTSTP, pause)
     connection.settimeout(None)
     try:
-        with _signals_seen() as signals:
+        with _watch_signals() as signals:
             confirm(connection)
-            _await(connection, signals)
-        end = replies.next()
+            _wait_for_reply(connection, signals)
+        end = replies.read_next()
     except (OSError, ValueError):
         end = {}
     if "exit" in end:
@@ -164,25 +173,25 @@ def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
 
 
 @contextmanager
-def _signals_seen() -> Iterator[int]:
+def _watch_signals() -> Iterator[int]:
     """Yield a descriptor that becomes readable with every signal.
 
     Python runs a signal handler only after a system call returns, and a signal that arrives right
     before the call does not interrupt it.
     """
-    seen, written = os.pipe()
-    for descriptor in (seen, written):
+    read_end, write_end = os.pipe()
+    for descriptor in (read_end, write_end):
         os.set_blocking(descriptor, False)
-    before = signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     try:
-        yield seen
+        yield read_end
     finally:
         signal.set_wakeup_fd(before)
-        os.close(seen)
-        os.close(written)
+        os.close(read_end)
+        os.close(write_end)
 
 
-def _await(connection: socket.socket, signals: int) -> None:
+def _wait_for_reply(connection: socket.socket, signals: int) -> None:
     """Wait until the connection is readable; run signal handlers meanwhile."""
     poll = select.poll()
     for descriptor in (connection.fileno(), signals):
@@ -194,7 +203,7 @@ def _await(connection: socket.socket, signals: int) -> None:
         os.read(signals, 4096)
 
 
-def _signal(child: int, number: int) -> None:
+def _send_signal(child: int, number: int) -> None:
     try:
         signal.pidfd_send_signal(child, number)
     except ProcessLookupError:
@@ -203,7 +212,7 @@ def _signal(child: int, number: int) -> None:
 
 def _end_by_signal(number: int) -> int:
     """End this process by the signal that ended the fork, unless that would leave a core dump."""
-    if number in {getattr(signal, name) for name in _TAKEN_OVER}:
+    if number in {getattr(signal, name) for name in _REPEATED_SIGNALS}:
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -211,7 +220,7 @@ def _end_by_signal(number: int) -> int:
     return 128 + number
 
 
-_STREAM = Stream("utf-8", "surrogateescape", line_buffering=False, write_through=False)
+_PIPE_STREAM = Stream("utf-8", "surrogateescape", line_buffering=False, write_through=False)
 
 
 class ForkedProcess:
@@ -260,13 +269,13 @@ class ForkedProcess:
             return None
         (its_input, our_output), (our_input, its_output) = os.pipe(), os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        request = Request(COMMAND, list(arguments), dict(environment), 0o077, [_STREAM] * 3)
+        folder_descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        request = Request(COMMAND, list(arguments), dict(environment), 0o077, [_PIPE_STREAM] * 3)
         replies = Replies(connection)
         try:
             its_error = null if error is None else error
-            send_request(connection, request, [opened, its_input, its_output, its_error])
-            process = cls(connection, replies, replies.pid(), (our_output, our_input))
+            send_request(connection, request, [folder_descriptor, its_input, its_output, its_error])
+            process = cls(connection, replies, replies.read_pid(), (our_output, our_input))
             connection.settimeout(None)
             confirm(connection)
         except (OSError, ValueError, KeyError):
@@ -276,7 +285,7 @@ class ForkedProcess:
                     os.close(descriptor)
             return None
         finally:
-            for descriptor in (its_input, its_output, null, opened):
+            for descriptor in (its_input, its_output, null, folder_descriptor):
                 os.close(descriptor)
         return process
 
@@ -318,7 +327,7 @@ class ForkedProcess:
         if not poll.poll(timeout):
             return False
         try:
-            end = self._replies.next()
+            end = self._replies.read_next()
         except (OSError, ValueError):
             end = {}
         self.returncode = int(end.get("exit", -end.get("signal", signal.SIGKILL)))

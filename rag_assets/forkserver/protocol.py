@@ -24,19 +24,19 @@ DESCRIPTORS = {COMMAND: 4, RUN: 0, SYNC: 1}
 sync sends the socket that receives its requests."""
 
 _LENGTH = struct.Struct("!I")
-_MOST_BYTES = 16 * 1024 * 1024
-_MOST_DESCRIPTORS = 8
+_MAX_BYTES = 16 * 1024 * 1024
+_MAX_DESCRIPTORS = 8
 _CREDENTIALS = struct.Struct("3i")
 # Libraries read these variables during import, so a fork cannot apply a later change of them.
 _READ_AT_IMPORT = (
     *("PYTHON", "LD_", "DYLD_", "MALLOC", "GLIBC_", "OMP_", "OPENBLAS_", "MKL_", "NUMEXPR_"),
     *("POLARS_", "RAYON_", "TOKIO_", "TOKENIZERS_", "ORT_", "RUST_", "LC_", "LANG", "COVERAGE_"),
 )
-_FOLLOWED = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE")
+_APPLIED_LATE = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE")
 
 
 class Stream(NamedTuple):
-    """How Python writes to one of the standard streams."""
+    """The text settings of a standard stream: encoding, error handling and buffering."""
 
     encoding: str
     errors: str
@@ -64,12 +64,12 @@ class Request(NamedTuple):
     ignored: Sequence[int] = ()
 
 
-def import_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def select_import_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that libraries read during import."""
     return {
         name: value
         for name, value in environment.items()
-        if name.startswith(_READ_AT_IMPORT) and name not in _FOLLOWED
+        if name.startswith(_READ_AT_IMPORT) and name not in _APPLIED_LATE
     }
 
 
@@ -80,20 +80,20 @@ def connect(path: str, timeout: float) -> socket.socket:
         OSError: no server runs, or the server belongs to another user.
     """
     folder, name = os.path.split(path)
-    opened = os.open(folder, os.O_PATH)
+    folder_descriptor = os.open(folder, os.O_PATH)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout)
         # The socket is addressed through the folder's descriptor, because the path of a socket may
         # have at most 107 bytes.
-        connection.connect(f"/proc/self/fd/{opened}/{name}")
+        connection.connect(f"/proc/self/fd/{folder_descriptor}/{name}")
         if read_peer_user(connection) != os.geteuid():
             raise PermissionError("the fork server belongs to another user")  # noqa: TRY301
     except BaseException:
         connection.close()
         raise
     finally:
-        os.close(opened)
+        os.close(folder_descriptor)
     return connection
 
 
@@ -121,9 +121,9 @@ def receive_request(connection: socket.socket) -> tuple[Request, list[int]]:
     Raises:
         OSError: the client disconnected, or sent something else.
     """
-    header, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _MOST_DESCRIPTORS)
+    header, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _MAX_DESCRIPTORS)
     try:
-        body = _receive(connection, _length(header))
+        body = _receive(connection, _parse_length(header))
         fields: dict[str, Any] = json.loads(body.decode("utf-8", "surrogateescape"))
         streams = [Stream(*stream) for stream in fields.pop("streams")]
         return Request(**fields, streams=streams), descriptors
@@ -135,11 +135,11 @@ def receive_request(connection: socket.socket) -> tuple[Request, list[int]]:
         raise
 
 
-def _length(header: bytes) -> int:
+def _parse_length(header: bytes) -> int:
     if len(header) < _LENGTH.size:
         raise ConnectionError("the client went away")
     (length,) = _LENGTH.unpack(header)
-    if length > _MOST_BYTES:
+    if length > _MAX_BYTES:
         raise ConnectionError("the request is too long")
     return int(length)
 
@@ -169,11 +169,11 @@ def wait_for_start_signal(connection: socket.socket) -> bool:
 
 
 def send_reply(connection: socket.socket, **reply: Any) -> None:
-    """Send one reply."""
+    """Send a reply."""
     connection.sendall(json.dumps(reply).encode() + b"\n")
 
 
-def pid_namespace() -> str:
+def get_pid_namespace() -> str:
     """Return the PID namespace of this process; "" if the system has no namespaces."""
     try:
         return os.readlink("/proc/self/ns/pid")  # noqa: PTH115
@@ -182,13 +182,13 @@ def pid_namespace() -> str:
 
 
 class Replies:
-    """Reads replies one at a time."""
+    """A reader of replies, one at a time."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._rest = b""
 
-    def pid(self) -> int:
+    def read_pid(self) -> int:
         """Return the pid of the fork, which is the first reply.
 
         Raises:
@@ -197,12 +197,12 @@ class Replies:
                 here.
             KeyError: the reply lacks the pid.
         """
-        reply = self.next()
-        if reply["namespace"] != pid_namespace():
+        reply = self.read_next()
+        if reply["namespace"] != get_pid_namespace():
             raise ConnectionError("the fork server runs in another container")
         return int(reply["pid"])
 
-    def next(self) -> dict[str, Any]:
+    def read_next(self) -> dict[str, Any]:
         """Return the next reply; empty after the last.
 
         Raises:

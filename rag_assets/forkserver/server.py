@@ -28,10 +28,10 @@ from rag_assets.forkserver.protocol import (
     DESCRIPTORS,
     Request,
     Stream,
-    import_environment,
-    pid_namespace,
+    get_pid_namespace,
     read_peer_user,
     receive_request,
+    select_import_environment,
     send_reply,
     wait_for_start_signal,
 )
@@ -49,19 +49,19 @@ class Fingerprint:
     """
 
     def __init__(self, files: Iterable[Path] = ()) -> None:
-        modules = {Path(file) for file in _own_modules()}
+        modules = {Path(file) for file in _iter_own_modules()}
         folders = {*(module.parent for module in modules), *_find_package_folders()}
-        self._files = {str(path): _state(str(path)) for path in {*modules, *files}}
-        self._folders = {str(path): _names(str(path)) for path in folders}
+        self._files = {str(path): _read_state(str(path)) for path in {*modules, *files}}
+        self._folders = {str(path): _list_names(str(path)) for path in folders}
 
     def is_current(self) -> bool:
         """Return whether the code is unchanged; takes about two milliseconds."""
-        return all(_state(path) == state for path, state in self._files.items()) and all(
-            _names(path) == names for path, names in self._folders.items()
+        return all(_read_state(path) == state for path, state in self._files.items()) and all(
+            _list_names(path) == names for path, names in self._folders.items()
         )
 
 
-def _own_modules() -> Iterable[str]:
+def _iter_own_modules() -> Iterable[str]:
     installed = tuple({os.path.realpath(path) for path in (sys.prefix, sys.base_prefix)})
     for module in tuple(sys.modules.values()):
         file = getattr(module, "__file__", None)
@@ -75,7 +75,7 @@ def _find_package_folders() -> Iterable[Path]:
     return {Path(path) for path in sys.path if path.endswith("-packages")}
 
 
-def _names(folder: str) -> frozenset[str]:
+def _list_names(folder: str) -> frozenset[str]:
     """Return the names in a folder, without Python's compiled files."""
     try:
         return frozenset(os.listdir(folder)) - {_COMPILED}  # noqa: PTH208
@@ -83,12 +83,12 @@ def _names(folder: str) -> frozenset[str]:
         return frozenset()
 
 
-def _state(path: str) -> tuple[int, int]:
+def _read_state(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)  # noqa: PTH116  (hundreds of them, before each command)
+        status = os.stat(path)  # noqa: PTH116  (hundreds of them, before each command)
     except OSError:
         return _MISSING
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 Execute = Callable[[Sequence[str]], None]
@@ -98,7 +98,7 @@ _FLUSH_FAILED = 120
 """Python's exit code if its buffers cannot be flushed."""
 
 
-def become(
+def execute_request(
     request: Request, descriptors: Sequence[int], connection: socket.socket, execute: Execute
 ) -> NoReturn:
     """Execute a request once the client lets it start, and end the process."""
@@ -108,11 +108,11 @@ def become(
             os.setsid()
             _take_over_streams(request.streams, descriptors)
         _take_over_settings(request)
-        send_reply(connection, pid=os.getpid(), namespace=pid_namespace())
+        send_reply(connection, pid=os.getpid(), namespace=get_pid_namespace())
         if not wait_for_start_signal(connection):
             os._exit(1)
-        code = _exit_code(execute, _list_arguments(request, descriptors))
-        code = _finish(code)
+        code = _run_to_exit_code(execute, _list_arguments(request, descriptors))
+        code = _shut_down(code)
         send_reply(connection, exit=code)
     except OSError:
         code = 1  # The client disconnected.
@@ -136,12 +136,12 @@ def _take_over_streams(streams: Sequence[Stream], descriptors: Sequence[int]) ->
         os.dup2(descriptor, number)
     for descriptor in descriptors:
         os.close(descriptor)
-    opened = [_open(number, stream) for number, stream in enumerate(streams)]
+    opened = [_open_stream(number, stream) for number, stream in enumerate(streams)]
     sys.stdin, sys.stdout, sys.stderr = opened
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = opened  # type: ignore[misc]
 
 
-def _open(number: int, stream: Stream) -> io.TextIOWrapper:
+def _open_stream(number: int, stream: Stream) -> io.TextIOWrapper:
     raw = io.FileIO(number, "r" if number == 0 else "w", closefd=False)
     buffer: Any = raw
     if number == 0:
@@ -167,7 +167,7 @@ def _take_over_settings(request: Request) -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _exit_code(execute: Execute, arguments: Sequence[str]) -> int:
+def _run_to_exit_code(execute: Execute, arguments: Sequence[str]) -> int:
     """Execute the arguments, and return the exit code that the interpreter would return."""
     try:
         execute(arguments)
@@ -182,7 +182,7 @@ def _exit_code(execute: Execute, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _finish(code: int) -> int:
+def _shut_down(code: int) -> int:
     """Shut down as the interpreter does, but keep imported modules in memory."""
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
     atexit._run_exitfuncs()  # noqa: SLF001
@@ -200,7 +200,7 @@ _BACKLOG = 128
 _HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
-def begin_anew() -> NoReturn:
+def restart_process() -> NoReturn:
     """Replace this process with a new execution of its program, with the current code."""
     os.execv(sys.executable, sys.orig_argv)  # noqa: S606  (our own command, no shell)
 
@@ -219,7 +219,7 @@ class _Fork:
 
 
 class ForkServer:
-    """Forks a process for each request until it is stopped or its code has changed.
+    """A server that forks a process for each request, until it is stopped or its code has changed.
 
     Args:
         path: path of the server's socket, in a folder that only the server's user can open.
@@ -246,13 +246,13 @@ class ForkServer:
         self._path = path
         self._fingerprint = fingerprint
         self._executors = executors
-        self._imported_with = import_environment(os.environ)
+        self._import_environment = select_import_environment(os.environ)
         self._forks: dict[int, _Fork] = {}
         self._clients: dict[int, int] = {}
         self._epoll = select.epoll()
         self._wakeup, self._waker = socket.socketpair()
-        self._ending = False
-        self._stale = False
+        self._is_ending = False
+        self._is_stale = False
 
     def serve(self) -> bool:
         """Answer requests until the server is stopped or its code has changed.
@@ -265,20 +265,20 @@ class ForkServer:
             self._epoll.register(self._wakeup, select.EPOLLIN)
             if self._parent is not None:
                 self._epoll.register(self._parent, select.EPOLLIN | select.EPOLLHUP)
-            self._take_signals()
-            while not (self._ending or self._stale):
+            self._install_signal_handlers()
+            while not (self._is_ending or self._is_stale):
                 for descriptor, _ in self._epoll.poll():
                     if descriptor == listener.fileno():
                         self._accept(listener)
                     elif descriptor == self._wakeup.fileno():
                         self._reap()
                     elif descriptor == self._parent:
-                        self._ending = True
+                        self._is_ending = True
                     else:
                         self._hang_up(descriptor)
             self._path.unlink(missing_ok=True)
         self._epoll.close()
-        return self._stale
+        return self._is_stale
 
     def _listen(self) -> socket.socket:
         """Listen on the socket, which gets its final path only when it accepts connections."""
@@ -294,7 +294,7 @@ class ForkServer:
         draft.replace(self._path.name)
         return listener
 
-    def _take_signals(self) -> None:
+    def _install_signal_handlers(self) -> None:
         self._wakeup.setblocking(False)
         self._waker.setblocking(False)
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
@@ -303,7 +303,7 @@ class ForkServer:
             signal.signal(number, self._end)
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
-        self._ending = True
+        self._is_ending = True
 
     def _accept(self, listener: socket.socket) -> None:
         with suppress(OSError):
@@ -320,8 +320,8 @@ class ForkServer:
         connection.settimeout(_REQUEST_SECONDS)
         request, descriptors = receive_request(connection)
         try:
-            self._stale = not self._fingerprint.is_current()
-            if self._stale or not self._can_follow(request, descriptors):
+            self._is_stale = not self._fingerprint.is_current()
+            if self._is_stale or not self._can_execute(request, descriptors):
                 connection.close()
             else:
                 self._fork(request, descriptors, connection)
@@ -329,31 +329,34 @@ class ForkServer:
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _can_follow(self, request: Request, descriptors: Sequence[int]) -> bool:
-        known = request.kind in self._executors
-        complete = len(descriptors) == DESCRIPTORS.get(request.kind)
-        if not (known and complete):
+    def _can_execute(self, request: Request, descriptors: Sequence[int]) -> bool:
+        has_executor = request.kind in self._executors
+        has_descriptors = len(descriptors) == DESCRIPTORS.get(request.kind)
+        if not (has_executor and has_descriptors):
             return False
         if request.kind != COMMAND:
             return True
         is_refused = not self._refused_commands.isdisjoint(request.arguments[:1])
-        return not is_refused and import_environment(request.environment) == self._imported_with
+        return (
+            not is_refused
+            and select_import_environment(request.environment) == self._import_environment
+        )
 
     def _fork(self, request: Request, descriptors: list[int], connection: socket.socket) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
         if pid == 0:
-            self._leave()
+            self._release_in_fork()
             connection.settimeout(None)
-            become(request, descriptors, connection, self._executors[request.kind])
+            execute_request(request, descriptors, connection, self._executors[request.kind])
         self._forks[pid] = _Fork(request.kind, connection)
         self._clients[connection.fileno()] = pid
         # The server only waits for the end of the connection: the client's messages are for the
         # fork.
         self._epoll.register(connection, select.EPOLLRDHUP)
 
-    def _leave(self) -> None:
+    def _release_in_fork(self) -> None:
         """Release the server's resources in the fork."""
         signal.set_wakeup_fd(-1)
         for number in _HANDLED:

@@ -1,7 +1,7 @@
 """Embedding models, rerankers and chat models, on this machine or over the network.
 
 Belongs here: requests to models and their responses. Does not: keys and costs (billing), the use of
-responses (pipeline, retrieval).
+responses (pipeline, search).
 
 | package | holds |
 |---|---|

@@ -1,7 +1,7 @@
 """Chat models of tenants: instructions and a prompt → text.
 
 Belongs here: the ChatModel protocol, requests with retries, the conversion of failures, context
-windows. Does not: the contents of prompts and the use of answers (retrieval), keys and costs
+windows. Does not: the contents of prompts and the use of answers (search), keys and costs
 (billing), requests to one provider (providers).
 """
 
@@ -39,7 +39,7 @@ from rag_assets.models.transport.connection import (
 )
 from rag_assets.models.transport.retries import RetriedCall, RetryPolicy, Traffic
 
-MOST_WRITTEN = 16_384
+MAX_ANSWER_TOKENS = 16_384
 """Maximum token limit of an answer that can be configured, thinking included."""
 
 
@@ -63,7 +63,7 @@ class Completion:
     """The answer of a chat model.
 
     Attributes:
-        text: text of the answer; empty if the model wrote none.
+        text: text of the answer; empty if the model wrote no text.
         input_tokens, output_tokens: tokens charged for the request, thinking included.
         cut: whether the answer was cut off at the token limit.
         requests: number of attempts.
@@ -82,7 +82,7 @@ class Completion:
 
 
 class ChatModel(Protocol):
-    """Answers prompts."""
+    """A model that answers prompts."""
 
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
@@ -105,22 +105,22 @@ class ChatModel(Protocol):
         ...
 
 
-MOST_ANSWER_BYTES = 4 * 1024 * 1024
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
 """Maximum bytes of an answer: of a single response as JSON, or of a streamed response as text."""
-MOST_STREAM_BYTES = 64 * 1024 * 1024
+MAX_STREAM_BYTES = 64 * 1024 * 1024
 """Maximum bytes of a streamed response as sent: 4 KiB for each token that may be configured."""
 CONCURRENCY = 16
 """Maximum concurrent requests of a process to a tenant's model; further requests wait."""
 
 _TURN_SECONDS = 5.0
 _TRIES = 3
-_LEAST_SECONDS = 2.0
+_MIN_SECONDS = 2.0
 # The inner time limit must not end first, since that would look like a different failure.
 _SLACK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ChatReply:
     """The response to a request.
 
     Attributes:
@@ -139,7 +139,7 @@ class Reply:
 class ChatEndpoint(Protocol):
     """A chat model at a provider, for one event loop; it does not retry."""
 
-    async def request(self, prompt: Prompt, seconds: float) -> Reply:
+    async def request(self, prompt: Prompt, seconds: float) -> ChatReply:
         """Send a request without retries.
 
         Raises:
@@ -191,7 +191,7 @@ class RemoteChat:
             self._traffic,
             tokens=0,
             policy=RetryPolicy(
-                _TURN_SECONDS, _TRIES, within, _LEAST_SECONDS, first_pause=self._first_pause
+                _TURN_SECONDS, _TRIES, within, _MIN_SECONDS, first_pause=self._first_pause
             ),
             source=self._id,
         )
@@ -232,14 +232,16 @@ def estimate_input_tokens(instructions: str, prompt: str) -> int:
 class SdkChatEndpoint(SdkConnection[Sdk]):
     """A chat model at a provider, through the provider's SDK; see ChatEndpoint, SdkConnection."""
 
-    most_bytes = MOST_ANSWER_BYTES
+    most_bytes = MAX_ANSWER_BYTES
 
-    async def request(self, prompt: Prompt, seconds: float) -> Reply:
+    async def request(self, prompt: Prompt, seconds: float) -> ChatReply:
         """Send a request and return its response; see ChatEndpoint."""
-        return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
+        return await self.exchange(
+            lambda sdk: self._request_completion(sdk, prompt), seconds=seconds
+        )
 
     @abstractmethod
-    async def _complete(self, sdk: Sdk, prompt: Prompt) -> Reply:
+    async def _request_completion(self, sdk: Sdk, prompt: Prompt) -> ChatReply:
         """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
 
 
@@ -337,7 +339,7 @@ CONTEXT_WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
 UNKNOWN_WINDOW: Final = 32_768
 """Assumed for a model whose window is unknown: most models in use can read more, few only less."""
 
-_ENDS: Final = "-.:@"
+_PREFIX_ENDS: Final = "-.:@"
 
 
 def find_context_window(model: str) -> int | None:
@@ -347,11 +349,11 @@ def find_context_window(model: str) -> int | None:
         model: name of the model, with or without a provider prefix: openai/gpt-4o-2024-11-20.
     """
     name = model.strip().lower().rpartition("/")[2]
-    known = [one for one in CONTEXT_WINDOWS if _is_model_version(name, one)]
-    return CONTEXT_WINDOWS[max(known, key=len)] if known else None
+    prefixes = [prefix for prefix in CONTEXT_WINDOWS if _is_model_version(name, prefix)]
+    return CONTEXT_WINDOWS[max(prefixes, key=len)] if prefixes else None
 
 
-def _is_model_version(name: str, beginning: str) -> bool:
-    """Return whether a name is another name, perhaps with a version suffix: gpt-4o is not gpt-4."""
-    rest = name.removeprefix(beginning)
-    return rest != name and (not rest or rest[0] in _ENDS)
+def _is_model_version(name: str, prefix: str) -> bool:
+    """Return whether a name is a prefix alone or with a version, unlike gpt-4o for gpt-4."""
+    rest = name.removeprefix(prefix)
+    return rest != name and (not rest or rest[0] in _PREFIX_ENDS)

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from rag_assets.models.chat import MOST_WRITTEN
+from rag_assets.models.chat import MAX_ANSWER_TOKENS
 from rag_assets.models.embedding.model_folder import Pooling
 from rag_assets.models.prices import ChatPrice, Price
 from rag_assets.models.providers.base import (
@@ -93,8 +93,8 @@ class _ProviderModelConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_connection(cls, values: Any) -> Any:
-        named = values.get("provider") if isinstance(values, Mapping) else None
-        return validate_connection(values, PROVIDERS.get(str(named)))
+        provider = values.get("provider") if isinstance(values, Mapping) else None
+        return validate_connection(values, PROVIDERS.get(str(provider)))
 
 
 class EmbedderConfig(_ProviderModelConfig):
@@ -163,8 +163,8 @@ class EmbedderConfig(_ProviderModelConfig):
 
     @model_validator(mode="after")
     def _require_options_of_the_provider(self) -> Self:
-        taken = _ANY | (self.offer.options if self.offer else _AUTO_OPTIONS)
-        foreign = [name for name, value in self if value is not None and name not in taken]
+        supported = _ANY | (self.offer.options if self.offer else _AUTO_OPTIONS)
+        foreign = [name for name, value in self if value is not None and name not in supported]
         if foreign:
             raise ValueError(
                 f"the provider {self.provider!r} does not support {', '.join(foreign)}"
@@ -201,7 +201,7 @@ class EmbedderConfig(_ProviderModelConfig):
         require_one_credential(self.connection, self.api_key)
         if not get_provider(self.provider).own_server and not (self.base_url and self.model):
             raise ValueError(f"the provider {self.provider!r} needs a base_url and a model")
-        model = offer.known(self.model_name, self.dimensions)
+        model = offer.get_model(self.model_name, self.dimensions)
         if self.dimensions is not None and (
             problem := model.find_dimensions_problem(self.dimensions)
         ):
@@ -213,9 +213,9 @@ if TYPE_CHECKING:
 else:
     ChatProviderName = Literal[CHAT]
 
-MOST_SECONDS = 60.0
+MAX_SECONDS = 60.0
 """Maximum time limit of an answer; a connection that is idle for this long is closed."""
-MOST_SECONDS_OF_OWN = 1_800.0
+MAX_OWN_MODEL_SECONDS = 1_800.0
 """Maximum time limit of an answer by a model whose speed is configured."""
 
 
@@ -268,12 +268,12 @@ class ChatModelConfig(_ProviderModelConfig):
     api_key: Annotated[str, require_key_reference("chat_model.api_key")] | None = None
     connection: SerializeAsAny[ConnectionSettings] | None = None
     prices: ChatPrice | None = None
-    max_tokens: int = Field(default=2_048, ge=16, le=MOST_WRITTEN)
-    seconds: float = Field(default=45.0, gt=0, le=MOST_SECONDS)
+    max_tokens: int = Field(default=2_048, ge=16, le=MAX_ANSWER_TOKENS)
+    seconds: float = Field(default=45.0, gt=0, le=MAX_SECONDS)
     tokens_per_second: ChatSpeed | None = None
     context_window: int | None = Field(default=None, ge=1_024, le=100_000_000)
 
-    def seconds_for(self, prompt_tokens: int, max_tokens: int) -> float:
+    def compute_time_limit(self, prompt_tokens: int, max_tokens: int) -> float:
         """Return the time limit of an answer, in seconds.
 
         Args:
@@ -284,7 +284,7 @@ class ChatModelConfig(_ProviderModelConfig):
         if speed is None:
             return self.seconds
         tokens_seconds = prompt_tokens / speed.read + max_tokens / speed.write
-        return min(MOST_SECONDS_OF_OWN, self.seconds + tokens_seconds)
+        return min(MAX_OWN_MODEL_SECONDS, self.seconds + tokens_seconds)
 
     @model_validator(mode="after")
     def _require_server(self) -> Self:
@@ -339,7 +339,7 @@ def _normalize_url(url: str) -> str:
 
 
 class RerankConfig(_ProviderModelConfig):
-    """The reranking of top hits with a cross-encoder.
+    """The configuration of a tenant's reranker, a cross-encoder for the top hits.
 
     One of `model`, `provider`, `folder` and `url` is given; `provider` and `url` may be combined
     with `model`.
@@ -417,8 +417,10 @@ class RerankConfig(_ProviderModelConfig):
         kind = kinds[0] if kinds else "shipped model"
         of_any_kind = frozenset[str]().union(*_ALLOWED.values())
         foreign = [name for name in type(self).model_fields if name in of_any_kind - _ALLOWED[kind]]
-        if present := [name for name in foreign if getattr(self, name) is not None]:
-            raise ValueError(f"a reranker with a {kind} does not support {', '.join(present)}")
+        if foreign_settings := [name for name in foreign if getattr(self, name) is not None]:
+            raise ValueError(
+                f"a reranker with a {kind} does not support {', '.join(foreign_settings)}"
+            )
         require_one_credential(self.connection, self.api_key)
         return self
 

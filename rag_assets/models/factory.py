@@ -1,4 +1,4 @@
-"""Builds models from a tenant's configuration, and finds an embedder's id without building it.
+"""Build models from a tenant's configuration, and find an embedder's id without building it.
 
 Importing this module loads neither onnxruntime nor a provider's SDK.
 """
@@ -56,7 +56,7 @@ def build_embedder(
     if isinstance(offer, LocalEmbedding):
         embedder = offer.build(config)
     else:
-        model = remote_model(config)
+        model = build_remote_model(config)
         get_provider(config.provider).require_extra(config.connection)
         embedder = RemoteEmbedder(
             partial(offer.endpoint, model, credentials, network or PrivateEndpoints()),
@@ -116,7 +116,7 @@ def build_reranker(
     )
 
 
-def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
+def build_former_embedder(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
     """Build the embedder of a model's folder by the rules of earlier versions.
 
     Earlier versions, for example, put no prompts in front of texts. Vectors that were computed by
@@ -163,13 +163,13 @@ def build_batch_api(
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding) or offer.batch_api is None:
         raise ConfigurationError(f"the provider {config.provider!r} has no supported batch API")
-    return offer.batch_api(remote_model(config), credentials, network or PrivateEndpoints())
+    return offer.batch_api(build_remote_model(config), credentials, network or PrivateEndpoints())
 
 
 def build_traffic(config: EmbedderConfig) -> Traffic:
     """Return a new Traffic with the configured limits."""
     return Traffic(
-        concurrency=remote_model(config).limits.concurrency,
+        concurrency=build_remote_model(config).limits.concurrency,
         requests_per_minute=config.requests_per_minute,
         tokens_per_minute=config.tokens_per_minute,
     )
@@ -188,7 +188,7 @@ def get_embedder_id(config: EmbedderConfig) -> str:
     if isinstance(offer, LocalEmbedding):
         return add_revision(offer.identify(config), config.revision)
     get_provider(config.provider).require_extra(config.connection)
-    return add_revision(remote_model(config).embedder_id, config.revision)
+    return add_revision(build_remote_model(config).embedder_id, config.revision)
 
 
 def require_local_model(config: EmbedderConfig) -> None:
@@ -215,16 +215,18 @@ def require_local_model(config: EmbedderConfig) -> None:
         ) from None
 
 
-def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
+def have_same_vectors(first: EmbedderConfig, second: EmbedderConfig) -> bool:
     """Return whether two configurations give the same vectors; limits and prices may differ."""
-    if AUTO in {one.provider, other.provider}:
+    if AUTO in {first.provider, second.provider}:
         # The model that "auto" chooses depends on keys, so the configured values have to be equal.
-        values = (config.model_dump(exclude={*TRAFFIC_OPTIONS, "price"}) for config in (one, other))
+        values = (
+            config.model_dump(exclude={*TRAFFIC_OPTIONS, "price"}) for config in (first, second)
+        )
         return next(values) == next(values)
     try:
-        return get_embedder_id(one) == get_embedder_id(other)
+        return get_embedder_id(first) == get_embedder_id(second)
     except ConfigurationError:
-        return one == other
+        return first == second
 
 
 def find_price(config: EmbedderConfig) -> Price | None:
@@ -238,10 +240,10 @@ def find_price(config: EmbedderConfig) -> Price | None:
     if config.base_url and not get_provider(config.provider).charges_list_prices(config.base_url):
         return None
     provider, model = split_embedder_id(get_embedder_id(config))
-    return get_provider(provider).embedding_price(model)
+    return get_provider(provider).find_embedding_price(model)
 
 
-def remote_model(config: EmbedderConfig) -> RemoteModel:
+def build_remote_model(config: EmbedderConfig) -> RemoteModel:
     """Return the configured model of a remote provider.
 
     Raises:
@@ -253,7 +255,7 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
             f"the provider {config.provider!r} has no server: it runs on this machine"
         )
     provider = get_provider(config.provider)
-    model = offer.known(config.model_name, config.dimensions)
+    model = offer.get_model(config.model_name, config.dimensions)
     dimensions = config.dimensions or model.dimensions
     documents, queries = config.document_prefix, config.query_prefix
     return RemoteModel(

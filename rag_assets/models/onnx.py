@@ -63,10 +63,10 @@ def find_weights(folder: Path) -> Path:
     for name in _WEIGHTS:
         if (folder / name).is_file():
             return folder / name
-    found = sorted([*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")])
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(path.name for path in found) or "none"
+    models = sorted([*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")])
+    if len(models) == 1:
+        return models[0]
+    names = ", ".join(path.name for path in models) or "none"
     raise ConfigurationError(
         f"expected one ONNX model in {folder}, found: {names}",
         hint="remove all but one of these files, or rename the right file to model.onnx",
@@ -90,8 +90,8 @@ def find_tokenizer(folder: Path) -> Path:
 
 def list_weight_files(weights: Path) -> tuple[Path, ...]:
     """Return the model's file, and the files of its weights beyond ONNX's limit of 2 GB."""
-    beside = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
-    return (weights, *(path for path in beside if path.is_file()))
+    data_files = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
+    return (weights, *(path for path in data_files if path.is_file()))
 
 
 def read_window(folder: Path) -> int:
@@ -118,8 +118,8 @@ def read_window(folder: Path) -> int:
 
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file; the file is read once per process, and again if it changes."""
-    facts = path.stat()
-    return _hash_file(path, facts.st_size, facts.st_mtime_ns)
+    status = path.stat()
+    return _hash_file(path, status.st_size, status.st_mtime_ns)
 
 
 @functools.cache
@@ -149,9 +149,9 @@ def parse_positive(value: object) -> int | None:
     return value if isinstance(value, int) and 0 < value < _LARGEST_WINDOW else None
 
 
-def raise_missing(folder: Path, what: str) -> NoReturn:
+def raise_missing(folder: Path, setting: str) -> NoReturn:
     """Raise the error for a folder that does not have a required setting."""
-    raise ConfigurationError(f"the model's folder lacks {what}: {folder}")
+    raise ConfigurationError(f"the model's folder lacks {setting}: {folder}")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -250,19 +250,19 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def plan_inputs(session: Any, weights: Path) -> Inputs:
-    """Select the inputs of a model that are known here.
+    """Select the inputs of a model; all of them must be supported.
 
     Raises:
         ConfigurationError: the model requires other inputs.
     """
-    wanted = {node.name: node.type for node in session.get_inputs()}
-    strange = [n for n, kind in wanted.items() if n not in _KNOWN or kind not in _INTEGERS]
-    if strange:
+    required = {node.name: node.type for node in session.get_inputs()}
+    unknown = [n for n, kind in required.items() if n not in _KNOWN or kind not in _INTEGERS]
+    if unknown:
         raise ConfigurationError(
-            f"the ONNX model requires unknown inputs ({', '.join(strange)}): {weights}",
+            f"the ONNX model requires unknown inputs ({', '.join(unknown)}): {weights}",
             hint=f"supported are {', '.join(_KNOWN)}",
         )
-    return {name: _INTEGERS[kind] for name, kind in wanted.items()}
+    return {name: _INTEGERS[kind] for name, kind in required.items()}
 
 
 def build_inputs(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:

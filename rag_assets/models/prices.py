@@ -31,7 +31,7 @@ class Price(BaseModel):
             raise ValueError("batch_per_million must not be higher than per_million")
         return self
 
-    def of(self, tokens: int, *, batch: bool = False) -> float:
+    def compute_cost(self, tokens: int, *, batch: bool = False) -> float:
         """Return the cost of a number of tokens, in dollars.
 
         Args:
@@ -65,7 +65,7 @@ class ChatPrice(BaseModel):
     input_per_million: DollarsPerMillion
     output_per_million: DollarsPerMillion
 
-    def of(self, input_tokens: int, output_tokens: int) -> float:
+    def compute_cost(self, input_tokens: int, output_tokens: int) -> float:
         """Return the cost of a number of tokens, in dollars."""
         read = self.input_per_million * input_tokens
         return (read + self.output_per_million * output_tokens) / MILLION

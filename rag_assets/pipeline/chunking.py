@@ -151,10 +151,10 @@ def _iter_chunk_sets(
     with ctx.worker_pool() as pool:
         left: list[UnchunkedText] = []
         for outcome in pool.map(map(ChunkTask, batches)):
-            yield from map(_build_row, outcome.made)
+            yield from map(_build_row, outcome.chunk_sets)
             left += outcome.left
         for outcome in pool.map(ChunkTask((text,)) for text in left):
-            yield from map(_build_row, outcome.made)
+            yield from map(_build_row, outcome.chunk_sets)
 
 
 def _needs_worker(ctx: TenantContext, item: ParsedDocument) -> bool:

@@ -16,12 +16,12 @@ from typing import Any
 from rag_assets.common.clock import Clock
 from rag_assets.common.hashing import HashRange
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.chunking.chunk_set import chunk_set_key
+from rag_assets.ingest.chunking.chunk_set import compute_chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.sources.model import path_from_uri
-from rag_assets.ingest.workers.pool import KeptPool, WorkerPool, usable_cores
+from rag_assets.ingest.parsing.registry import compute_parse_key
+from rag_assets.ingest.sources.model import parse_path
+from rag_assets.ingest.workers.pool import PersistentPool, WorkerPool, count_usable_cores
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
@@ -151,7 +151,7 @@ class TenantContext:
     limits: SliceLimits = field(default_factory=SliceLimits)
     batch_api: Callable[[EmbedderConfig], BatchApi] = build_batch_api
     embedder_of: Callable[[EmbedderConfig], Embedder] = build_embedder
-    kept_pool: KeptPool | None = None
+    kept_pool: PersistentPool | None = None
     clock: Clock = field(default_factory=Clock)
     scanned: Mapping[str, Any] = field(default_factory=dict)
     has_changed: Callable[[], bool] = lambda: False
@@ -161,10 +161,10 @@ class TenantContext:
         """Yield worker processes with the tenant's limits, at most one per core."""
         limits = self.tenant.parser.limits
         if self.kept_pool is not None:
-            with self.kept_pool.opened(limits) as pool:
+            with self.kept_pool.open(limits) as pool:
                 yield pool
         else:
-            with WorkerPool(usable_cores(), limits, self.settings.local / "cache") as pool:
+            with WorkerPool(count_usable_cores(), limits, self.settings.local / "cache") as pool:
                 yield pool
 
     @cached_property
@@ -245,7 +245,7 @@ class TenantContext:
 
     def parse_key(self, document: Document) -> str:
         """Return the key of a document's parsed text in the lake."""
-        return parse_key(
+        return compute_parse_key(
             document.content_sha256 or "",
             document.media_type,
             self.parse_options,
@@ -259,7 +259,7 @@ class TenantContext:
             parsed_digest: hash of its parsed text.
         """
         chosen = self.chunk_parameters(document, media_type)
-        return chunk_set_key(parsed_digest, media_type, chosen)
+        return compute_chunk_set_key(parsed_digest, media_type, chosen)
 
     def chunk_parameters(self, document: Document, media_type: str) -> ChunkParameters:
         """Return the chunk parameters for a document with content of this type."""
@@ -267,7 +267,7 @@ class TenantContext:
             source=document.source,
             source_type=document.source_type,
             media_type=media_type,
-            path=path_from_uri(document.uri),
+            path=parse_path(document.uri),
         )
 
 

@@ -311,7 +311,7 @@ def _build_items(
     for key, title in titles.items():
         for chunk in rows[key].chunks:
             if chunk.text_sha256 in missing:
-                item = EmbedItem(chunk.text_sha256, chunk.embedded(title))
+                item = EmbedItem(chunk.text_sha256, chunk.build_embedding_text(title))
                 items.setdefault(chunk.text_sha256, item)
     return list(items.values())
 

@@ -16,7 +16,7 @@ from typing import Any
 from rag_assets.common.batches import batched
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.ingest.sources.diff import Change
-from rag_assets.ingest.sources.disk import folders_as_json
+from rag_assets.ingest.sources.disk import encode_folders
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import list_all_stores
 from rag_assets.pipeline.mark_keeper import find_refusal
@@ -272,7 +272,7 @@ def _list_folders_to_store(plan: SourcePlan, names: MaskedNames) -> list[list[An
     """Return the folders of a listing as JSON, without folders with a credential in their name."""
     if plan.folders is None:
         return None
-    return folders_as_json(
+    return encode_folders(
         {at: of for at, of in plan.folders.items() if not at or names.mask(at) == at}
     )
 
@@ -549,6 +549,6 @@ def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[Docume
 
 def forget_former_contents(ctx: TenantContext) -> None:
     """Delete former contents that neither this run nor a build needs. No other run is active."""
-    if any(ctx.tenant.source_kind(config).of_records for config in ctx.tenant.sources):
+    if any(ctx.tenant.source_kind(config).holds_records for config in ctx.tenant.sources):
         forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
         drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from rag_assets.common.errors import DocumentUnreachable, DocumentVanished, RagAssetsError
 from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
-from rag_assets.ingest.sources.model import DocumentSource, KeepsFormerContents, ListedPaths
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
+from rag_assets.ingest.sources.model import DocumentSource, FormerContentSource, ListedPaths
 from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import (
@@ -202,7 +202,7 @@ class _ParsingStage:
             )
 
     def _keep(self, key: str, parsed: ParsedText) -> None:
-        self._rows.append(ParsedRow(key=key, digest=parsed_digest(parsed), parsed=parsed))
+        self._rows.append(ParsedRow(key=key, digest=compute_parsed_digest(parsed), parsed=parsed))
         self._notes += [(document, n) for document in self._missing[key] for n in parsed.notes]
         self._characters += len(parsed.text)
         if len(self._rows) >= _FLUSH_DOCUMENTS or self._characters >= _FLUSH_CHARACTERS:
@@ -282,13 +282,13 @@ def _build_reader(
     """Return a function that reads a document and verifies that its content is as listed."""
 
     def read() -> bytes:
-        path = paths.of(document.document_id, document.path)
+        path = paths.find_path(document.document_id, document.path)
         data = source.read(path, max_bytes=source.max_bytes)
         if sha256_hex(data) == document.content_sha256:
             return data
         former = None
-        if isinstance(source, KeepsFormerContents):
-            former = source.former(path, document.content_sha256 or "")
+        if isinstance(source, FormerContentSource):
+            former = source.read_former(path, document.content_sha256 or "")
         if former is None:
             raise DocumentVanished(
                 "the document changed after it was listed; the next run reads it again"

@@ -12,12 +12,12 @@ from typing import Final
 from rag_assets.billing.spending import Cap, find_present_caps, find_stopping_cap, require_price
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import BadVectors, InputRejected, ListingFailed
-from rag_assets.ingest.chunking.chunk_set import chunk_document, chunk_set_key
+from rag_assets.ingest.chunking.chunk_set import chunk_document, compute_chunk_set_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, path_from_uri
+from rag_assets.ingest.parsing.registry import compute_parse_key
+from rag_assets.ingest.sources.model import DocumentSource, ListedPaths, parse_path
 from rag_assets.ingest.workers.pool import ParseTask
 from rag_assets.models.embedding.protocol import PROBE_TEXT
 from rag_assets.models.factory import build_embedder
@@ -99,7 +99,7 @@ class PendingDocument:
     @property
     def parse_key(self) -> str:
         """Return the key of its text in the lake."""
-        return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
+        return compute_parse_key(self.content_sha256, self.media_type, self.options, self.edition)
 
 
 class _TextCounter:
@@ -169,7 +169,7 @@ def iter_due_documents(
             yield PendingDocument(
                 source,
                 row.source_type,
-                paths.of(row.document_id, row.path),
+                paths.find_path(row.document_id, row.path),
                 row.uri,
                 row.media_type,
                 ctx.parse_options,
@@ -228,7 +228,7 @@ def _measure_stored(
     """
     heads = ctx.lake.parsed_heads(list(due))
     wanted = {
-        chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
+        compute_chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
         for key, head in heads.items()
         for chosen in _list_chunk_parameters(ctx, due[key], head.media_type)
     }
@@ -238,7 +238,7 @@ def _measure_stored(
         if set_key in stored:
             rows = stored[set_key].chunks
             title = heads[key].title
-            texts.meet({chunk.text_sha256: chunk.embedded(title) for chunk in rows})
+            texts.meet({chunk.text_sha256: chunk.build_embedding_text(title) for chunk in rows})
             texts.unread.add(stored[set_key].language, rows)
             count += len(rows)
         else:
@@ -253,8 +253,10 @@ def _measure_parsed(
 ) -> int:
     count = 0
     for chosen in ways:
-        made = chunk_document(parsed, chosen, parsed_digest=parsed_digest(parsed))
-        texts.meet({chunk.text_sha256: chunk.embedded(parsed.title) for chunk in made.chunks})
+        made = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
+        texts.meet(
+            {chunk.text_sha256: chunk.build_embedding_text(parsed.title) for chunk in made.chunks}
+        )
         texts.unread.add(made.language, made.chunks)
         count += len(made.chunks)
     return count
@@ -269,7 +271,7 @@ def _list_chunk_parameters(
             source=item.source.name,
             source_type=item.source_type,
             media_type=media_type,
-            path=path_from_uri(item.uri),
+            path=parse_path(item.uri),
         )
         for item in due
     }
@@ -377,7 +379,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
     price = require_price(ctx.tenant)
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
-    cost = None if price is None else price.of(work.tokens, batch=batch)
+    cost = None if price is None else price.compute_cost(work.tokens, batch=batch)
     ahead = PlannedWork(
         parsed=work.parse,
         cut=work.cut,
@@ -407,7 +409,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
         entries_deleted=ctx.catalog.index.entry_count_in_builds(ctx.ref.id, deleted),
         new_generation=bool(generations) and target is None,
         embedder=ctx.embedder.embedder_id,
-        per_million=None if price is None else price.of(1_000_000, batch=batch),
+        per_million=None if price is None else price.compute_cost(1_000_000, batch=batch),
         cost=cost,
         batch=batch,
         waiting=ctx.catalog.quarantine.deferred_count(ctx.ref.id),

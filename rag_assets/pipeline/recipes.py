@@ -14,8 +14,8 @@ from rag_assets.common.errors import BuildNotWritable, ConfigurationError, RagAs
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, DROPPING_VERSION
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.parsing.languages import detector_version
-from rag_assets.ingest.parsing.registry import parsers_version
+from rag_assets.ingest.parsing.languages import get_detector_version
+from rag_assets.ingest.parsing.registry import compute_parsers_version
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import get_embedder_id
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -208,8 +208,8 @@ def compute_config_key(tenant: Tenant, embedder_id: str) -> str:
     return compute_key(
         "config",
         compute_generation_key(tenant, embedder_id, kind),
-        parsers_version(),
-        detector_version(),
+        compute_parsers_version(),
+        get_detector_version(),
         DROPPING_VERSION,
         TERMS_VERSION,
         parser.model_dump(mode="json"),

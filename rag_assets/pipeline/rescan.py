@@ -21,14 +21,14 @@ from rag_assets.common.batches import batched
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing import masking
-from rag_assets.ingest.parsing.masking import mask_again
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.masking import mask_new_credentials
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.sources.model import (
     NO_METADATA,
     ListedDocument,
     SourceMetadata,
     build_uri,
-    path_from_uri,
+    parse_path,
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import find_builds
@@ -99,7 +99,7 @@ class MaskedNames:
     def path(self, document: ListedDocument) -> str:
         """Return a document's path with credentials masked; ListedPaths resolves it for reading."""
         if document.document_id in self._uris and document.revision is None:
-            known = path_from_uri(self._uris[document.document_id])
+            known = parse_path(self._uris[document.document_id])
             if known == document.path:
                 return known
         return self.mask(document.path)
@@ -280,7 +280,7 @@ class MaskedTexts:
         found: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
             try:
-                again = mask_again(row.parsed, self._scanner)
+                again = mask_new_credentials(row.parsed, self._scanner)
             except TimeoutError:
                 found[key] = _CredentialText(row.parsed, None, [NOT_SCANNED])
                 continue
@@ -311,7 +311,7 @@ class MaskedTexts:
         if self._has_holds:
             rows |= {new: found[key] for key, new in kept.items() if new is not None}
         masked = [
-            ParsedRow(key, parsed_digest(text), text)
+            ParsedRow(key, compute_parsed_digest(text), text)
             for key in sorted(ctx.lake.missing_parsed(rows))
             if (text := rows[key].masked) is not None
         ]
@@ -372,7 +372,7 @@ class MaskedTexts:
 
 
 def _find_key_for_holds(key: str, text: ParsedText | None) -> str | None:
-    return None if text is None else compute_key("masked", key, parsed_digest(text))
+    return None if text is None else compute_key("masked", key, compute_parsed_digest(text))
 
 
 def _with_reindex_request(document: Document) -> Document:

@@ -160,7 +160,7 @@ def _looks_unchanged(document: ListedDocument, row: CatalogDocument | None) -> b
         row is not None
         and row.status != "DELETED"
         and row.content_sha256 is not None
-        and document.facts.unchanged_since(row.facts, row.listed_at_ns)
+        and document.facts.is_unchanged_since(row.facts, row.listed_at_ns)
     )
 
 
@@ -208,7 +208,7 @@ def compare_stored(ctx: TenantContext, share: DailyShare) -> list[StoredDrift]:
 def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     """Compare the tenant's pushed records with its documents."""
     named = [
-        config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).of_records
+        config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).holds_records
     ]
     found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hashes)
     return StoredDrift(

@@ -16,19 +16,19 @@ from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.diff import (
     Change,
-    Comparison,
     KnownDocument,
+    ListingComparison,
     hash_documents,
 )
 from rag_assets.ingest.sources.disk import FolderIdentity, folders_as_json
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext
 from rag_assets.ingest.sources.model import (
     DocumentSource,
-    KnowsState,
-    LeavesOut,
+    FilteringSource,
+    FolderSource,
     ListedDocument,
-    ReadsFolders,
-    Withholds,
+    StateSource,
+    WithholdingSource,
 )
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
@@ -50,7 +50,7 @@ class SourceListing:
     Attributes:
         lost: removed documents whose content does not appear elsewhere in the same listing.
         listed: how many documents the source holds.
-        folders: the listed folders, see ReadsFolders; None if no folder was listed.
+        folders: the listed folders, see FolderSource; None if no folder was listed.
         scoped: ids of documents with an access scope set by their source.
         left_out: how many documents the source leaves out because of its rules.
         withheld: removed documents that the source still has, but does not list because of its
@@ -90,7 +90,7 @@ class ListingDigest:
     def list_source(self, source: DocumentSource) -> Iterator[ListedDocument]:
         """List a source; add its documents, and then the folders that it read, to the digest."""
         yield from self.track(source.list())
-        for folder in folders_as_json(find_listed_folders(source) or {}):
+        for folder in encode_folders(find_listed_folders(source) or {}):
             self._add(f"folder/{folder}")
 
     def track(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
@@ -112,7 +112,7 @@ class ListingDigest:
 
 def find_listed_folders(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
     """Return the folders of a source's last listing; None if it reads none."""
-    return source.folders if isinstance(source, ReadsFolders) else None
+    return source.folders if isinstance(source, FolderSource) else None
 
 
 def compute_state_digest(source: DocumentSource, settings: str = "") -> str | None:
@@ -124,7 +124,7 @@ def compute_state_digest(source: DocumentSource, settings: str = "") -> str | No
     Args:
         settings: see compute_settings_key.
     """
-    if not isinstance(source, KnowsState):
+    if not isinstance(source, StateSource):
         return None
     try:
         state = source.state()
@@ -189,7 +189,7 @@ def compare_source(
     # Read the state first, so that changes during the listing lead to another state.
     known_state = compute_state_digest(source, settings)
     rows = {document.document_id: document for document in documents}
-    comparison = Comparison(
+    comparison = ListingComparison(
         KnownDocument(
             document_id=row.document_id,
             facts=row.facts,
@@ -202,11 +202,15 @@ def compare_source(
     )
     digest = ListingDigest(settings)
     scoped: set[str] = set()
-    suspects = comparison.suspects(_collect_scopes(digest.list_source(source), scoped))
-    found = comparison.changes(hash_documents(source, suspects))
+    suspects = comparison.find_suspects(_collect_scopes(digest.list_source(source), scoped))
+    found = comparison.find_changes(hash_documents(source, suspects))
     changes = tuple(change for change in found if not _is_known_failure(change, rows))
-    removed = comparison.removed()
-    withheld = source.withheld() & removed if removed and isinstance(source, Withholds) else ()
+    removed = comparison.list_removed()
+    withheld = (
+        source.list_withheld() & removed
+        if removed and isinstance(source, WithholdingSource)
+        else ()
+    )
     found_again = {change.content_sha256 for change in changes if change.kind == "added"}
     return SourceListing(
         changes=changes,
@@ -223,7 +227,7 @@ def compare_source(
         listed_at_ns=listed_at_ns,
         folders=find_listed_folders(source),
         scoped=frozenset(scoped),
-        left_out=source.left_out if isinstance(source, LeavesOut) else {},
+        left_out=source.left_out if isinstance(source, FilteringSource) else {},
         withheld=frozenset(withheld),
     )
 

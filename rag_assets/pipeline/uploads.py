@@ -26,10 +26,10 @@ from rag_assets.common.errors import (
     UploadUnreadable,
 )
 from rag_assets.ingest.parsing.detection import detect_file
-from rag_assets.ingest.parsing.media_types import SUFFIXES, find_media_type, picture_type
-from rag_assets.ingest.sources.disk import readable_size
+from rag_assets.ingest.parsing.media_types import SUFFIXES, detect_picture_type, find_media_type
+from rag_assets.ingest.sources.disk import format_size
 from rag_assets.ingest.sources.model import StoredUpload
-from rag_assets.ingest.sources.uploads import UploadsConfig, shown_name
+from rag_assets.ingest.sources.uploads import UploadsConfig, clean_file_name
 from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import RateLimiter
 from rag_assets.pipeline.mark_keeper import has_missing_changes
@@ -188,9 +188,9 @@ class UploadedFiles:
     uploads: TenantUploads
     blobs: BlobStore
 
-    def listed(self, source: str) -> Iterator[StoredUpload]:
+    def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """See UploadStore.listed."""
-        return self.uploads.listed(source)
+        return self.uploads.iter_uploads(source)
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
         """See UploadStore.stream."""
@@ -199,7 +199,7 @@ class UploadedFiles:
             raise DocumentVanished(f"the upload {path!r} was deleted after it was listed")
         yield from self._content(*found)
 
-    def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
+    def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """See UploadStore.former."""
         incarnation = self.uploads.former(source, path, content_sha256)
         return None if incarnation is None else self._content(incarnation, content_sha256)
@@ -253,7 +253,7 @@ class UploadService:
             UploadRefused: the file is empty, nameless or too large, or cannot be read.
             ServiceUnavailable: the file cannot be stored now.
         """
-        name = shown_name(file_name)
+        name = clean_file_name(file_name)
         if not name:
             raise UploadRefused("the file has no name", hint="send the file's name with the file")
         if not received.size:
@@ -355,7 +355,7 @@ def require_size(size: int, source: UploadsConfig) -> None:
     """
     if size > source.max_bytes:
         raise UploadTooLarge(
-            f"the file is larger than {readable_size(source.max_bytes)}",
+            f"the file is larger than {format_size(source.max_bytes)}",
             hint="split the file, or remove parts of it that nobody needs",
         )
 
@@ -381,7 +381,7 @@ def _detect_media_type(
     """Return the media type of a file, by its content; its name decides among text formats."""
     try:
         with received.opened() as file:
-            if pictures and (picture := picture_type(file.read(_MARK_BYTES))):
+            if pictures and (picture := detect_picture_type(file.read(_MARK_BYTES))):
                 return picture
             file.seek(0)
             media_type = detect_file(file, find_media_type(name))

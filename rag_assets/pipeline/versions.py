@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import (
     FactStore,
@@ -190,7 +190,7 @@ def _build_version(
 def _find_passage_source(tenant: Tenant, document: Document) -> str | None:
     source = next((config for config in tenant.sources if config.name == document.source), None)
     beginning = None if source is None else tenant.source_kind(source).passage_source
-    return None if beginning is None else beginning(source, path_from_uri(document.uri))
+    return None if beginning is None else beginning(source, parse_path(document.uri))
 
 
 def _build_entry_document(version: Version) -> EntryDocument:
@@ -222,7 +222,7 @@ def _get_printable_path(document: Document) -> str:
 
 
 def _get_file_name(document: Document) -> str:
-    name = path_from_uri(document.uri).rpartition("/")[2]
+    name = parse_path(document.uri).rpartition("/")[2]
     return name if name.isprintable() else document.uri.rpartition("/")[2]
 
 

@@ -36,7 +36,7 @@ class InstalledSystem:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SystemPart:
     """A part of a system; load() imports it.
 
     Attributes:
@@ -64,13 +64,13 @@ class Part:
         except Exception as error:
             raise ConfigurationError(
                 f"system {self.owner.name!r} of {self.owner.distribution}: {self.kind}:"
-                f" {self.name!r} cannot be loaded from {self.reference}: {_reason(error)}",
-                hint=_remedy(self.owner.distribution, self.reference.partition(":")[0]),
+                f" {self.name!r} cannot be loaded from {self.reference}: {_describe_error(error)}",
+                hint=_build_hint(self.owner.distribution, self.reference.partition(":")[0]),
             ) from error
 
 
 class Systems:
-    """Several systems and their parts, by kind and name.
+    """The installed systems and their parts, by kind and name.
 
     Raises:
         ConfigurationError: two systems have the same name, or add a part of the same kind and name.
@@ -80,7 +80,7 @@ class Systems:
         self._by_name = _require_unique(
             "systems", ((system.name, system, system) for system in installed)
         )
-        self._parts: Mapping[str, Mapping[str, Part]] = {
+        self._parts: Mapping[str, Mapping[str, SystemPart]] = {
             kind: self._collect_parts(kind) for kind in PART_KINDS
         }
 
@@ -96,15 +96,19 @@ class Systems:
     def profiles(self) -> Mapping[str, Profile]:
         """Return the profiles of tenants, by name."""
         return {
-            found.name: found.system.profile for found in self if found.system.profile is not None
+            installed.name: installed.system.profile
+            for installed in self
+            if installed.system.profile is not None
         }
 
     @property
     def own_process_commands(self) -> frozenset[str]:
         """Return the commands that the fork server must not run."""
-        return frozenset(name for found in self for name in found.system.own_process_commands)
+        return frozenset(
+            name for installed in self for name in installed.system.own_process_commands
+        )
 
-    def parts(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, Part]:
+    def parts(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, SystemPart]:
         """Return the parts of one kind, by name, without importing them.
 
         Args:
@@ -114,16 +118,16 @@ class Systems:
         Raises:
             ConfigurationError: a part has one of the core's names.
         """
-        found = self._parts[kind]
+        parts = self._parts[kind]
         for name in reserved:
-            if name in found:
-                owner = found[name].owner
+            if name in parts:
+                owner = parts[name].owner
                 raise ConfigurationError(
                     f"{kind}: {name!r} of system {owner.name!r} of {owner.distribution} has a"
                     " name that rag-assets itself uses",
                     hint=f"rename it in {owner.distribution}, or uninstall {owner.distribution}",
                 )
-        return found
+        return parts
 
     def load(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, Any]:
         """Return the imported parts of one kind, by name.
@@ -134,13 +138,13 @@ class Systems:
         parts = self.parts(kind, reserved=reserved)
         return {name: part.load() for name, part in parts.items()}
 
-    def _collect_parts(self, kind: str) -> Mapping[str, Part]:
+    def _collect_parts(self, kind: str) -> Mapping[str, SystemPart]:
         return _require_unique(
             kind,
             (
-                (name, Part(kind, name, reference, found), found)
-                for found in self
-                for name, reference in getattr(found.system, kind).items()
+                (name, SystemPart(kind, name, reference, installed), installed)
+                for installed in self
+                for name, reference in getattr(installed.system, kind).items()
             ),
         )
 
@@ -168,8 +172,8 @@ def _load_system(entry: EntryPoint) -> InstalledSystem:
     except Exception as error:
         raise ConfigurationError(
             f"system {entry.name!r} of {distribution} cannot be loaded from {entry.value}:"
-            f" {_reason(error)}",
-            hint=_remedy(distribution, entry.module),
+            f" {_describe_error(error)}",
+            hint=_build_hint(distribution, entry.module),
         ) from error
     if not isinstance(system, System):
         raise ConfigurationError(
@@ -187,18 +191,20 @@ def _load_system(entry: EntryPoint) -> InstalledSystem:
 
 
 def _require_unique(
-    kind: str, found: Iterable[tuple[str, Any, InstalledSystem]]
+    kind: str, entries: Iterable[tuple[str, Any, InstalledSystem]]
 ) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     owners: dict[str, InstalledSystem] = {}
-    for name, value, owner in found:
+    for name, value, owner in entries:
         if name in values:
-            raise ConfigurationError(_clash(kind, name, owners[name], owner), hint=_ONE_OF_TWO)
+            raise ConfigurationError(
+                _describe_clash(kind, name, owners[name], owner), hint=_ONE_OF_TWO
+            )
         values[name], owners[name] = value, owner
     return MappingProxyType(dict(sorted(values.items())))
 
 
-def _clash(kind: str, name: str, first: InstalledSystem, second: InstalledSystem) -> str:
+def _describe_clash(kind: str, name: str, first: InstalledSystem, second: InstalledSystem) -> str:
     if kind == "systems":
         return f"system {name!r} is provided by {first.distribution} and by {second.distribution}"
     return (
@@ -212,12 +218,12 @@ def _name_distribution(entry: EntryPoint) -> str:
     return f"{distribution.name} {distribution.version}" if distribution else "an unknown package"
 
 
-def _remedy(distribution: str, module: str) -> str:
+def _build_hint(distribution: str, module: str) -> str:
     name = distribution.partition(" ")[0]
     return f'`python -c "import {module}"` shows the cause; then reinstall or uninstall {name}'
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """Return why an import failed, with the message only of errors that cannot contain a secret."""
     if isinstance(error, ImportError | AttributeError | RagAssetsError):
         return f"{type(error).__name__}: {error}"

@@ -90,8 +90,8 @@ class Profile:
             embedder_id: the compared vectors' embedder: `provider/model@dimensions`, and more.
             use: the purpose of the hits; None: a search for no special purpose.
         """
-        chosen = self.thresholds_of_uses.get(use or "", self.thresholds)
-        return chosen.get(embedder_id.partition("@")[0])
+        thresholds = self.thresholds_of_uses.get(use or "", self.thresholds)
+        return thresholds.get(embedder_id.partition("@")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class Migrations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """One system: everything that it adds to the pipeline.
+    """A system: everything that it adds to the pipeline.
 
     Every process creates it when the registry is read. It holds only names, numbers and references,
     and its module imports nothing heavy.

@@ -17,20 +17,20 @@ from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.record_bodies import (
     BODIES,
     BlockBody,
-    Body,
     CommentBody,
     DbRowBody,
     FileBody,
     PageBody,
-    canonical_text,
+    TypedBody,
+    serialize_canonical,
 )
 from rag_assets.ingest.sources.records import (
     MAX_PAGE_BYTES,
     MAX_RECORD_BYTES,
-    MOST_UUID,
+    MAX_UUID_LENGTH,
     PAGE_UUID,
     UUID_RULE,
-    record_document_id,
+    compute_record_document_id,
 )
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
@@ -108,7 +108,7 @@ class BlockChange:
 Draft: TypeAlias = Put | Removal | BlockChange
 
 
-class Drafting:
+class DraftBuilder:
     """A converter of a tenant's pushed bodies to drafts.
 
     Args:
@@ -133,21 +133,21 @@ class Drafting:
             InvalidFields: a field is not valid; the error names it.
         """
         if not self._typed:
-            return self._put_text(source_type, source_id, values)
+            return self._put_text_record(source_type, source_id, values)
         body = validate_values(_find_body_type(source_type), values)
         if isinstance(body, PageBody):
-            _require_place("source_id", source_id)
+            _require_page_uuid("source_id", source_id)
         self._require_plain(source_type, source_id, body)
         clock = WriteClock(body.updated_at, body.version)
         if isinstance(body, BlockBody):
             if body.block.block_id != source_id:
                 raise invalid("block_id", "it must be the id of the record")
-            page = record_document_id(self._source, PageBody.TYPE, body.page_uuid)
+            page = compute_record_document_id(self._source, PageBody.TYPE, body.page_uuid)
             return BlockChange(page, source_id, body, clock)
         if body.is_secret:
-            id_ = self._document_id(source_type, source_id)
+            id_ = self._compute_document_id(source_type, source_id)
             return Removal(id_, is_secret=True, clock=clock)
-        record = self._record(source_type, source_id, body)
+        record = self._build_record(source_type, source_id, body)
         secret = body.secret_blocks if isinstance(body, PageBody) else frozenset[str]()
         return Put(record, None if record.page_uuid else self._scope, secret, clock)
 
@@ -171,40 +171,40 @@ class Drafting:
         if self._typed and _find_body_type(source_type) is BlockBody:
             if page_uuid is None:
                 raise invalid("page_uuid", "it is required to delete a block")
-            _require_place("page_uuid", page_uuid)
-            page = record_document_id(self._source, PageBody.TYPE, page_uuid)
+            _require_page_uuid("page_uuid", page_uuid)
+            page = compute_record_document_id(self._source, PageBody.TYPE, page_uuid)
             return BlockChange(page, source_id, None, clock)
         is_page = self._typed and source_type == PageBody.TYPE
-        id_ = self._document_id(source_type, source_id)
+        id_ = self._compute_document_id(source_type, source_id)
         return Removal(id_, page_uuid=source_id if is_page else None, clock=clock)
 
-    def _document_id(self, source_type: str, source_id: str) -> str:
-        return record_document_id(self._source, source_type, source_id)
+    def _compute_document_id(self, source_type: str, source_id: str) -> str:
+        return compute_record_document_id(self._source, source_type, source_id)
 
-    def _put_text(self, source_type: str, source_id: str, values: Any) -> Draft:
+    def _put_text_record(self, source_type: str, source_id: str, values: Any) -> Draft:
         body = validate_values(RecordBody, values)
-        record = body.of(self._source, source_type, source_id)
+        record = body.build_record(self._source, source_type, source_id)
         require_plain_identifiers(record, self._masker)
         clock = WriteClock(body.updated_at, body.version)
         if body.is_secret:
             return Removal(record.document_id, is_secret=True, clock=clock)
         return Put(record, body.scope or self._scope, clock=clock)
 
-    def _record(self, source_type: str, source_id: str, body: Body) -> PushedRecord:
-        kept = body.stored_form()
+    def _build_record(self, source_type: str, source_id: str, body: TypedBody) -> PushedRecord:
+        stored_form = body.build_stored_form()
         if isinstance(body, PageBody):
             _require_distinct(body)
         record = PushedRecord(
             source=self._source,
             source_type=source_type,
             source_id=source_id,
-            text=canonical_text(kept),
+            text=serialize_canonical(stored_form),
             media_type=TYPED_RECORD,
             source_metadata=SourceMetadata(
                 # The text of a file does not contain its name.
                 title=body.name if isinstance(body, FileBody) else None,
                 uri=body.url,
-                metadata=self._properties(body) if isinstance(body, DbRowBody) else {},
+                metadata=self._select_properties(body) if isinstance(body, DbRowBody) else {},
                 modified_at=body.updated_at,
             ),
             page_uuid=body.find_page_uuid(source_id),
@@ -213,26 +213,30 @@ class Drafting:
         require_size(record)
         return record
 
-    def _properties(self, row: DbRowBody) -> dict[str, list[str]]:
+    def _select_properties(self, row: DbRowBody) -> dict[str, list[str]]:
         """Return the properties by which a row can be filtered, without those with credentials."""
-        found = row.properties
-        lines = {name: "\n".join(f"{name}: {one}" for one in found[name]) for name in found}
+        properties = row.properties
+        lines = {
+            name: "\n".join(f"{name}: {value}" for value in properties[name]) for name in properties
+        }
         if not self._holds_credential("\n".join(lines.values())):
-            return found
+            return properties
         return {
-            name: found[name] for name, text in lines.items() if not self._holds_credential(text)
+            name: properties[name]
+            for name, text in lines.items()
+            if not self._holds_credential(text)
         }
 
     def _holds_credential(self, text: str) -> bool:
         return bool(described_spans(text)) or self._masker.holds_credential(text)
 
-    def _require_plain(self, source_type: str, source_id: str, body: Body) -> None:
+    def _require_plain(self, source_type: str, source_id: str, body: TypedBody) -> None:
         """Refuse identifiers that contain credentials, because masking would change them.
 
         Raises:
             InvalidFields: an identifier contains a credential.
         """
-        ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _identifiers(body)
+        ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _list_identifiers(body)
         # All identifiers are scanned together first, because they nearly always contain no
         # credential.
         together = "\n".join(text for texts in ids.values() for text in texts)
@@ -263,11 +267,11 @@ def require_bytes(size: int, source_type: str) -> None:
     is_page = source_type == PageBody.TYPE
     most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
     if size > most:
-        what = "page" if is_page else "record"
-        raise invalid("blocks" if is_page else "body", f"a {what} must not exceed {most:,} bytes")
+        noun = "page" if is_page else "record"
+        raise invalid("blocks" if is_page else "body", f"a {noun} must not exceed {most:,} bytes")
 
 
-def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRecord:
+def replace_page_text(record: PushedRecord, text: str, changed_at: datetime | None) -> PushedRecord:
     """Return a page with the text that results from changes to its blocks.
 
     Args:
@@ -275,17 +279,19 @@ def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRec
         text: the new stored text.
         at: when the last block was changed, if known; if the page's own time is later, it is kept.
     """
-    said = record.source_metadata
-    if at is not None and said.modified_at is not None:
-        at = max(at, said.modified_at)
+    metadata = record.source_metadata
+    if changed_at is not None and metadata.modified_at is not None:
+        changed_at = max(changed_at, metadata.modified_at)
     return replace(
         record,
         text=text,
-        source_metadata=said if at is None else replace(said, modified_at=at),
+        source_metadata=metadata
+        if changed_at is None
+        else replace(metadata, modified_at=changed_at),
     )
 
 
-class _Clock(BaseModel):
+class _ClockFields(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     updated_at: UpdatedAt | None = None
@@ -299,20 +305,22 @@ def parse_clock(values: dict[str, Any]) -> WriteClock:
         InvalidFields: one of them is not valid.
     """
     names = ("updated_at", "version")
-    clock = validate_values(_Clock, {name: values.pop(name) for name in names if name in values})
+    clock = validate_values(
+        _ClockFields, {name: values.pop(name) for name in names if name in values}
+    )
     return WriteClock(clock.updated_at, clock.version)
 
 
-def _find_body_type(source_type: str) -> type[Body]:
+def _find_body_type(source_type: str) -> type[TypedBody]:
     body = BODIES.get(source_type)
     if body is None:
         raise invalid("source_type", f"it must be one of: {', '.join(BODIES)}")
     return body
 
 
-def _require_place(field: str, uuid: Any) -> None:
+def _require_page_uuid(field: str, uuid: Any) -> None:
     """Refuse a page uuid that the tree cannot contain, because nobody could ever read that page."""
-    is_text = isinstance(uuid, str) and len(uuid) <= MOST_UUID
+    is_text = isinstance(uuid, str) and len(uuid) <= MAX_UUID_LENGTH
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"it must name a page: {UUID_RULE}")
 
@@ -323,17 +331,17 @@ def _require_distinct(page: PageBody) -> None:
         raise invalid("block_id", "two blocks of the page have this id")
 
 
-def _identifiers(body: Body) -> dict[str, list[str]]:
+def _list_identifiers(body: TypedBody) -> dict[str, list[str]]:
     """Return the identifiers in a body by field; they are stored and shown unchanged."""
-    found: dict[str, list[str]] = {}
+    identifiers: dict[str, list[str]] = {}
     for field in ("page_uuid", "database_uuid", "block_id", "after"):
         if value := getattr(body, field, None):
-            found[field] = [value]
-    found.setdefault("block_id", []).extend(_block_ids(body))
-    return found
+            identifiers[field] = [value]
+    identifiers.setdefault("block_id", []).extend(_list_block_ids(body))
+    return identifiers
 
 
-def _block_ids(body: Body) -> Iterable[str]:
+def _list_block_ids(body: TypedBody) -> Iterable[str]:
     if isinstance(body, PageBody):
         return [block.block_id for block in body.blocks]
     return [body.block.block_id] if isinstance(body, BlockBody) else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import Annotated, Final
 from urllib.parse import unquote
 
@@ -11,11 +10,11 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from rag_assets.common.errors import NoRecordsSource
 from rag_assets.common.invalid_values import invalid
-from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.registry import PARSERS
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.ingest.sources.record_bodies import SAFE_URL, convert_to_utc
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.records.model import PushedRecord
 from rag_assets.tenants.model import Tenant
@@ -24,32 +23,18 @@ from rag_assets.tenants.sources import choose_source
 TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 """Media types that a record's text may have."""
 SOURCE_TYPE_PATTERN: Final = "[A-Za-z0-9][A-Za-z0-9_-]*"
-MOST_TYPE: Final = 63
+MAX_TYPE_LENGTH: Final = 63
 """Limit of a record's type, in characters."""
 # Invalid UTF-8 in an address arrives as U+FFFD.
 SOURCE_ID_CHARACTER: Final = r"[^\x00-\x1f\x7f\uFFFD]"
-MOST_ID: Final = 512
+MAX_ID_LENGTH: Final = 512
 """Limit of a record's id, in characters."""
-SOURCE_TYPE = re.compile(rf"(?=.{{1,{MOST_TYPE}}}\Z){SOURCE_TYPE_PATTERN}", re.DOTALL)
-SOURCE_ID = re.compile(rf"(?:(?![\ud800-\udfff]){SOURCE_ID_CHARACTER}){{1,{MOST_ID}}}")
+SOURCE_TYPE = re.compile(rf"(?=.{{1,{MAX_TYPE_LENGTH}}}\Z){SOURCE_TYPE_PATTERN}", re.DOTALL)
+SOURCE_ID = re.compile(rf"(?:(?![\ud800-\udfff]){SOURCE_ID_CHARACTER}){{1,{MAX_ID_LENGTH}}}")
 """The pattern of ids in a JSON body, where lone surrogates must be excluded as well."""
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
-_NO_DATE = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
 _MAX_NUMBER = 2**53  # the range in which all JSON parsers represent integers exactly
-# Matches addresses that run no script when a browser opens them, and have no user name before the
-# host.
-_FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
-
-
-def _in_utc(at: datetime) -> datetime:
-    try:
-        utc = at.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(_NO_DATE) from None
-    if not FIRST_DAY <= utc <= LAST_DAY:
-        raise ValueError(_NO_DATE)
-    return utc
 
 
 def _require_supported(media_type: str) -> str:
@@ -68,7 +53,7 @@ _Value = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=2_00
 _Whole = Annotated[int, Field(strict=True, ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 _Real = Annotated[float, Field(strict=True, ge=-_MAX_NUMBER, le=_MAX_NUMBER)]
 _Truth = Annotated[bool, Field(strict=True)]
-UpdatedAt = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+UpdatedAt = Annotated[AwareDatetime, AfterValidator(convert_to_utc)]
 Version = Annotated[int, Field(ge=0, le=_MAX_NUMBER)]
 _Values = Annotated[list[_Value], Field(max_length=50)]
 
@@ -109,16 +94,16 @@ class RecordBody(BaseModel):
     @property
     def is_secret(self) -> bool:
         """Return whether the application marks the record as secret, so that it is not stored."""
-        marked = str(self.metadata.get("is_secret", False))
-        return marked.strip().lower() not in {"", "0", "0.0", "false", "no"}
+        value = str(self.metadata.get("is_secret", False))
+        return value.strip().lower() not in {"", "0", "0.0", "false", "no"}
 
-    def of(self, source: str, source_type: str, source_id: str) -> PushedRecord:
+    def build_record(self, source: str, source_type: str, source_id: str) -> PushedRecord:
         """Return the record to store.
 
         Raises:
             InvalidFields: the uri belongs to another source, or is not a readable address.
         """
-        if self.uri is not None and not _may_have(self.uri, source):
+        if self.uri is not None and not _is_allowed_uri(self.uri, source):
             raise invalid(
                 "uri", f"it must be an http, https or mailto URL, or begin with {source}/"
             )
@@ -159,15 +144,15 @@ def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
             )
 
 
-def _may_have(uri: str, source: str) -> bool:
-    if _FOLLOWED.fullmatch(uri):
+def _is_allowed_uri(uri: str, source: str) -> bool:
+    if SAFE_URL.fullmatch(uri):
         return True
     name, _, path = uri.partition("/")
     steps = re.split(r"[/\\]", unquote(path))
     return name == source and path != "" and not {".", ".."} & {*steps}
 
 
-def records_source(tenant: Tenant, wanted: str | None, *, pulled: bool = False) -> SourceConfig:
+def find_records_source(tenant: Tenant, name: str | None, *, pulled: bool = False) -> SourceConfig:
     """Return the source of a tenant's records: the named source, or the only source.
 
     Args:
@@ -178,8 +163,8 @@ def records_source(tenant: Tenant, wanted: str | None, *, pulled: bool = False) 
     Raises:
         NoRecordsSource: the source does not exist, or the choice is ambiguous.
     """
-    takes = {s.name: s for s in tenant.sources if tenant.source_kind(s).pushed}
+    sources = {s.name: s for s in tenant.sources if tenant.source_kind(s).pushed}
     if pulled:
         others = {s.name: s for s in tenant.sources if tenant.source_kind(s).pulled}
-        takes = others if wanted in others or not takes else takes
-    return choose_source(tenant.id, takes, wanted, kind="records", refusal=NoRecordsSource)
+        sources = others if name in others or not sources else sources
+    return choose_source(tenant.id, sources, name, kind="records", refusal=NoRecordsSource)

@@ -19,8 +19,8 @@ from rag_assets.records.drafts import (
     Draft,
     Removal,
     list_changed_pages,
+    replace_page_text,
     require_bytes,
-    with_text,
 )
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -75,7 +75,7 @@ class _ChangedPage:
         self._secret = {*secret_blocks}
         self._changed_at: datetime | None = None
 
-    def follow(self, draft: BlockChange) -> None:
+    def apply(self, draft: BlockChange) -> None:
         """Change or remove a block.
 
         Raises:
@@ -96,9 +96,9 @@ class _ChangedPage:
         """Return the uuid of the page."""
         return self._page.page_uuid
 
-    def put(self, lane: int) -> RecordPut:
+    def build_put(self, lane: int) -> RecordPut:
         """Return the changed page to store."""
-        record = with_text(self._page, self._blocks.text, self._changed_at)
+        record = replace_page_text(self._page, self._blocks.text, self._changed_at)
         return RecordPut(record, None, lane, frozenset(self._secret))
 
 
@@ -110,8 +110,9 @@ class _Plan:
         lane: lane in which records are stored.
         puts: records to store, by document, except pages in which only blocks change.
         pages: pages in which only blocks change, by document.
-        removed: documents of deleted records.
-        gone: deleted pages; their records are deleted too, unless they are pushed again afterwards.
+        removed_documents: documents of deleted records.
+        deleted_pages: deleted pages; their records are deleted too, unless they are pushed again
+            afterwards.
         pages_deleted_at: the times of these deletions; None if no time was given.
         emptied: the deleted pages and all pages below; their stored records are ignored.
         clocks: the latest time and version of writes, by document and part.
@@ -123,8 +124,8 @@ class _Plan:
     lane: int
     puts: dict[str, RecordPut] = field(default_factory=dict)
     pages: dict[str, _ChangedPage] = field(default_factory=dict)
-    removed: set[str] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
+    removed_documents: set[str] = field(default_factory=set)
+    deleted_pages: set[str] = field(default_factory=set)
     pages_deleted_at: list[datetime | None] = field(default_factory=list)
     emptied: set[str] = field(default_factory=set)
     clocks: dict[str, dict[str, WriteClock]] = field(default_factory=dict)
@@ -142,30 +143,30 @@ class _Plan:
                 if self._is_outdated(draft, present):
                     self.outdated.add(number)
                 else:
-                    self._follow(draft, present)
+                    self._apply(draft, present)
                     self._advance_clock(draft, present)
             except (InvalidFields, UnknownDocument, VersionChanged) as error:
                 self.refused[number] = error
         for id_, page in self.pages.items():
-            self.puts[id_] = page.put(self.lane)
+            self.puts[id_] = page.build_put(self.lane)
         self.pages.clear()
         times = [at for at in self.pages_deleted_at if at is not None]
         is_timed = len(times) == len(self.pages_deleted_at)
         return RecordChanges(
             [*self.puts.values()],
-            self.removed,
-            self.gone,
+            self.removed_documents,
+            self.deleted_pages,
             min(times) if times and is_timed else None,
             self.clocks,
         )
 
-    def etag(self, document_id: str, stored: Mapping[str, str]) -> str | None:
+    def get_etag(self, document_id: str, stored: Mapping[str, str]) -> str | None:
         """Return the ETag of a record after the drafts so far; None if the record is missing."""
         if document_id in self.pages:
-            return self.pages[document_id].put(self.lane).record.key
+            return self.pages[document_id].build_put(self.lane).record.key
         if document_id in self.puts:
             return self.puts[document_id].record.key
-        return None if document_id in self.removed else stored.get(document_id)
+        return None if document_id in self.removed_documents else stored.get(document_id)
 
     def _require_match(self, draft: Draft, present: CurrentState) -> None:
         """Refuse a draft that is not allowed to replace the stored version.
@@ -175,7 +176,7 @@ class _Plan:
         """
         if draft.etags is None:
             return
-        etag = self.etag(draft.document_id, present.etags)
+        etag = self.get_etag(draft.document_id, present.etags)
         if etag is None or not {etag, ANY_VERSION} & draft.etags:
             raise VersionChanged(
                 "the current version of the record is not the version in If-Match",
@@ -206,36 +207,36 @@ class _Plan:
         advanced = self.clocks.get(document_id, {})
         return ChainMap(advanced, present.clocks.get(document_id, {}))
 
-    def _follow(self, draft: Draft, present: CurrentState) -> None:
+    def _apply(self, draft: Draft, present: CurrentState) -> None:
         id_ = draft.document_id
         if isinstance(draft, BlockChange):
-            self._page(id_, present.records).follow(draft)
+            self._get_page(id_, present.records).apply(draft)
             return
         self.pages.pop(id_, None)
         if isinstance(draft, Removal):
             self.puts.pop(id_, None)
-            self.removed.add(id_)
+            self.removed_documents.add(id_)
             if draft.page_uuid is not None and draft.page_uuid not in present.standing:
                 self.pages_deleted_at.append(draft.clock.updated_at)
                 self._delete_page(draft.page_uuid, present.below.get(draft.page_uuid, ()))
         else:
             secret = draft.secret_blocks
             self.puts[id_] = RecordPut(draft.record, draft.scope, self.lane, secret)
-            self.removed.discard(id_)
+            self.removed_documents.discard(id_)
 
     def _delete_page(self, uuid: str, below: Collection[str]) -> None:
         """Remove from `puts` the records that belong to a deleted page or to a page below it."""
-        gone = {uuid, *below}
-        hanging = {id_ for id_, put in self.puts.items() if put.record.page_uuid in gone}
-        hanging |= {id_ for id_, page in self.pages.items() if page.page_uuid in gone}
-        for id_ in hanging:
+        deleted = {uuid, *below}
+        attached = {id_ for id_, put in self.puts.items() if put.record.page_uuid in deleted}
+        attached |= {id_ for id_, page in self.pages.items() if page.page_uuid in deleted}
+        for id_ in attached:
             self.puts.pop(id_, None)
             self.pages.pop(id_, None)
-        self.removed |= hanging
-        self.emptied |= gone
-        self.gone.add(uuid)
+        self.removed_documents |= attached
+        self.emptied |= deleted
+        self.deleted_pages.add(uuid)
 
-    def _page(self, id_: str, present: Mapping[str, PushedRecord]) -> _ChangedPage:
+    def _get_page(self, id_: str, present: Mapping[str, PushedRecord]) -> _ChangedPage:
         """Return a page to change; it is parsed only once.
 
         Raises:
@@ -245,8 +246,8 @@ class _Plan:
             return self.pages[id_]
         put = self.puts.get(id_)
         page = present.get(id_) if put is None else put.record
-        is_gone = put is None and page is not None and page.page_uuid in self.emptied
-        if page is None or is_gone or id_ in self.removed:
+        is_deleted = put is None and page is not None and page.page_uuid in self.emptied
+        if page is None or is_deleted or id_ in self.removed_documents:
             raise UnknownDocument("there is no such page", hint="push the page before its blocks")
         secret = frozenset[str]() if put is None else put.secret_blocks
         return self.pages.setdefault(id_, _ChangedPage(page, secret))
@@ -281,7 +282,7 @@ def write_drafts(
         plan,
         by=by,
         read=frozenset(list_changed_pages(valid)),
-        above=_deleted_pages(valid),
+        above=_map_deleted_pages(valid),
         ordered={draft.document_id for draft in valid if draft.clock != UNORDERED},
         conditional={draft.document_id for draft in valid if draft.etags is not None},
     )
@@ -292,20 +293,24 @@ def write_drafts(
         if number in plan.refused or isinstance(draft, InvalidFields)
         else RecordWrite(draft.document_id, "outdated")
         if number in plan.outdated
-        else _build_result(draft, written, plan.etag(draft.document_id, {}))
+        else _build_result(draft, written, plan.get_etag(draft.document_id, {}))
         for number, draft in enumerate(drafts)
     ]
 
 
-def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
+def _map_deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
     """Return the pages that drafts delete, each with its document.
 
     The result is empty if all drafts are deletions, because then no record is stored.
     """
-    removed = [draft for draft in drafts if isinstance(draft, Removal)]
-    if len(removed) == len(drafts):
+    removals = [draft for draft in drafts if isinstance(draft, Removal)]
+    if len(removals) == len(drafts):
         return {}
-    return {one.page_uuid: one.document_id for one in removed if one.page_uuid is not None}
+    return {
+        removal.page_uuid: removal.document_id
+        for removal in removals
+        if removal.page_uuid is not None
+    }
 
 
 def _name_part(draft: Draft) -> str:

@@ -25,7 +25,7 @@ from rag_assets.common.hashing import compute_key
 from rag_assets.common.settings import PROJECT_ROOT, Settings
 from rag_assets.dagster_tables import LATEST_TICK
 from rag_assets.forkserver.client import DISABLED
-from rag_assets.forkserver.protocol import SOCKET, connect, import_environment
+from rag_assets.forkserver.protocol import SOCKET, connect, select_import_environment
 from rag_assets.runtime.net import LOOPBACK, get_json, open_listening_socket
 from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
 from rag_assets.storage.catalog.installation.run_storage import IN_SCHEMA
@@ -60,7 +60,7 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
 def _select_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
     import_variables = {
         name: value
-        for name, value in import_environment(environment).items()
+        for name, value in select_import_environment(environment).items()
         if not name.startswith(_TERMINAL_PREFIXES)
     }
     return import_variables | variables_in_use(settings, environment)

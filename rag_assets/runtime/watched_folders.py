@@ -49,10 +49,10 @@ def find_sources(record: TenantRecord, base: Path) -> TenantSources:
     except ConfigurationError:
         return TenantSources()
     kinds = [(tenant.source_kind(source), source) for source in tenant.sources]
-    folders = [folder for kind, source in kinds for folder in kind.watched(source)]
+    folders = [folder for kind, source in kinds for folder in kind.get_watched_folders(source)]
     return TenantSources(
         tuple(str(base / folder) for folder in folders),
-        all(kind.tells(source) for kind, source in kinds),
+        all(kind.reports_every_change(source) for kind, source in kinds),
     )
 
 

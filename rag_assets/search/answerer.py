@@ -17,7 +17,7 @@ from anyio.to_thread import run_sync
 
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.common.errors import PassagesWithdrawn, RagAssetsError
-from rag_assets.ingest.chunking.model import describe_location, location_fields
+from rag_assets.ingest.chunking.model import describe_location, get_location_fields
 from rag_assets.models.chat import Completion, estimate_input_tokens
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.search.access import require_query_role
@@ -223,7 +223,7 @@ def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> C
         uri=hit.uri,
         document_id=hit.document_id,
         title=hit.title,
-        **location_fields(hit),
+        **get_location_fields(hit),
         excerpt=shown,
         source_type=hit.source_type,
         source_id=hit.source_id,
@@ -334,7 +334,7 @@ class Answerer:
         system = build_instructions()
         text = build_prompt(question, hits, compute_seal(hits, self._seal_key, tenant_id))
         most = max_tokens or chat.config.max_tokens
-        seconds = chat.config.seconds_for(estimate_input_tokens(system, text), most)
+        seconds = chat.config.compute_time_limit(estimate_input_tokens(system, text), most)
         return await chat.model.complete(system, text, max_tokens=most, seconds=seconds)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from rag_assets.ingest.chunking.model import Location
-from rag_assets.models.chat import MOST_WRITTEN
+from rag_assets.models.chat import MAX_ANSWER_TOKENS
 from rag_assets.search.model import NUMBER, Hit, SearchRequest, SkippableStep, UnmatchedFilter
 
 CONTEXT_TOKENS = 4_000
@@ -17,7 +17,7 @@ CONTEXT_TOKENS = 4_000
 MAX_CONTEXT_TOKENS = 32_000
 
 ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS), NUMBER]
-AnswerLength: TypeAlias = Annotated[int, Field(ge=16, le=MOST_WRITTEN), NUMBER]
+AnswerLength: TypeAlias = Annotated[int, Field(ge=16, le=MAX_ANSWER_TOKENS), NUMBER]
 SWITCHED_OFF = "The knowledge base is switched off. Ask one of its admins to switch it on."
 Reason: TypeAlias = Literal["nothing found", "over budget", "not answered", "nothing supported"]
 

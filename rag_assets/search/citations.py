@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal, Protocol
 
-from rag_assets.ingest.parsing.languages import language_of_text
+from rag_assets.ingest.parsing.languages import detect_text_language
 from rag_assets.search.contradictions import find_contradictions
 from rag_assets.search.figures import Figures, find_claimed_figures
 from rag_assets.search.names import NamedWords, find_missing_full_names, find_missing_names
@@ -417,12 +417,12 @@ def _compute_stems(text: str, analysis: str) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _find_guessed_language(text: str) -> str | None:
-    return language_of_text(text, is_guess=True)
+    return detect_text_language(text, is_guess=True)
 
 
 @lru_cache(maxsize=256)
 def _find_language(text: str) -> str | None:
-    return language_of_text(text)
+    return detect_text_language(text)
 
 
 def _is_claim(text: str, part: AnswerPart) -> bool:

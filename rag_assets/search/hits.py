@@ -14,8 +14,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from rag_assets.common.tokens import count_text, count_tokens
-from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
-from rag_assets.ingest.chunking.model import BlockPlace, Location, location_fields
+from rag_assets.ingest.chunking.boundaries import find_unicode_sentence_cuts
+from rag_assets.ingest.chunking.model import BlockPlace, Location, get_location_fields
 from rag_assets.search.model import Hit, PassageRange, ScoreKind
 from rag_assets.search.progress import Passage, SearchProgress
 from rag_assets.search.scoring import compute_hit_scores, find_best_cosine
@@ -326,7 +326,7 @@ def build_hit(
         modified_at=None if modified is None else datetime.fromisoformat(modified),
         start=fields["start"],
         end=fields["end"],
-        **location_fields(Location.of(fields)),
+        **get_location_fields(Location.from_row(fields)),
         document_id=passage.candidate.document_id,
         chunk_id=fields["chunk_id"],
         source_sha256=version.content_sha256,
@@ -481,7 +481,7 @@ def take_first_sentences(text: str, fits: Callable[[str], bool]) -> str:
         fits: returns whether a prefix fits. If a prefix fits, every shorter prefix must fit
             too.
     """
-    cuts = [at for at, _ in unicode_sentence_cuts(text, 0, len(text))]
+    cuts = [at for at, _ in find_unicode_sentence_cuts(text, 0, len(text))]
     most, too_long = 0, len(cuts)
     while most < too_long:
         middle = (most + too_long + 1) // 2

@@ -28,7 +28,7 @@ from rag_assets.common.invalid_values import describe_problem
 from rag_assets.common.principals import GUESTS, build_principals
 from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.chunking.model import BlockPlace, Location
-from rag_assets.ingest.parsing.languages import PATTERN, language_named
+from rag_assets.ingest.parsing.languages import PATTERN, parse_language
 from rag_assets.tenants.modes import SearchMode
 
 Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
@@ -82,7 +82,7 @@ _Principals = Annotated[tuple[_Name, ...], Field(max_length=MAX_PRINCIPALS)]
 _Language = Annotated[
     str,
     StringConstraints(min_length=1, max_length=40),
-    AfterValidator(language_named),
+    AfterValidator(parse_language),
     WithJsonSchema({"type": "string", "pattern": PATTERN, "maxLength": 40}),
 ]
 _Boundary = Annotated[

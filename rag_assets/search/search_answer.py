@@ -9,7 +9,7 @@ from typing import Any, Final
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.kinds import DescribeOrigin, SourceConfig, SourceContext
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.ingest.sources.record_bodies import BODIES
 from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER
 from rag_assets.models.prices import split_embedder_id
@@ -168,7 +168,7 @@ def _open_source(
 
 
 def _describe_files(described: DescribeOrigin, uris: Sequence[str]) -> dict[str, Origin]:
-    paths = {uri: path_from_uri(uri) for uri in uris}
+    paths = {uri: parse_path(uri) for uri in uris}
     try:
         found = described(set(paths.values()))
     except (RagAssetsError, OSError):

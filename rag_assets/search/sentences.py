@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from itertools import pairwise
 from typing import Literal
 
-from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import find_unicode_sentence_cuts
 from rag_assets.search.words import MONTHS
 
 # Numbers.
@@ -421,7 +421,7 @@ def _find_cuts(prose: str, start: int, end: int) -> Iterator[int]:
     """Yield Unicode's cuts, in windows: after a full stop it would scan without limit."""
     while start < end:
         stop = min(start + _MAX_SENTENCE_CHARACTERS, end)
-        cuts = [cut for cut, _ in unicode_sentence_cuts(prose, start, stop)]
+        cuts = [cut for cut, _ in find_unicode_sentence_cuts(prose, start, stop)]
         if stop < end:
             cuts = cuts or [stop]
             start = cuts[-1]

@@ -27,7 +27,7 @@ from rag_assets.common.errors import (
     MalformedResponse,
     RerankFailed,
 )
-from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.ingest.chunking.model import build_embedding_text
 from rag_assets.models.config import EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Charge, Embedder
@@ -241,7 +241,7 @@ class RerankerPool:
                 (ref, config), lambda: self._rerankers.get_reranker(ref, config)
             )
             texts = [_build_embedded_text(passage) for passage in new]
-            scores = await reranker.scores(question, texts, seconds=config.seconds)
+            scores = await reranker.score_passages(question, texts, seconds=config.seconds)
         except (RerankFailed, ConfigurationError) as error:
             fault = error.fault if isinstance(error, RerankFailed) else "not usable"
             if fault != "resting":
@@ -262,7 +262,7 @@ class RerankerPool:
 def _build_embedded_text(passage: Passage) -> str:
     """Return the text of a passage as it was embedded, with its title and headings."""
     fields = passage.fields
-    return embedding_text(
+    return build_embedding_text(
         fields.get("title"),
         tuple(fields["heading_path"]),
         fields["text"],

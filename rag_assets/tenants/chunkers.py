@@ -19,7 +19,11 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.chunking.chunkers import DEFAULT_CHUNKER, ChunkerKinds, chunk_parameters
+from rag_assets.ingest.chunking.chunkers import (
+    DEFAULT_CHUNKER,
+    ChunkerKinds,
+    build_chunk_parameters,
+)
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, find_media_type
 from rag_assets.tenants.kinds import installed_kinds, read_kinds
@@ -87,7 +91,7 @@ class ChunkerConfig(BaseModel):
     @property
     def parameters(self) -> ChunkParameters:
         """Return the settings, completed with the defaults of the chunker."""
-        return chunk_parameters(
+        return build_chunk_parameters(
             self.chunker,
             max_tokens=self.max_tokens,
             max_characters=self.max_characters,

@@ -25,7 +25,7 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError, UnknownTenant
 from rag_assets.common.private_files import rewrite_file, write_atomically
-from rag_assets.ingest.sources.disk import home_of_owner
+from rag_assets.ingest.sources.disk import find_owner_home
 from rag_assets.ingest.sources.registry import get_path_fields
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
@@ -368,7 +368,7 @@ def resolve_path(written: str, base: Path, what: str) -> Path:
         )
     text = _DOLLAR.sub("$", written)
     if text == "~" or text.startswith("~/"):
-        return home_of_owner() / text[2:]
+        return find_owner_home() / text[2:]
     expanded = os.path.expanduser(text)  # noqa: PTH111 - Path's takes ./~name for a user, too
     if expanded.startswith("~"):
         raise ConfigurationError(

@@ -402,7 +402,7 @@ class Tenant(_ConfigModel):
             for rule in self.chunkers
             if rule.matches(source=source, source_type=source_type, media_type=media_type)
         )
-        parameters = next(rules, self.chunker).parameters.at(path, media_type)
+        parameters = next(rules, self.chunker).parameters.adapt_to(path, media_type)
         if not self.frameworks or parameters.kind.read is None:
             return parameters
         return replace(parameters, frameworks=self.own_frameworks)

@@ -10,7 +10,7 @@ from jinja2 import BaseLoader, Environment, PackageLoader, StrictUndefined
 
 from rag_assets.common.failure_kinds import empty_note
 from rag_assets.common.formatting import format_count
-from rag_assets.ingest.parsing.media_types import format_name
+from rag_assets.ingest.parsing.media_types import get_format_name
 from rag_assets.pipeline.slices import find_remedy
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import NEVER
@@ -71,6 +71,6 @@ def _format_note(document: Document) -> str:
 @cache
 def _build_own_environment() -> Environment:
     env = build_environment(PackageLoader("rag_assets.web"))
-    env.filters |= {"format": format_name, "remedy": find_remedy, "note": _format_note}
+    env.filters |= {"format": get_format_name, "remedy": find_remedy, "note": _format_note}
     env.globals["never"] = NEVER
     return env

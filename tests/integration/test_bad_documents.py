@@ -167,13 +167,13 @@ def test_any_file_name_is_found_by(shared_installation: Installation, driver: Dr
         with open(path, "w") as stream:  # noqa: PTH123
             stream.write(f"The text of file number{number}.\n")
     driver.sync("odd")
-    from rag_assets.ingest.sources.model import path_from_uri
+    from rag_assets.ingest.sources.model import parse_path
 
     listed = shared_installation.command("documents", "odd", "--json")
     assert listed.code == 0, listed.err
     documents = listed.json["documents"]
     assert {d["status"] for d in documents} == {"READY"}
-    uris = {path_from_uri(d["uri"]).encode("utf-8", "surrogateescape"): d["uri"] for d in documents}
+    uris = {parse_path(d["uri"]).encode("utf-8", "surrogateescape"): d["uri"] for d in documents}
     assert uris.keys() == set(ODD)
     assert all(uri.isprintable() and uri.isascii() for uri in uris.values())
     table = shared_installation.command("documents", "odd")

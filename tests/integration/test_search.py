@@ -12,7 +12,7 @@ import pytest
 
 from rag_assets.billing.spending import Meter
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
-from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.ingest.chunking.model import build_embedding_text
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.search import Retriever
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
@@ -41,7 +41,7 @@ def folder(shared_installation: Installation, driver: Driver) -> Path:
 def as_embedded(number: int) -> str:
     """Return a question whose vector matches only page `number`."""
     text = f"# Page {number}\n\n{BODY.format(number)}"
-    return embedding_text(f"Page {number}", (f"Page {number}",), text)
+    return build_embedding_text(f"Page {number}", (f"Page {number}",), text)
 
 
 def test_vectors_find_the_nearest(shared_installation: Installation, folder: Path) -> None:

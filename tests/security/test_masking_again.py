@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from rag_assets.ingest.sources.model import SourceMetadata, build_uri, document_id
+from rag_assets.ingest.sources.model import SourceMetadata, build_uri, compute_document_id
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.storage.catalog.records.model import PushedRecord
 from tests.installation import FAST, Installation
@@ -35,7 +35,7 @@ def test_names_that_former_rules_missed_are_masked_by_the_next_sync(
                 name.encode(),
                 build_uri("files", name),
                 [planted.SLACK],
-                document_id("files", name),
+                compute_document_id("files", name),
             ],
         )
         connection.execute("UPDATE rag_catalog.tenants SET scanned = '{}'")

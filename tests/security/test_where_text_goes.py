@@ -24,7 +24,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_assets.ingest.sources.model import document_id
+from rag_assets.ingest.sources.model import compute_document_id
 from tests.installation import CommandResult, Installation
 from tests.security.recording_server import DIMENSIONS, RecordingServer, recording_server
 
@@ -382,7 +382,7 @@ def test_documents_stay_apart_and_are_read(done: Done) -> None:
         hits = done.installation.search("leaky", f"valve of the {what}", mode="text")
         assert any(hit.text == f"The valve of the {what} opens at 4 bar." for hit in hits), what
     for twin in ("twin-a", "twin-b"):
-        true = document_id("files", f"twin-{SECRETS[twin]}.md")
+        true = compute_document_id("files", f"twin-{SECRETS[twin]}.md")
         [hit] = [
             hit
             for hit in done.installation.search("leaky", f"{twin} valve", mode="text", top_k=20)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from rag_assets.ingest.parsing.languages import language_model
+from rag_assets.ingest.parsing.languages import find_language_model
 from rag_assets.runtime.elasticsearch_install import COMPILER, read_locked_jars
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,5 +117,5 @@ def _models() -> Iterator[Component]:
         weights = [facts["sha256"] for name, facts in files.items() if name.endswith(".onnx")]
         yield Component("model", "", manifest.parent.name, weights[0][:12], tuple(weights))
     # A package carries it, under another licence than its own.
-    digest = hashlib.sha256(language_model().read_bytes()).hexdigest()
+    digest = hashlib.sha256(find_language_model().read_bytes()).hexdigest()
     yield Component("model", "", "lid.176.ftz", digest[:12], (digest,))

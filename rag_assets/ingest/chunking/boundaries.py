@@ -34,20 +34,20 @@ def is_boundary(text: str, pos: int) -> bool:
         return not (before == "\r" and after == "\n")
     if before in "\r\n":
         return True
-    if _extends(after) or before == _ZWJ:
+    if _is_extension(after) or before == _ZWJ:
         return False
     if _is_flag_half(after) and _is_flag_half(before):
-        return _flag_halves_before(text, pos) % 2 == 0
-    return not (_joins_hangul(before, after) or _joins_conjunct(before, after))
+        return _count_flag_halves(text, pos) % 2 == 0
+    return not (_is_same_syllable(before, after) or _is_conjunct(before, after))
 
 
-def boundary_before(text: str, pos: int, floor: int) -> int | None:
-    """Return the last boundary at or before pos and after floor; None if there is none nearby."""
+def find_boundary_before(text: str, pos: int, floor: int) -> int | None:
+    """Return the last boundary at or before pos and after floor; None without one nearby."""
     lowest = max(floor + 1, pos - LONGEST_CLUSTER)
     return next((at for at in range(pos, lowest - 1, -1) if is_boundary(text, at)), None)
 
 
-def _extends(char: str) -> bool:
+def _is_extension(char: str) -> bool:
     if char == _ZWJ or "\U0001f3fb" <= char <= "\U0001f3ff" or char in "\u200c\uff9e\uff9f":
         return True
     return unicodedata.category(char) in {"Mn", "Me", "Mc"} or "\U000e0020" <= char <= "\U000e007f"
@@ -57,14 +57,14 @@ def _is_flag_half(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
 
 
-def _flag_halves_before(text: str, pos: int) -> int:
+def _count_flag_halves(text: str, pos: int) -> int:
     halves = 0
     while halves < LONGEST_CLUSTER and pos - halves > 0 and _is_flag_half(text[pos - halves - 1]):
         halves += 1
     return halves
 
 
-def _joins_hangul(before: str, after: str) -> bool:
+def _is_same_syllable(before: str, after: str) -> bool:
     """Return whether both characters belong to one Hangul syllable.
 
     A syllable is a leading consonant, a vowel, and possibly a final consonant.
@@ -80,12 +80,12 @@ def _joins_hangul(before: str, after: str) -> bool:
     return closed_syllable and "\u11a8" <= after <= "\u11ff"
 
 
-def _joins_conjunct(before: str, after: str) -> bool:
+def _is_conjunct(before: str, after: str) -> bool:
     return unicodedata.combining(before) == _VIRAMA and unicodedata.category(after) == "Lo"
 
 
 class Rank(IntEnum):
-    """How good a position is for a cut."""
+    """The quality of a cut position; higher is better."""
 
     HEADING = -1  # between a heading and the text after it: used only if there is no other position
     GRAPHEME = 0
@@ -126,7 +126,7 @@ _WORD = re.compile(
     re.VERBOSE,
 )
 # A few words, about five tokens, so that the number of units stays small.
-_WORDS = re.compile(
+_WORD_GROUP = re.compile(
     rf"""\s{{0,64}}\S(?:.{{0,22}}\S)?(?!\S)
     | \s{{0,64}} (?: [{_UNSPACED}]{{1,8}} | \S{{1,12}}\w{{0,12}}[^\w\s]{{0,4}} )
     | \s{{1,64}}""",
@@ -134,7 +134,7 @@ _WORDS = re.compile(
 )
 
 
-def sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def find_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between sentences and at blank lines."""
     for match in _SENTENCES.finditer(text, start, end):
         at = match.end()
@@ -142,7 +142,7 @@ def sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]
             yield at, Rank.PARAGRAPH if match[1] else Rank.SENTENCE
 
 
-def unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def find_unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between sentences; blank lines have a higher rank.
 
     Unicode's rules end a sentence at every line end. Here a sentence continues across line ends,
@@ -157,49 +157,49 @@ def unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int
     at = 0
     for sentence in unicode_sentences(prose):
         # Runs without a letter or digit are skipped: they belong to the previous sentence.
-        found = prose.index(sentence, at)
-        at = found + len(sentence)
+        sentence_start = prose.index(sentence, at)
+        at = sentence_start + len(sentence)
         cut = start + at - len(sentence.lstrip())
         if cut > start and is_boundary(text, cut):
-            yield cut, Rank.PARAGRAPH if _follows_blank_line(text, cut) else Rank.SENTENCE
+            yield cut, Rank.PARAGRAPH if _is_after_blank_line(text, cut) else Rank.SENTENCE
 
 
-def _follows_blank_line(text: str, at: int) -> bool:
+def _is_after_blank_line(text: str, at: int) -> bool:
     before = text[max(0, at - _LONGEST_GAP) : at]
     return before.count("\n", len(before.rstrip())) > 1
 
 
-def line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def find_line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions after line ends; blank lines have a higher rank."""
     for match in _LINES.finditer(text, start, end):
         if match.end() < end:
             yield match.end(), Rank.PARAGRAPH if match[1] is not None else Rank.SENTENCE
 
 
-def word_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def find_word_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between words, and some within runs of over 24 visible characters."""
     return _find_cuts(_WORD, text, start, end)
 
 
-def words_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def find_word_group_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between groups of a few words, about five tokens each."""
-    return _find_cuts(_WORDS, text, start, end)
+    return _find_cuts(_WORD_GROUP, text, start, end)
 
 
-def grapheme_cuts(longest: int) -> Cuts:
+def build_grapheme_cuts(longest: int) -> Cuts:
     """Return a function that cuts between visible characters, and within those over `longest`.
 
     `longest` is a number of code points.
     """
 
-    def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    def find_grapheme_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         floor = start
         for at in range(start + 1, end):
             if at - floor >= longest or is_boundary(text, at):
                 floor = at
                 yield at, Rank.GRAPHEME
 
-    return cuts
+    return find_grapheme_cuts
 
 
 def _find_cuts(
@@ -210,7 +210,7 @@ def _find_cuts(
         at: int | None = match.end()
         if at is None or at >= end:
             continue
-        if not is_boundary(text, at) and (at := boundary_before(text, at, floor)) is None:
+        if not is_boundary(text, at) and (at := find_boundary_before(text, at, floor)) is None:
             continue
         floor = at
         before = text[at - 1]
@@ -263,7 +263,7 @@ def split_rows(text: str, start: int, end: int) -> Iterator[Row]:
         at = after
 
 
-def header_end(text: str, start: int, end: int) -> int:
+def find_header_end(text: str, start: int, end: int) -> int:
     """Return the start of the first row below the header of a table; without such a row, `end`.
 
     The header is the text above a rule of dashes near the top or, without such a rule, the first
@@ -286,14 +286,14 @@ def is_rule(line: str) -> bool:
     return not line.strip(f"{_STROKES}|:+ \t\r\n") and any(map(line.__contains__, _STROKES))
 
 
-def table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def find_table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between rows; the header stays with the first row below it.
 
     A line that is indented further than the rows continues the row above it. If there are rules of
     dashes between the rows, each rule ends a row.
     """
     rows = [*split_rows(text, start, end)]
-    first_row = header_end(text, start, end)
+    first_row = find_header_end(text, start, end)
     least = min((row.indent for row in rows[1:] if row.indent >= 0), default=0)
     body = [text[row.start : row.end] for row in rows if row.start >= first_row]
     is_drawn = sum(map(is_rule, body)) > 1
@@ -307,21 +307,21 @@ def table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         yield row.start, rank
 
 
-def cell_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def find_cell_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between the cells of a row."""
     for match in _CELLS.finditer(text, start + 1, end):
         if match.end() < end:
             yield match.end(), Rank.LINE
 
 
-def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+def find_list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions between items, then between nested items, paragraphs, and lines.
 
     Positions between lines of code within an item are the last choice.
     """
     rows = [*split_rows(text, start, end)]
-    marked = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
-    least = min((row.indent for row, item in zip(rows, marked, strict=True) if item), default=-1)
+    are_items = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
+    least = min((row.indent for row, item in zip(rows, are_items, strict=True) if item), default=-1)
     # In a long run of blanks, searching with the pattern would take quadratic time.
     fence, has_fences = "", any(text.find(sign, start, end) >= 0 for sign in ("```", "~~~"))
     for at, row in enumerate(rows):
@@ -329,7 +329,7 @@ def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         rank = Rank.SENTENCE
         if fence:
             rank = Rank.WORD
-        elif marked[at]:
+        elif are_items[at]:
             rank = Rank.ITEM if row.indent <= least else Rank.PARAGRAPH
         elif at and rows[at - 1].indent < 0:
             rank = Rank.PARAGRAPH
@@ -341,7 +341,7 @@ def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
             yield row.start, rank
 
 
-def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float]]:
+def find_code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float]]:
     """Yield cut positions between statements, found by blank lines and indentation.
 
     This works in nearly all languages. The less a line is indented, the better the position before
@@ -349,22 +349,22 @@ def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float]]:
     lines stay with the lines above.
     """
     rows = [*split_rows(text, start, end)]
-    fenced = bool(rows) and _FENCE.match(text, rows[0].start, rows[0].end) is not None
+    is_fenced = bool(rows) and _FENCE.match(text, rows[0].start, rows[0].end) is not None
     closes = [_CLOSING.match(text, row.start, row.end) is not None for row in rows]
-    inner = slice(1, -1 if fenced else None)
-    begins = zip(rows[inner], closes[inner], strict=True)
-    indents = {row.indent for row, is_closing in begins if row.indent >= 0 and not is_closing}
+    inner = slice(1, -1 if is_fenced else None)
+    lines = zip(rows[inner], closes[inner], strict=True)
+    indents = {row.indent for row, is_closing in lines if row.indent >= 0 and not is_closing}
     depths = {indent: depth for depth, indent in enumerate(sorted(indents))}
     for at, (above, row) in enumerate(pairwise(rows), 1):
         if row.indent < 0:
             continue
         rank = Rank.WORD + 2 / (1 + depths.get(row.indent, len(depths))) + (above.indent < 0)
-        is_fence = fenced and (at == 1 or at == len(rows) - 1)
-        if is_fence or closes[at] or (above.indent >= 0 and _continues(text[slice(*above[:2])])):
+        is_fence = is_fenced and (at == 1 or at == len(rows) - 1)
+        if is_fence or closes[at] or (above.indent >= 0 and _is_continued(text[slice(*above[:2])])):
             rank = Rank.GRAPHEME
         yield row.start, rank
 
 
-def _continues(above: str) -> bool:
+def _is_continued(above: str) -> bool:
     line = above.rstrip()
     return line.endswith(_OPEN_ENDS) or _BELONGS_BELOW.match(line) is not None

@@ -20,21 +20,21 @@ from rag_assets.ingest.chunking.model import (
     Definition,
     Fact,
     Location,
-    chunk_record,
+    build_chunk_record,
+    build_chunks,
     find_touched_masks,
-    locate,
-    location_fields,
+    get_location_fields,
 )
-from rag_assets.ingest.parsing.languages import detect_language, language_identity
+from rag_assets.ingest.parsing.languages import detect_language, get_language_identity
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")
-_WITH_SECRET_BESIDE = frozenset(("described-akia", "described-rsa"))
+_WITH_ADJACENT_SECRET = frozenset(("described-akia", "described-rsa"))
 """Patterns that match only an id or a first line. The secret next to the match may be unmasked."""
 _LEFT_SHARE = 2
-_SHOWN = 200
+_MAX_EVIDENCE_CHARACTERS = 200
 """Maximum number of characters of a fact's evidence that are kept."""
 
 CHUNKER_VERSION = 2
@@ -69,7 +69,7 @@ class ChunkSet:
     """The chunks of one document.
 
     Attributes:
-        key: identifies the inputs of the chunks (chunk_set_key).
+        key: identifies the inputs of the chunks (see compute_chunk_set_key).
         digest: identifies the indexed content of the chunks. A document is not indexed again if
             its key changes but neither the digest nor the language.
         chunks: the kept chunks, numbered from 0 without gaps.
@@ -86,7 +86,7 @@ class ChunkSet:
     facts: tuple[Fact, ...] = ()
 
 
-def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
+def compute_chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
     """Return the key of a chunk set: a hash of its inputs, known before any chunk is cut.
 
     Args:
@@ -99,7 +99,7 @@ def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParamete
         media_type,
         CHUNKER_VERSION,
         DROPPING_VERSION,
-        language_identity(media_type),
+        get_language_identity(media_type),
         parameters.identity(),
     )
 
@@ -119,24 +119,30 @@ def chunk_document(
     """
     language = detect_language(parsed)
     cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
-    whole = list(locate(parsed, cut.passages))
-    made = [*whole, *locate(parsed, cut.of_blocks, first=len(whole), of_blocks=True)]
-    masked = (find_touched_masks(parsed.masked, part) for part in (whole, made[len(whole) :]))
-    kept: list[Chunk] = []
-    dropped: list[DroppedChunk] = []
+    text_chunks = list(build_chunks(parsed, cut.passages))
+    chunks = [
+        *text_chunks,
+        *build_chunks(parsed, cut.block_passages, first=len(text_chunks), of_blocks=True),
+    ]
+    masked = (
+        find_touched_masks(parsed.masked, part)
+        for part in (text_chunks, chunks[len(text_chunks) :])
+    )
+    kept_chunks: list[Chunk] = []
+    dropped_chunks: list[DroppedChunk] = []
     in_program = parsed.media_type in parameters.kind.programs
-    for chunk, masks in zip(made, chain.from_iterable(masked), strict=True):
+    for chunk, masks in zip(chunks, chain.from_iterable(masked), strict=True):
         if masks and is_dropped(chunk, masks, in_program=in_program):
             rules = tuple(sorted({mask.rule for mask in masks}))
-            dropped.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))
+            dropped_chunks.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))
         else:
-            kept.append(replace(chunk, ordinal=len(kept)))
+            kept_chunks.append(replace(chunk, ordinal=len(kept_chunks)))
     return ChunkSet(
-        key=chunk_set_key(parsed_digest, parsed.media_type, parameters),
-        digest=_digest(kept),
-        chunks=tuple(kept),
+        key=compute_chunk_set_key(parsed_digest, parsed.media_type, parameters),
+        digest=_digest_chunks(kept_chunks),
+        chunks=tuple(kept_chunks),
         language=language,
-        dropped=tuple(dropped),
+        dropped=tuple(dropped_chunks),
         facts=tuple(locate_facts(cut.facts, parsed.text)),
     )
 
@@ -150,7 +156,7 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
             span is withheld, unless the secret may lie next to the span rather than in it.
     """
     for mask in masks:
-        if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_SECRET_BESIDE):
+        if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_ADJACENT_SECRET):
             return True
     masked = sum(min(mask.end, chunk.end) - max(mask.start, chunk.start) for mask in masks)
     if masked * _LEFT_SHARE < chunk.end - chunk.start:
@@ -160,20 +166,22 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
 
 def locate_facts(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
     """Yield the facts in order, each with its lines and the text of its evidence added."""
-    line_ends = [found.start() for found in re.finditer("\n", text)]
+    line_ends = [line_feed.start() for line_feed in re.finditer("\n", text)]
     for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):
-        shown = " ".join(text[fact.start : min(fact.end, fact.start + _SHOWN)].split())
+        evidence = " ".join(
+            text[fact.start : min(fact.end, fact.start + _MAX_EVIDENCE_CHARACTERS)].split()
+        )
         yield replace(
             fact,
             line_start=bisect_left(line_ends, fact.start) + 1,
             line_end=bisect_left(line_ends, max(fact.start, fact.end - 1)) + 1,
-            evidence=shown,
+            evidence=evidence,
         )
 
 
-def _digest(chunks: Iterable[Chunk]) -> str:
+def _digest_chunks(chunks: Iterable[Chunk]) -> str:
     """Return a digest of all fields of the chunks; a hash among them covers text and title."""
-    rows = [chunk_record(chunk) for chunk in chunks]
+    rows = [build_chunk_record(chunk) for chunk in chunks]
     for row in rows:
         del row["text"]
     return compute_key("chunks", *rows)
@@ -193,7 +201,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
         "chunks": [_list_chunk_values(chunk) for chunk in chunk_set.chunks],
         "language": chunk_set.language,
         "dropped": [[d.ordinal, d.start, d.end, d.rules] for d in chunk_set.dropped],
-        "facts": fact_records(chunk_set.facts),
+        "facts": serialize_facts(chunk_set.facts),
     }
 
 
@@ -206,7 +214,7 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
     return ChunkSet(
         key=record["key"],
         digest=record["digest"],
-        chunks=tuple(_chunk_of_values(text, values) for values in record["chunks"]),
+        chunks=tuple(_build_chunk(text, values) for values in record["chunks"]),
         language=record["language"],
         dropped=tuple(
             DroppedChunk(ordinal, start, end, tuple(rules))
@@ -216,7 +224,7 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
     )
 
 
-def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
+def serialize_facts(facts: Iterable[Fact]) -> list[list[Any]]:
     """Return facts as JSON-able lists."""
     return [
         [f.kind, f.start, f.end, f.symbol, dict(f.values), f.line_start, f.line_end, f.evidence]
@@ -227,7 +235,7 @@ def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
 def parse_facts(
     records: Iterable[Sequence[Any]], wants_kind: Callable[[str], bool] | None = None
 ) -> tuple[Fact, ...]:
-    """Return the facts of records; the inverse of fact_records.
+    """Return the facts of records; the inverse of serialize_facts.
 
     Args:
         wants_kind: returns whether to include facts of a kind; all by default.
@@ -236,7 +244,7 @@ def parse_facts(
 
 
 def _list_chunk_values(chunk: Chunk) -> list[Any]:
-    location = location_fields(chunk.location)
+    location = get_location_fields(chunk.location)
     place = [location[name] for name in LOCATION_FIELDS] if any(location.values()) else None
     values = [getattr(chunk, name) for name in _CHUNK_FIELDS]
     definition = None if chunk.definition is None else astuple(chunk.definition)
@@ -245,20 +253,20 @@ def _list_chunk_values(chunk: Chunk) -> list[Any]:
     return [*values, *parts, chunk.of_block, chunk.context]
 
 
-def _chunk_of_values(text: str, values: list[Any]) -> Chunk:
+def _build_chunk(text: str, values: list[Any]) -> Chunk:
     *rest, place, facts, definition, blocks, of_block, context = values
-    known = dict(zip(_CHUNK_FIELDS, rest, strict=True))
-    known["heading_path"] = tuple(known["heading_path"])
+    fields = dict(zip(_CHUNK_FIELDS, rest, strict=True))
+    fields["heading_path"] = tuple(fields["heading_path"])
     location = UNKNOWN_LOCATION
     if place is not None:
         location = Location(**dict(zip(LOCATION_FIELDS, place, strict=True)))
     return Chunk(
-        text=text[known["start"] : known["end"]],
+        text=text[fields["start"] : fields["end"]],
         location=location,
         facts=facts or NO_FACTS,
         definition=None if definition is None else Definition(*definition),
         blocks=tuple(BlockPlace(id_, start) for id_, start in blocks or ()),
         of_block=of_block,
         context=context,
-        **known,
+        **fields,
     )

@@ -15,21 +15,21 @@ from rag_assets.common.kinds import by_name, find_kind
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.chunking.boundaries import (
     Rank,
-    line_cuts,
-    sentence_cuts,
-    unicode_sentence_cuts,
+    find_line_cuts,
+    find_sentence_cuts,
+    find_unicode_sentence_cuts,
 )
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
 from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.chunking.packer import (
     Limits,
     find_sections,
+    group_all,
     group_sections,
     join_sections,
-    one_group,
     pack,
 )
-from rag_assets.ingest.chunking.units import CHARACTERS, TOKENS, Grammar, Region, Units
+from rag_assets.ingest.chunking.units import CHARACTERS, TOKENS, CutRules, Region, Units
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.plugins.registry import installed_systems
 
@@ -43,17 +43,17 @@ def split_recursively(request: ChunkRequest) -> list[Passage]:
     - Every passage but the first repeats words of the previous passage, across headings too.
     """
     longest = 3 * (request.limit - request.overlap) // 4
-    grammar = Grammar(TOKENS, longest, longest // 2, _iter_prose_cuts)
-    return pack(request.parsed, grammar, Limits(request.limit, request.overlap), one_group)
+    grammar = CutRules(TOKENS, longest, longest // 2, _iter_prose_cuts)
+    return pack(request.parsed, grammar, Limits(request.limit, request.overlap), group_all)
 
 
 def _iter_prose_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
     """Yield cut positions after lines, and between the sentences within each line."""
-    for at, rank in line_cuts(text, start, end):
-        yield from sentence_cuts(text, start, at)
+    for at, rank in find_line_cuts(text, start, end):
+        yield from find_sentence_cuts(text, start, at)
         yield at, max(rank, Rank.LINE)
         start = at
-    yield from sentence_cuts(text, start, end)
+    yield from find_sentence_cuts(text, start, end)
 
 
 RECURSIVE = ChunkerKind(
@@ -76,8 +76,8 @@ def split_by_sentences(request: ChunkRequest) -> list[Passage]:
       last words if not even one sentence fits the overlap.
     """
     limits = Limits(request.limit, request.overlap, by_sentence=True)
-    grammar = Grammar(CHARACTERS, limits.whole, limits.whole, unicode_sentence_cuts)
-    return pack(request.parsed, grammar, limits, one_group)
+    grammar = CutRules(CHARACTERS, limits.whole, limits.whole, find_unicode_sentence_cuts)
+    return pack(request.parsed, grammar, limits, group_all)
 
 
 SENTENCE = ChunkerKind(
@@ -104,7 +104,7 @@ def split_by_headings(request: ChunkRequest) -> list[Passage]:
       common part of their paths.
     """
     longest = 3 * (request.limit - request.overlap) // 4
-    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
+    grammar = CutRules(TOKENS, longest, longest // 2, find_sentence_cuts)
     limits = Limits(request.limit, request.overlap)
     grouping = partial(group_sections, limit=limits.size, levels=request.levels)
     return pack(request.parsed, grammar, limits, grouping)
@@ -131,12 +131,14 @@ def split_by_entries(request: ChunkRequest) -> list[Passage]:
     - Passages do not overlap, since an entry does not continue the previous one.
     """
     longest = 3 * request.limit // 4
-    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
+    grammar = CutRules(TOKENS, longest, longest // 2, find_sentence_cuts)
     limits = Limits(request.limit, overlap=0)
-    return pack(request.parsed, grammar, limits, partial(_iter_entries, limit=limits.size))
+    return pack(request.parsed, grammar, limits, partial(_group_entries, limit=limits.size))
 
 
-def _iter_entries(regions: Sequence[Region], units: Units, limit: int) -> Iterator[tuple[int, int]]:
+def _group_entries(
+    regions: Sequence[Region], units: Units, limit: int
+) -> Iterator[tuple[int, int]]:
     low = 0
     for index, region in enumerate(regions):
         if region.kind != "row":
@@ -144,17 +146,17 @@ def _iter_entries(regions: Sequence[Region], units: Units, limit: int) -> Iterat
         first = index
         while first > low and regions[first - 1].kind == "heading":
             first -= 1
-        yield from _between_rows(regions, units, low, first, limit)
+        yield from _group_between_rows(regions, units, low, first, limit)
         yield units.first[first], units.first[index + 1]
         low = index + 1
-    yield from _between_rows(regions, units, low, len(regions), limit)
+    yield from _group_between_rows(regions, units, low, len(regions), limit)
 
 
-def _between_rows(
+def _group_between_rows(
     regions: Sequence[Region], units: Units, low: int, high: int, limit: int
 ) -> Iterator[tuple[int, int]]:
     start, end = units.first[low], units.first[high]
-    if units.size(start, end) <= limit:
+    if units.estimate_size(start, end) <= limit:
         yield start, end
     else:
         yield from join_sections(find_sections(regions, low, high), units, limit)
@@ -178,21 +180,21 @@ def split_blocks(request: ChunkRequest) -> list[Passage]:
     also contains the text below it.
     """
     parsed = request.parsed
-    named = [one for one in parsed.blocks if one.block_id and one.kind != "heading"]
-    if not named or sum(count_tokens([parsed.text])) <= request.limit:
+    blocks = [block for block in parsed.blocks if block.block_id and block.kind != "heading"]
+    if not blocks or sum(count_tokens([parsed.text])) <= request.limit:
         return []
-    sizes = count_tokens([parsed.text[one.start : one.end] for one in named])
-    found: list[Passage] = []
-    for block, size in zip(named, sizes, strict=True):
+    sizes = count_tokens([parsed.text[block.start : block.end] for block in blocks])
+    passages: list[Passage] = []
+    for block, size in zip(blocks, sizes, strict=True):
         if size <= request.limit:
             path = block.heading_path
-            found.append(Passage(block.start, block.start, block.end, path, size))
+            passages.append(Passage(block.start, block.start, block.end, path, size))
         else:
-            found += _parts(request, block)
-    return found
+            passages += _split_long_block(request, block)
+    return passages
 
 
-def _parts(request: ChunkRequest, block: Block) -> list[Passage]:
+def _split_long_block(request: ChunkRequest, block: Block) -> list[Passage]:
     """Return the passages of a block that is longer than the limit."""
     text = request.parsed.text[block.start : block.end]
     alone = replace(block, start=0, end=len(text))
@@ -205,15 +207,15 @@ def _parts(request: ChunkRequest, block: Block) -> list[Passage]:
         for span in request.parsed.masked
         if span.start < block.end and block.start < span.end
     )
-    cut = HEADING.split(replace(request, parsed=ParsedText(text, (alone,), masked=masked)))
+    passages = HEADING.split(replace(request, parsed=ParsedText(text, (alone,), masked=masked)))
     return [
         replace(
-            one,
-            start=one.start + block.start,
-            new_start=one.new_start + block.start,
-            end=one.end + block.start,
+            passage,
+            start=passage.start + block.start,
+            new_start=passage.new_start + block.start,
+            end=passage.end + block.start,
         )
-        for one in cut
+        for passage in passages
     ]
 
 
@@ -234,7 +236,7 @@ CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE))
 DEFAULT_CHUNKER = HEADING.name
 
 
-def chunker_of_workers(name: str) -> ChunkerKind | None:
+def find_worker_chunker(name: str) -> ChunkerKind | None:
     """Return the chunker that workers use for a name; None if they know no such chunker.
 
     Workers know the built-in chunkers, and the chunkers of systems that read facts with a parser.
@@ -249,12 +251,12 @@ def chunker_of_workers(name: str) -> ChunkerKind | None:
 def prepare_readers() -> None:
     """Import the modules that the chunkers of systems need to read facts."""
     for name in installed_systems().parts("chunkers"):
-        kind = chunker_of_workers(name)
+        kind = find_worker_chunker(name)
         if kind is not None and kind.prepare is not None:
             kind.prepare()
 
 
-def chunk_parameters(
+def build_chunk_parameters(
     chunker: str = DEFAULT_CHUNKER,
     *,
     max_tokens: int | None = None,
@@ -277,21 +279,23 @@ def chunk_parameters(
             range.
     """
     kind = find_kind(chunker, chunkers, "chunker")
-    given = {
+    settings = {
         "max_tokens": max_tokens,
         "max_characters": max_characters,
         "overlap": overlap,
         "levels": levels,
     }
-    for name, value in given.items():
+    for name, value in settings.items():
         if value is not None and name not in kind.settings:
             raise ConfigurationError(
                 f"chunker {chunker} has no setting {name}",
                 hint=f"its settings are {' and '.join(kind.settings)}",
             )
-    chosen = given[f"max_{kind.unit}"]
-    limit = kind.limit if chosen is None else chosen
-    usual = kind.overlap * limit // kind.limit
+    configured_limit = settings[f"max_{kind.unit}"]
+    limit = kind.limit if configured_limit is None else configured_limit
+    default_overlap = kind.overlap * limit // kind.limit
     # The default is the same as an omitted value: keys contain only values that differ from it.
     chosen_levels = None if levels == kind.levels and levels else levels
-    return ChunkParameters(kind, limit, usual if overlap is None else overlap, levels=chosen_levels)
+    return ChunkParameters(
+        kind, limit, default_overlap if overlap is None else overlap, levels=chosen_levels
+    )

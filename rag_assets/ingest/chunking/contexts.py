@@ -15,9 +15,9 @@ from typing import Final
 
 from rag_assets.ingest.chunking.boundaries import (
     Row,
-    header_end,
+    find_header_end,
+    find_sentence_cuts,
     is_rule,
-    sentence_cuts,
     split_rows,
 )
 from rag_assets.ingest.chunking.units import Measure, Region
@@ -28,15 +28,15 @@ _COLONS: Final = (":", "：", "︰", "፡", "։")
 _MARKS: Final = " \t\r\n*_`"
 _LONGEST_LEAD: Final = 300
 _LONGEST_LINE: Final = 120
-_MOST_LINES: Final = 4
+_MAX_LINES: Final = 4
 _ROOM_SHARE: Final = 4
 """A context takes at most the limit of a passage divided by this number."""
 _WITH_CONTEXT: Final = frozenset({"table", "row", "list", "code"})
 _CELL_ENDS: Final = re.compile(r"[|\t;,]")
 
 
-class Contexts:
-    """Builds the contexts of a document's passages; they must be requested in document order."""
+class ContextBuilder:
+    """A builder of the contexts of a document's passages; request them in document order."""
 
     def __init__(
         self, text: str, regions: Sequence[Region], masked: Sequence[MaskedSpan], measure: Measure
@@ -48,7 +48,7 @@ class Contexts:
         # For each span, the smallest start among it and the spans after it.
         self._starts = [*accumulate(reversed(starts), min)][::-1]
         self._nesting = _Nesting(text)
-        self._of_region: dict[int, tuple[list[str], list[str]]] = {}
+        self._parts_by_region: dict[int, tuple[list[str], list[str]]] = {}
 
     def build_context(self, region: int, start: int, limit: int, room: int) -> tuple[str, int]:
         """Return the context of a passage, and the size of the context including a line end.
@@ -62,21 +62,21 @@ class Contexts:
         if self._regions[region].kind not in _WITH_CONTEXT:
             return "", 0
         room = min(room, limit // _ROOM_SHARE)
-        lead, header = self._fixed_parts(region)
+        lead, header = self._get_fixed_parts(region)
         parts = []
         if start > self._regions[region].start:
             parts = [*header, *self._list_enclosing_lines(region, start, has_header=bool(header))]
-        kept, room = self._fit_lines(parts, room)
+        fitting, room = self._fit_lines(parts, room)
         leading, _ = self._fit_lines(lead, room)
-        context = "\n".join([*leading, *kept])
-        return context, self._measure.of(f"{context}\n") if context else 0
+        context = "\n".join([*leading, *fitting])
+        return context, self._measure.measure(f"{context}\n") if context else 0
 
-    def _fixed_parts(self, region: int) -> tuple[list[str], list[str]]:
+    def _get_fixed_parts(self, region: int) -> tuple[list[str], list[str]]:
         """Return a region's introductory sentence and its header; either list may be empty."""
-        if region not in self._of_region:
+        if region not in self._parts_by_region:
             lead, header = self._find_lead(region), self._find_header(self._regions[region])
-            self._of_region[region] = ([lead] if lead else [], [header] if header else [])
-        return self._of_region[region]
+            self._parts_by_region[region] = ([lead] if lead else [], [header] if header else [])
+        return self._parts_by_region[region]
 
     def _find_lead(self, region: int) -> str:
         """Return the sentence above a block if it ends with a colon, or the caption of a table."""
@@ -91,7 +91,7 @@ class Contexts:
         if not (is_caption or paragraph.rstrip(_MARKS).endswith(_COLONS)):
             return ""
         end = above.start + len(paragraph)
-        starts = [at for at, _ in sentence_cuts(self._text, above.start, end)]
+        starts = [at for at, _ in find_sentence_cuts(self._text, above.start, end)]
         start = above.start if is_caption or not starts else starts[-1]
         return self._format_on_one_line(start, end, _LONGEST_LEAD)
 
@@ -110,7 +110,7 @@ class Contexts:
             )
         if region.kind != "table":
             return ""
-        end = header_end(self._text, region.start, region.end)
+        end = find_header_end(self._text, region.start, region.end)
         lines = [
             (row.start, row.end)
             for row in split_rows(self._text, region.start, end)
@@ -136,15 +136,15 @@ class Contexts:
         """
         block = self._regions[region]
         if block.kind in {"table", "row"}:
-            yield from self._first_cell(block, start)
+            yield from self._iter_first_cell(block, start)
             return
-        rows = self._nesting.above(block, start)
+        rows = self._nesting.find_enclosing_lines(block, start)
         if has_header and rows and rows[0].start == block.start:
             rows = rows[1:]
-        for row in rows[:_MOST_LINES]:
+        for row in rows[:_MAX_LINES]:
             yield self._format_on_one_line(row.start, row.end, _LONGEST_LINE)
 
-    def _first_cell(self, block: Region, start: int) -> Iterator[str]:
+    def _iter_first_cell(self, block: Region, start: int) -> Iterator[str]:
         """Yield the first cell of the row at a position, unless the row starts there."""
         row = max(block.start, self._text.rfind("\n", block.start, start) + 1)
         before = self._text[row : min(start, row + _LONGEST_LINE)]
@@ -160,28 +160,28 @@ class Contexts:
         first = bisect_left(self._ends, start + 1)
         if first < len(self._starts) and self._starts[first] < end:
             return ""
-        shown = " ".join(self._text[start:end].split())
-        if longest is None or len(shown) <= longest:
-            return shown
-        return shown[: shown.rfind(" ", 0, longest)] if " " in shown[:longest] else ""
+        line = " ".join(self._text[start:end].split())
+        if longest is None or len(line) <= longest:
+            return line
+        return line[: line.rfind(" ", 0, longest)] if " " in line[:longest] else ""
 
     def _fit_lines(self, lines: Iterable[str], room: int) -> tuple[list[str], int]:
         """Return as many whole words of each line as fit, and the remaining room."""
-        kept = []
+        fitting = []
         for line in lines:
-            part, size = line, self._measure.of(f"{line}\n")
+            part, size = line, self._measure.measure(f"{line}\n")
             while part and size > room:
                 # Size is roughly proportional to length; each iteration removes at least one word.
                 part = part[: len(part) * max(room, 0) // size].rpartition(" ")[0]
-                size = self._measure.of(f"{part}\n")
+                size = self._measure.measure(f"{part}\n")
             if part:
-                kept.append(part)
+                fitting.append(part)
                 room -= size
-        return kept, room
+        return fitting, room
 
 
 class _Nesting:
-    """Tracks the lines that enclose a position, by indentation; positions only move forward."""
+    """The lines that enclose a position, by indentation; positions only move forward."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -190,7 +190,7 @@ class _Nesting:
         self._next = 0
         self._stack: list[Row] = []
 
-    def above(self, block: Region, at: int) -> list[Row]:
+    def find_enclosing_lines(self, block: Region, at: int) -> list[Row]:
         """Return the lines above a position in a block that enclose it, outermost first."""
         line = max(block.start, self._text.rfind("\n", block.start, at) + 1)
         if line == block.start or not self._text[line : line + 1].isspace():

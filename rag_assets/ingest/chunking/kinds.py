@@ -16,9 +16,11 @@ UNREAD = "unread"
 _STOPPED = "reading it needs more time or memory than one document may use"
 
 MAX_TOKENS = 8191  # the longest input of embedding models, less one
-_TOKENS_A_CHARACTER = 4  # an upper limit: a token has at least one byte, a character at most four
+_MAX_TOKENS_PER_CHARACTER = (
+    4  # an upper limit: a token has at least one byte, a character at most four
+)
 
-MOST_LEVELS = 9
+MAX_LEVELS = 9
 """Maximum number of heading levels that a document may have."""
 
 Unit: TypeAlias = Literal["tokens", "characters"]
@@ -37,8 +39,8 @@ class ChunkRequest:
             supports this.
         kind: the media type of the content.
         language: language of the document; None if uncertain.
-        place: the hint from the document's path, if the chunker uses one; see
-            ChunkerKind.place.
+        path_hint: hint from the document's path, if the chunker uses such a hint; see
+            ChunkerKind.find_path_hint.
         levels: number of heading levels at which a new passage starts; 0 for all.
         frameworks: the tenant's own frameworks, for chunkers that read source code.
     """
@@ -49,7 +51,7 @@ class ChunkRequest:
     minimum: int = 0
     kind: str = ""
     language: str | None = None
-    place: str = ""
+    path_hint: str = ""
     levels: int = 0
     frameworks: str = ""
 
@@ -61,12 +63,12 @@ class CutText:
     Attributes:
         passages: see ChunkerKind.split.
         facts: facts stated in the text, from chunkers that read it.
-        of_blocks: see ChunkerKind.blocks.
+        block_passages: see ChunkerKind.blocks.
     """
 
     passages: list[Passage]
     facts: tuple[Fact, ...] = ()
-    of_blocks: tuple[Passage, ...] = ()
+    block_passages: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,9 @@ class ChunkerKind:
             remote models.
         blocks: returns, in order, the blocks of a text (or parts of a block) that become
             separate passages in addition.
-        place: returns a hint derived from a document's path within its source and its media
-            type, if such a path changes how the text is cut; "" for no hint. By default, paths are
-            ignored.
+        find_path_hint: returns a hint derived from a document's path within its source and its
+            media type, if such a path changes how the text is cut; "" for no hint. By default,
+            paths are ignored.
         levels: default number of heading levels at which a new passage starts; 0 for all, None
             if the chunker ignores headings.
         version: increased whenever the same request would give other passages; built-in
@@ -118,7 +120,7 @@ class ChunkerKind:
     reading_version: int = 0
     programs: frozenset[str] = frozenset()
     blocks: Callable[[ChunkRequest], list[Passage]] | None = None
-    place: Callable[[str, str], str] | None = None
+    find_path_hint: Callable[[str, str], str] | None = None
     levels: int | None = None
     version: int = 1
     most: int | None = None
@@ -133,8 +135,8 @@ class ChunkerKind:
         if self.read is not None and confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
-        of_blocks = () if self.blocks is None else tuple(self.blocks(request))
-        return CutText(self.split(request), facts, of_blocks)
+        block_passages = () if self.blocks is None else tuple(self.blocks(request))
+        return CutText(self.split(request), facts, block_passages)
 
     @property
     def smallest(self) -> int:
@@ -146,7 +148,7 @@ class ChunkerKind:
         """Return the largest allowed limit: chunks stay within MAX_TOKENS unless `most` is set."""
         if self.most is not None:
             return self.most
-        return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _TOKENS_A_CHARACTER
+        return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _MAX_TOKENS_PER_CHARACTER
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -166,7 +168,7 @@ class ChunkParameters:
             (Unicode code points).
         overlap: maximum size of the text that a chunk repeats of the previous chunk, in the
             same unit.
-        place: see ChunkRequest.
+        path_hint: see ChunkRequest.
         levels: number of heading levels at which a new passage starts; None for the chunker's
             default.
         frameworks: see ChunkRequest.
@@ -178,7 +180,7 @@ class ChunkParameters:
     kind: ChunkerKind
     limit: int
     overlap: int
-    place: str = ""
+    path_hint: str = ""
     levels: int | None = None
     frameworks: str = ""
 
@@ -196,25 +198,26 @@ class ChunkParameters:
                 " which is out of range",
                 hint=f"set the overlap to between 0 and {most} {kind.unit}",
             )
-        if self.levels is not None and not 1 <= self.levels <= MOST_LEVELS:
+        if self.levels is not None and not 1 <= self.levels <= MAX_LEVELS:
             raise ConfigurationError(
                 f"chunker {kind.name}: levels is {self.levels}, which is out of range",
-                hint=f"set levels to between 1 and {MOST_LEVELS}, or remove this setting",
+                hint=f"set levels to between 1 and {MAX_LEVELS}, or remove this setting",
             )
 
     @property
     def max_tokens(self) -> int:
         """Return the maximum number of tokens of a chunk, whatever the unit of the limit."""
-        return self.limit if self.kind.unit == "tokens" else self.limit * _TOKENS_A_CHARACTER
+        return self.limit if self.kind.unit == "tokens" else self.limit * _MAX_TOKENS_PER_CHARACTER
 
-    def at(self, path: str, media_type: str) -> ChunkParameters:
+    def adapt_to(self, path: str, media_type: str) -> ChunkParameters:
         """Return these parameters for a document with this path and type.
 
         Args:
             path: POSIX path within its source.
         """
-        place = self.kind.place(path, media_type) if self.kind.place is not None else ""
-        return replace(self, place=place) if place != self.place else self
+        find_hint = self.kind.find_path_hint
+        path_hint = "" if find_hint is None else find_hint(path, media_type)
+        return replace(self, path_hint=path_hint) if path_hint != self.path_hint else self
 
     def request(self, parsed: ParsedText, language: str | None = None) -> ChunkRequest:
         """Return the request to cut a document with these parameters."""
@@ -225,7 +228,7 @@ class ChunkParameters:
             *sizes,
             parsed.media_type,
             language,
-            self.place,
+            self.path_hint,
             levels=levels or 0,
             frameworks=self.frameworks,
         )
@@ -245,8 +248,8 @@ class ChunkParameters:
             identity["reading"] = self.kind.reading_version
         if self.levels is not None:
             identity["levels"] = self.levels
-        if self.place:
-            identity["place"] = self.place
+        if self.path_hint:
+            identity["place"] = self.path_hint
         if self.frameworks:
             identity["frameworks"] = self.frameworks
         return identity

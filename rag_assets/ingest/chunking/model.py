@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
+from rag_assets.privacy.secrets.spans import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class Location:
     Hits and citations inherit from it, so interfaces return these fields with them.
 
     Attributes:
-        page, slide, sheet: where the first block lies that is not overlap.
+        page, slide, sheet: page, slide and sheet of the first block that is not overlap.
         row_start, row_end: first and last row that text other than overlap touches.
         line_start, line_end: first and last line that the text touches, including overlap.
     """
@@ -34,7 +35,7 @@ class Location:
     line_end: int | None
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Self:
+    def from_row(cls, record: Mapping[str, Any]) -> Self:
         """Return the location in a stored record; other fields of the record are ignored."""
         return cls(**{name: record.get(name) for name in LOCATION_FIELDS})
 
@@ -43,11 +44,11 @@ LOCATION_FIELDS = tuple(field.name for field in fields(Location))
 """Names of the database columns and index fields that hold a location."""
 
 
-UNKNOWN_LOCATION = Location.of({})
+UNKNOWN_LOCATION = Location.from_row({})
 """Location of a chunk whose format has no pages, slides, sheets, rows or lines."""
 
 
-def location_fields(location: Location) -> dict[str, Any]:
+def get_location_fields(location: Location) -> dict[str, Any]:
     """Return the values of a location by the names of their columns and index fields."""
     return {name: getattr(location, name) for name in LOCATION_FIELDS}
 
@@ -58,13 +59,13 @@ def describe_location(location: Location) -> str:
         return f"page {location.page}"
     if location.slide is not None:
         return f"slide {location.slide}"
-    rows = _span("row", location.row_start, location.row_end)
+    rows = _format_range("row", location.row_start, location.row_end)
     if location.sheet is not None:
         return ", ".join(filter(None, (f"sheet {location.sheet}", rows)))
-    return rows or _span("line", location.line_start, location.line_end)
+    return rows or _format_range("line", location.line_start, location.line_end)
 
 
-def _span(name: str, first: int | None, last: int | None) -> str:
+def _format_range(name: str, first: int | None, last: int | None) -> str:
     if first is None:
         return ""
     return f"{name} {first}" if last in {None, first} else f"{name}s {first} to {last}"
@@ -142,7 +143,7 @@ class Chunk:
             is the offset in the file, and counts a byte order mark.
         heading_path: headings above the passage, outermost first.
         token_count: cl100k_base tokens in text and context.
-        text_sha256: hash of the text that is embedded (see embedding_text).
+        text_sha256: hash of the text that is embedded (see build_embedding_text).
         location: location of the chunk in the document.
         facts: further values from the chunker; JSON values by name.
         definition: the definition that the chunk contains, if a chunker of source code made it;
@@ -171,10 +172,10 @@ class Chunk:
     of_block: bool = False
     context: str = ""
 
-    def embedded(self, title: str | None) -> str:
+    def build_embedding_text(self, title: str | None) -> str:
         """Return the text to embed for the chunk, in a document with this title."""
         is_code = self.definition is not None
-        return embedding_text(
+        return build_embedding_text(
             title, self.heading_path, self.text, context=self.context, is_code=is_code
         )
 
@@ -183,11 +184,11 @@ _NOT_FLAT = ("location", "facts", "definition", "blocks", "of_block", "context")
 _FLAT = tuple(each.name for each in fields(Chunk) if each.name not in _NOT_FLAT)
 
 
-def chunk_record(chunk: Chunk) -> dict[str, Any]:
+def build_chunk_record(chunk: Chunk) -> dict[str, Any]:
     """Return a chunk as a flat row; empty facts, definition, blocks and context are omitted."""
     values = {name: getattr(chunk, name) for name in _FLAT}
     values["heading_path"] = list(chunk.heading_path)
-    values |= location_fields(chunk.location)
+    values |= get_location_fields(chunk.location)
     if chunk.facts:
         values["facts"] = dict(chunk.facts)
     if chunk.definition is not None:
@@ -201,13 +202,13 @@ def chunk_record(chunk: Chunk) -> dict[str, Any]:
 
 
 def parse_chunk(record: Mapping[str, Any]) -> Chunk:
-    """Return the chunk of a row; the inverse of chunk_record()."""
+    """Return the chunk of a row; the inverse of build_chunk_record."""
     values: dict[str, Any] = {name: record[name] for name in _FLAT}
     values["heading_path"] = tuple(record["heading_path"])
     facts, definition = record.get("facts") or NO_FACTS, record.get("definition")
     return Chunk(
         **values,
-        location=Location.of(record),
+        location=Location.from_row(record),
         facts=facts,
         definition=None if definition is None else Definition(**definition),
         blocks=tuple(BlockPlace(**block) for block in record.get("blocks") or ()),
@@ -216,7 +217,7 @@ def parse_chunk(record: Mapping[str, Any]) -> Chunk:
     )
 
 
-def embedding_text(
+def build_embedding_text(
     title: str | None,
     heading_path: tuple[str, ...],
     text: str,
@@ -240,7 +241,7 @@ def embedding_text(
     )
 
 
-def text_hash(
+def compute_text_hash(
     title: str | None,
     heading_path: tuple[str, ...],
     text: str,
@@ -248,9 +249,11 @@ def text_hash(
     context: str = "",
     is_code: bool = False,
 ) -> str:
-    """Return the key of an embedding: the hash of what embedding_text() returns."""
-    embedded = embedding_text(title, heading_path, text, context=context, is_code=is_code)
-    return sha256_hex(embedded)
+    """Return the key of an embedding: the hash of the text from build_embedding_text."""
+    text_to_embed = build_embedding_text(
+        title, heading_path, text, context=context, is_code=is_code
+    )
+    return sha256_hex(text_to_embed)
 
 
 def normalize_code(text: str) -> str:
@@ -286,7 +289,7 @@ class Passage:
     context: str = ""
 
 
-def locate(
+def build_chunks(
     parsed: ParsedText, passages: Iterable[Passage], *, first: int = 0, of_blocks: bool = False
 ) -> Iterator[Chunk]:
     """Convert passages to chunks, in order, in one pass over the text.
@@ -302,7 +305,7 @@ def locate(
         text = parsed.text[passage.start : passage.end]
         starts.advance(passage.start)
         ends.advance(passage.end - 1)
-        location = locations.of(passage.new_start, passage.end)
+        location = locations.find(passage.new_start, passage.end)
         if parsed.has_lines:
             location = replace(location, line_start=starts.line, line_end=ends.line)
         yield Chunk(
@@ -313,7 +316,7 @@ def locate(
             byte_start=parsed.mark_bytes + starts.byte,
             heading_path=passage.heading_path,
             token_count=passage.token_count,
-            text_sha256=text_hash(
+            text_sha256=compute_text_hash(
                 parsed.title,
                 passage.heading_path,
                 text,
@@ -323,14 +326,14 @@ def locate(
             location=location,
             facts=passage.facts,
             definition=passage.definition,
-            blocks=named_blocks.of(passage.start, passage.end),
+            blocks=named_blocks.find(passage.start, passage.end),
             of_block=of_blocks,
             context=passage.context,
         )
 
 
 class _Cursor:
-    """Tracks byte offset and line of a position that only moves forward.
+    """The byte offset and the line of a position that only moves forward.
 
     Lines end with a line feed, as editors and git count them.
     """
@@ -354,13 +357,13 @@ class _Cursor:
 
 
 class _Locations:
-    """Finds locations by the blocks that a span touches; spans only move forward."""
+    """A lookup of locations by the blocks that a span touches; spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
         self._first = 0
 
-    def of(self, start: int, end: int) -> Location:
+    def find(self, start: int, end: int) -> Location:
         while self._first < len(self._blocks) and self._blocks[self._first].end <= start:
             self._first += 1
         if self._first == len(self._blocks):
@@ -382,32 +385,18 @@ class _Locations:
 
 
 class _NamedBlocks:
-    """Finds the blocks with ids that a span touches; the starts of spans only move forward."""
+    """A lookup of the blocks with ids that a span touches; starts of spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = [block for block in blocks if block.block_id is not None]
         self._first = 0
 
-    def of(self, start: int, end: int) -> tuple[BlockPlace, ...]:
+    def find(self, start: int, end: int) -> tuple[BlockPlace, ...]:
         while self._first < len(self._blocks) and self._blocks[self._first].end <= start:
             self._first += 1
         at = range(self._first, len(self._blocks))
         touched = takewhile(lambda block: block.start < end, map(self._blocks.__getitem__, at))
         return tuple(BlockPlace(b.block_id or "", max(b.start, start)) for b in touched)
-
-
-class Span(Protocol):
-    """Anything with character offsets, half open."""
-
-    @property
-    def start(self) -> int:
-        """Return the offset of the first character."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """Return the offset after the last character."""
-        ...
 
 
 def find_touched_masks(
@@ -419,9 +408,9 @@ def find_touched_masks(
     for span in spans:
         while first < len(ordered) and ordered[first].end <= span.start:
             first += 1
-        found, index = [], first
+        touched, index = [], first
         while index < len(ordered) and ordered[index].start < span.end:
             if ordered[index].end > span.start:
-                found.append(ordered[index])
+                touched.append(ordered[index])
             index += 1
-        yield found
+        yield touched

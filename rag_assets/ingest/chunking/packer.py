@@ -17,11 +17,11 @@ from itertools import accumulate, pairwise, takewhile
 from typing import Final, TypeAlias
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.boundaries import Rank, is_boundary, word_cuts
-from rag_assets.ingest.chunking.contexts import Contexts
+from rag_assets.ingest.chunking.boundaries import Rank, find_word_cuts, is_boundary
+from rag_assets.ingest.chunking.contexts import ContextBuilder
 from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.chunking.units import (
-    Grammar,
+    CutRules,
     Measure,
     Region,
     Units,
@@ -35,7 +35,7 @@ _NO_HEADING = 0
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Regions low to high (exclusive), and the highest level of their headings (0: no heading)."""
+    """A range of regions, low to high (exclusive), and the highest level of its headings (or 0)."""
 
     low: int
     high: int
@@ -62,7 +62,7 @@ def find_sections(
         yield Section(low, end, level)
 
 
-def at_levels(sections: Iterable[Section], levels: int) -> Iterator[Section]:
+def merge_deeper_sections(sections: Iterable[Section], levels: int) -> Iterator[Section]:
     """Yield sections of the first levels of headings, each with the deeper sections below it.
 
     Args:
@@ -85,7 +85,7 @@ def group_sections(
     regions: Sequence[Region], units: Units, limit: int, levels: int = 0
 ) -> Iterator[tuple[int, int]]:
     """Yield ranges of units (low, high exclusive); no chunk crosses the border of a range."""
-    return join_sections(at_levels(find_sections(regions), levels), units, limit)
+    return join_sections(merge_deeper_sections(find_sections(regions), levels), units, limit)
 
 
 def join_sections(
@@ -108,12 +108,12 @@ def _can_join(group: Section, section: Section, units: Units, limit: int) -> boo
     low, middle, high = (units.first[at] for at in (group.low, section.low, section.high))
     return (
         section.level >= group.level
-        and 2 * units.size(low, middle) < limit
-        and units.size(low, high) <= limit
+        and 2 * units.estimate_size(low, middle) < limit
+        and units.estimate_size(low, high) <= limit
     )
 
 
-def common_path(regions: Sequence[Region]) -> tuple[str, ...]:
+def find_common_path(regions: Sequence[Region]) -> tuple[str, ...]:
     """Return the headings common to all text in regions; without text, those common to headings."""
     paths = [region.heading_path for region in regions if region.kind != "heading"]
     return _find_common_start(paths or [region.heading_path for region in regions])
@@ -127,7 +127,7 @@ def _find_common_start(paths: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 _NEIGHBOURS = 3  # maximum error of a sum of word sizes, in words
 
 
-def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
+def find_overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
     """Return the start of the longest run of whole words at the end of text[low:high].
 
     Args:
@@ -143,28 +143,28 @@ def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) 
     window = measure.reach * limit
     while True:
         floor = max(low, high - window)
-        words, pieces = _word_starts(text, floor, high)
-        start, size = _longest_run(text, words, high, limit, measure)
+        words, pieces = _find_word_starts(text, floor, high)
+        start, size = _find_longest_run(text, words, high, limit, measure)
         if 2 * size < limit:
-            start, size = min((start, size), _longest_run(text, pieces, high, limit, measure))
+            start, size = min((start, size), _find_longest_run(text, pieces, high, limit, measure))
         if floor == low or start > min(pieces, default=floor):
             break
         window *= 4
     if start == high:
         near = range(max(low, high - measure.reach * limit), high)
-        start, _ = _longest_run(
+        start, _ = _find_longest_run(
             text, [at for at in near if is_boundary(text, at)], high, limit, measure
         )
     return start
 
 
-def _word_starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
+def _find_word_starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
     """Return the word starts in text[floor:high], and a list that adds positions in long words.
 
     `floor` itself is left out: it may lie inside a word, or at the start of the whole passage.
     """
     words, pieces = [], []
-    for at, rank in word_cuts(text, floor, high):
+    for at, rank in find_word_cuts(text, floor, high):
         start = at
         while start < high and text[start].isspace():
             start += 1
@@ -176,7 +176,7 @@ def _word_starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]
     return words, pieces
 
 
-def _longest_run(
+def _find_longest_run(
     text: str, starts: Sequence[int], high: int, limit: int, measure: Measure
 ) -> tuple[int, int]:
     """Return the first start for which text[start:high] fits the limit, and the size of that text.
@@ -194,7 +194,7 @@ def _longest_run(
     for at in range(guess, len(starts), 2 * _NEIGHBOURS):
         near = starts[at : at + 2 * _NEIGHBOURS]
         exact = zip(near, measure.count([text[start:high] for start in near]), strict=True)
-        fitting = next((found for found in exact if found[1] <= limit), None)
+        fitting = next((candidate for candidate in exact if candidate[1] <= limit), None)
         if fitting:
             return fitting
     return high, 0
@@ -232,12 +232,14 @@ class Limits:
         return self.size - -(-self.overlap // 4)
 
 
-def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Grouping) -> list[Passage]:
+def pack(
+    parsed: ParsedText, grammar: CutRules, limits: Limits, grouping: Grouping
+) -> list[Passage]:
     """Return the passages of a document, in order.
 
     - Every non-blank character is in at least one passage.
-    - A block, a table row or a list item that fits a passage is not cut. Larger ones are cut at the
-      best position in the last three quarters of what fits, judging by the ranks of the units.
+    - A block, a table row or a list item that fits a passage is not cut. If it is larger, it is cut
+      at the best-ranked position in the last three quarters of the passage.
     - A passage that continues a group repeats the last words, or sentences, of the previous
       passage; in tables and code, it repeats the last whole rows or lines. The overlap never
       crosses the start of a group or a masked span.
@@ -261,7 +263,7 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
     ]
 
 
-def one_group(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
+def group_all(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
     """Yield the whole document as one range, whatever headings it has."""
     yield 0, len(units.starts)
 
@@ -281,7 +283,7 @@ def _split_into_runs(
 
 
 class _Packer:
-    """Packs units into passages; it never looks back further than one passage."""
+    """A packer of units into passages, which never looks back further than one passage."""
 
     def __init__(
         self,
@@ -293,7 +295,7 @@ class _Packer:
     ) -> None:
         self._text, self._regions, self._units = parsed.text, regions, units
         self._measure, self._limits = measure, limits
-        self._contexts = Contexts(parsed.text, regions, parsed.masked, measure)
+        self._contexts = ContextBuilder(parsed.text, regions, parsed.masked, measure)
 
     def pack(self, low: int, high: int) -> Iterator[Passage]:
         """Yield passages for units low to high (exclusive); the first passage has no overlap."""
@@ -303,31 +305,33 @@ class _Packer:
             if new_start is None:
                 low += 1
                 continue
-            low, previous = self._next(low, high, new_start, previous)
+            low, previous = self._build_passage(low, high, new_start, previous)
             yield previous
 
-    def _next(
+    def _build_passage(
         self, low: int, high: int, new_start: int, previous: Passage | None
     ) -> tuple[int, Passage]:
         """Return one passage that starts with unit low, and the index of the unit after it."""
-        whole = self._find_whole_end(low, high)
-        room = self._limits.size - (self._units.size(low, whole) if whole else 0)
+        whole_end = self._find_whole_end(low, high)
+        room = self._limits.size - (self._units.estimate_size(low, whole_end) if whole_end else 0)
         overlap = min(self._limits.overlap, room) if previous else 0
         with_context = self._limits.with_context
         while True:
             start = (
                 self._find_overlap_start(previous, overlap, new_start) if previous else new_start
             )
-            context, taken = (
+            context, context_size = (
                 self._build_context(start, new_start, room) if with_context else ("", 0)
             )
-            stop, end, size = self._fill(low, high, start, new_start, taken)
-            is_within = size + taken <= self._limits.size and stop >= whole
-            if is_within or not (taken or start < new_start):
+            stop, end, size = self._fill(low, high, start, new_start, context_size)
+            is_within = size + context_size <= self._limits.size and stop >= whole_end
+            if is_within or not (context_size or start < new_start):
                 tokens = (
-                    size + taken if self._measure.in_tokens else self._tokens(start, end, context)
+                    size + context_size
+                    if self._measure.in_tokens
+                    else self._count_tokens(start, end, context)
                 )
-                path = common_path(self._find_touched_regions(low, stop))
+                path = find_common_path(self._find_touched_regions(low, stop))
                 return stop, Passage(start, new_start, end, path, tokens, context=context)
             # If the first unit or block is very large, it needs room that the context or overlap
             # would take.
@@ -338,48 +342,48 @@ class _Packer:
         """Return the unit after the block, row or item that starts at low if that fits, else 0."""
         for level in _KEPT_WHOLE:
             if self._units.ranks[low] >= level:
-                after = self._units.next_edge(low, level, high)
-                if self._units.size(low, after) <= self._limits.size:
+                after = self._units.find_next_edge(low, level, high)
+                if self._units.estimate_size(low, after) <= self._limits.size:
                     return after
         return 0
 
-    def _tokens(self, start: int, end: int, context: str) -> int:
+    def _count_tokens(self, start: int, end: int, context: str) -> int:
         """Count the tokens of a passage and its context, for chunkers that do not count tokens."""
-        counted = count_text(self._text[start:end])
-        return counted + count_text(f"{context}\n") if context else counted
+        tokens = count_text(self._text[start:end])
+        return tokens + count_text(f"{context}\n") if context else tokens
 
     def _build_context(self, start: int, new_start: int, room: int) -> tuple[str, int]:
         """Return the context of a passage that starts at start, and its size."""
         if start < new_start:
-            room -= self._measure.of(self._text[start:new_start])
+            room -= self._measure.measure(self._text[start:new_start])
         unit = max(0, bisect_right(self._units.starts, start) - 1)
         region = self._units.region[unit]
         return self._contexts.build_context(region, start, self._limits.size, room)
 
     def _fill(
-        self, low: int, high: int, start: int, new_start: int, taken: int
+        self, low: int, high: int, start: int, new_start: int, context_size: int
     ) -> tuple[int, int, int]:
         """Return where a passage stops: the unit after it, its last character, and its size.
 
         A passage always contains unit low. So it may exceed the limit, but only if the overlap or
         the context has taken part of the limit.
         """
-        limit = self._limits.size - taken
+        limit = self._limits.size - context_size
         budget = limit
         if start < new_start:
-            budget -= self._measure.of(self._text[start:new_start])
+            budget -= self._measure.measure(self._text[start:new_start])
         while True:
             stop = self._find_best_stop(low, high, budget)
             end = self._find_content_end(low, stop)
-            size = self._measure.of(self._text[start:end])
+            size = self._measure.measure(self._text[start:end])
             if size <= limit or stop == low + 1:
                 return stop, end, size
             # Joined units can have a few tokens more than the sum of their sizes: leave out as many
             # tokens.
-            budget = min(budget, self._units.size(low, stop)) - (size - limit)
+            budget = min(budget, self._units.estimate_size(low, stop)) - (size - limit)
 
     def _find_best_stop(self, low: int, high: int, budget: int) -> int:
-        """Return the best unit to end before, for a passage that starts with low; at least low + 1.
+        """Return the best unit to stop before, in a passage that starts at low; at least low + 1.
 
         A block, a table row or a list item that fits into a passage is not cut: the passage ends
         before it, however small the passage then is.
@@ -389,12 +393,12 @@ class _Packer:
         if fits >= high:
             return high
         for level in _KEPT_WHOLE:
-            stop = self._units.edge_before(fits, level)
+            stop = self._units.find_edge_before(fits, level)
             if stop <= low:
                 continue
-            after = self._units.next_edge(stop, level, high)
+            after = self._units.find_next_edge(stop, level, high)
             is_filled = 4 * (totals[stop] - totals[low]) >= budget
-            if is_filled or self._units.size(stop, after) <= self._limits.size:
+            if is_filled or self._units.estimate_size(stop, after) <= self._limits.size:
                 return stop
         best = fits
         for stop in range(fits - 1, low, -1):
@@ -413,7 +417,7 @@ class _Packer:
         if overlap == 0 or new_start - previous.end > self._limits.size:
             return new_start
         span = (previous.start, previous.end)
-        start = overlap_start(self._text, *span, overlap, self._measure)
+        start = find_overlap_start(self._text, *span, overlap, self._measure)
         if self._limits.by_sentence:
             start = self._find_sentence_start(start, previous.end)
         start = self._find_row_start(start, previous.end, new_start)

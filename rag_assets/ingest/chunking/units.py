@@ -1,4 +1,4 @@
-"""The smallest pieces that a document is cut into, each with its size and rank.
+"""Units: the smallest spans that a document is cut into, each with its size and rank.
 
 A document is a sequence of regions (its blocks, and the text between them), which are cut into
 units. A chunker does not measure each candidate passage. It adds the sizes of units, which are all
@@ -18,13 +18,13 @@ from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.chunking.boundaries import (
     Cuts,
     Rank,
-    cell_cuts,
-    code_cuts,
-    grapheme_cuts,
-    line_cuts,
-    list_cuts,
-    table_cuts,
-    words_cuts,
+    build_grapheme_cuts,
+    find_cell_cuts,
+    find_code_cuts,
+    find_line_cuts,
+    find_list_cuts,
+    find_table_cuts,
+    find_word_group_cuts,
 )
 from rag_assets.ingest.chunking.model import find_touched_masks
 from rag_assets.ingest.parsing.model import Block, BlockKind, MaskedSpan, ParsedText
@@ -45,7 +45,7 @@ class Measure:
     reach: int
     in_tokens: bool
 
-    def of(self, text: str) -> int:
+    def measure(self, text: str) -> int:
         """Return the size of one text."""
         return self.count([text])[0]
 
@@ -72,28 +72,28 @@ class Region:
 
 def find_regions(parsed: ParsedText) -> list[Region]:
     """Return the regions to chunk: all blocks except front matter, and the text between blocks."""
-    found: list[Region] = []
+    regions: list[Region] = []
     pos = 0
     path: tuple[str, ...] = ()
     end_of_text = Block("front_matter", len(parsed.text), len(parsed.text))
     for block in (*parsed.blocks, end_of_text):
         start = max(pos, block.start)
         gap = parsed.text[pos:start]
-        if found and pos == found[-1].end and not gap.strip():
-            last = found[-1]
-            found[-1] = Region(last.kind, last.start, start, last.heading_path, last.level)
+        if regions and pos == regions[-1].end and not gap.strip():
+            last = regions[-1]
+            regions[-1] = Region(last.kind, last.start, start, last.heading_path, last.level)
         elif gap.strip():
-            found.append(Region("paragraph", pos, start, path, 0))
+            regions.append(Region("paragraph", pos, start, path, 0))
         if block.kind != "front_matter":
             path = block.heading_path
             if block.end > start:
-                found.append(Region(block.kind, start, block.end, path, block.level))
+                regions.append(Region(block.kind, start, block.end, path, block.level))
         pos = max(pos, block.end)
-    return found
+    return regions
 
 
 @dataclass(frozen=True, slots=True)
-class Grammar:
+class CutRules:
     """The rules by which a chunker cuts units.
 
     Attributes:
@@ -110,20 +110,20 @@ class Grammar:
     longest: int
     after_heading: int
     prose: Cuts
-    code: Cuts = code_cuts
+    code: Cuts = find_code_cuts
 
     def get_cuts(self, kind: BlockKind) -> Cuts:
         """Return the cuts to try first in a region of this kind."""
         if kind == "paragraph":
             return self.prose
-        return self.code if kind == "code" else _CUTS.get(kind, line_cuts)
+        return self.code if kind == "code" else _CUTS.get(kind, find_line_cuts)
 
 
-_CUTS: Final[Mapping[BlockKind, Cuts]] = {"table": table_cuts, "list": list_cuts}
+_CUTS: Final[Mapping[BlockKind, Cuts]] = {"table": find_table_cuts, "list": find_list_cuts}
 _WITH_CELLS: Final = frozenset({"table", "row"})
 
 
-class _Piece(NamedTuple):
+class _UnitSpan(NamedTuple):
     start: int
     end: int
     rank: float
@@ -132,7 +132,7 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Units in order; unit k is text[starts[k]:ends[k]].
+    """The units of a document, in order; unit k is text[starts[k]:ends[k]].
 
     Attributes:
         ranks: how good a cut before the unit is.
@@ -153,27 +153,27 @@ class Units:
     masked: list[bool]
     edges: Mapping[Rank, list[int]]
 
-    def edge_before(self, unit: int, level: Rank) -> int:
+    def find_edge_before(self, unit: int, level: Rank) -> int:
         """Return the last unit up to this one before which a cut has at least a rank; else -1."""
         at = bisect_right(self.edges[level], unit)
         return self.edges[level][at - 1] if at else -1
 
-    def next_edge(self, unit: int, level: Rank, high: int) -> int:
+    def find_next_edge(self, unit: int, level: Rank, high: int) -> int:
         """Return the first unit after this one before which a cut has at least a rank, or high."""
         at = bisect_right(self.edges[level], unit)
         return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 
-    def size(self, low: int, high: int) -> int:
+    def estimate_size(self, low: int, high: int) -> int:
         """Return the approximate size of units low to high (exclusive) together."""
         return self.totals[high] - self.totals[low]
 
 
 def find_units(
-    text: str, regions: Sequence[Region], masked: Sequence[MaskedSpan], grammar: Grammar
+    text: str, regions: Sequence[Region], masked: Sequence[MaskedSpan], grammar: CutRules
 ) -> Units:
     """Cut regions into units.
 
-    Paragraphs are cut into sentences; code, tables, lists and rows are cut into lines. Pieces that
+    Paragraphs are cut into sentences; code, tables, lists and rows are cut into lines. Spans that
     are too long for a unit are cut further: into cells, sentences, words, and visible characters.
     """
     pieces = [
@@ -182,16 +182,16 @@ def find_units(
         for piece in _cut_region(text, regions, index, grammar)
     ]
     sizes = grammar.measure.count([text[piece.start : piece.end] for piece in pieces])
-    characters = grapheme_cuts(max(1, grammar.longest // 4))
+    characters = build_grapheme_cuts(max(1, grammar.longest // 4))
     finer: list[Callable[[BlockKind], Cuts]] = [
-        lambda kind: cell_cuts if kind in _WITH_CELLS else grammar.prose,
+        lambda kind: find_cell_cuts if kind in _WITH_CELLS else grammar.prose,
         lambda _: grammar.prose,
-        lambda _: words_cuts,
+        lambda _: find_word_group_cuts,
         lambda _: characters,
     ]
     for cuts_of in finer:
         long = [
-            size > grammar.after_heading and size > _room(piece, grammar)
+            size > grammar.after_heading and size > _get_max_size(piece, grammar)
             for piece, size in zip(pieces, sizes, strict=True)
         ]
         if not any(long):
@@ -202,53 +202,57 @@ def find_units(
         ]
         sizes = _list_sizes(text, parts, sizes, long, grammar.measure)
         pieces = [part for each in parts for part in each]
-    return _assemble(pieces, sizes, len(regions), masked)
+    return _build_units(pieces, sizes, len(regions), masked)
 
 
 def _cut_region(
-    text: str, regions: Sequence[Region], index: int, grammar: Grammar
-) -> Iterator[_Piece]:
+    text: str, regions: Sequence[Region], index: int, grammar: CutRules
+) -> Iterator[_UnitSpan]:
     region, before = regions[index], regions[index - 1] if index else None
     below_heading = before is not None and before.kind == "heading" and before.end == region.start
     rank = Rank.HEADING if below_heading else Rank.BLOCK
-    whole = _Piece(region.start, region.end, rank, index)
+    whole = _UnitSpan(region.start, region.end, rank, index)
     if region.kind == "heading":
         return iter((whole,))
     return _cut(text, whole, grammar.get_cuts(region.kind))
 
 
-def _cut(text: str, piece: _Piece, cuts: Cuts) -> Iterator[_Piece]:
-    """Yield the parts of a piece; white space at its end stays with the last part."""
+def _cut(text: str, piece: _UnitSpan, cuts: Cuts) -> Iterator[_UnitSpan]:
+    """Yield the parts of a span; white space at its end stays with the last part."""
     content = text[piece.start : piece.end].rstrip()
     start, rank = piece.start, piece.rank
     for at, cut_rank in cuts(text, start, start + len(content)):
-        yield _Piece(start, at, rank, piece.region)
+        yield _UnitSpan(start, at, rank, piece.region)
         start, rank = at, cut_rank
-    yield _Piece(start, piece.end, rank, piece.region)
+    yield _UnitSpan(start, piece.end, rank, piece.region)
 
 
-def _room(piece: _Piece, grammar: Grammar) -> int:
+def _get_max_size(piece: _UnitSpan, grammar: CutRules) -> int:
     return grammar.after_heading if piece.rank is Rank.HEADING else grammar.longest
 
 
 def _list_sizes(
     text: str,
-    parts: Sequence[Sequence[_Piece]],
+    parts: Sequence[Sequence[_UnitSpan]],
     sizes: Sequence[int],
     is_cut: Sequence[bool],
     measure: Measure,
 ) -> list[int]:
-    """Return the sizes of all parts; only the parts of pieces that were cut are measured."""
-    cut = [each for each, anew in zip(parts, is_cut, strict=True) if anew]
-    counts = iter(measure.count([text[part.start : part.end] for each in cut for part in each]))
-    found: list[int] = []
-    for each, size, anew in zip(parts, sizes, is_cut, strict=True):
-        found += [next(counts) for _ in each] if anew else [size]
-    return found
+    """Return the sizes of all parts; only the parts of spans that were cut are measured."""
+    cut = [
+        piece_parts for piece_parts, is_piece_cut in zip(parts, is_cut, strict=True) if is_piece_cut
+    ]
+    counts = iter(
+        measure.count([text[part.start : part.end] for piece_parts in cut for part in piece_parts])
+    )
+    all_sizes: list[int] = []
+    for piece_parts, size, is_piece_cut in zip(parts, sizes, is_cut, strict=True):
+        all_sizes += [next(counts) for _ in piece_parts] if is_piece_cut else [size]
+    return all_sizes
 
 
-def _assemble(
-    pieces: Sequence[_Piece], sizes: Sequence[int], regions: int, masked: Sequence[MaskedSpan]
+def _build_units(
+    pieces: Sequence[_UnitSpan], sizes: Sequence[int], regions: int, masked: Sequence[MaskedSpan]
 ) -> Units:
     region = [piece.region for piece in pieces]
     return Units(

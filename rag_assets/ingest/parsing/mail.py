@@ -21,8 +21,8 @@ from rag_assets.ingest.parsing.blocks import (
     Piece,
     assemble,
     clean,
-    heading_name,
     limit_pieces,
+    shorten_heading,
 )
 from rag_assets.ingest.parsing.detection import detect
 from rag_assets.ingest.parsing.html import decode_page, read_page
@@ -34,11 +34,11 @@ from rag_assets.ingest.parsing.text import find_paragraphs
 
 _LONGEST_HEADER = 4_000
 _LONGEST_SHOWN = 1_000
-_MOST_PARTS = 1_000
+_MAX_PARTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MailPart:
     """A part of a message without inner parts.
 
     Attributes:
@@ -72,14 +72,14 @@ def decode_header_value(value: str) -> str:
     return value[:_LONGEST_SHOWN]
 
 
-def list_parts(message: Message) -> list[Part]:
+def list_parts(message: Message) -> list[MailPart]:
     """Return body and attachments in order; of alternatives, the plain text if any, else HTML."""
-    found: list[Part] = []
+    parts: list[MailPart] = []
     for part in _iter_parts(message):
-        if len(found) == _MOST_PARTS:
+        if len(parts) == _MAX_PARTS:
             break
-        found.append(part)
-    return found
+        parts.append(part)
+    return parts
 
 
 def read_content(message: Message) -> bytes:
@@ -92,12 +92,12 @@ def decode_part(message: Message) -> str:
     """Return the text of a part, in its declared encoding; UTF-8 if it declares no encoding."""
     data = read_content(message)
     try:
-        return data.decode(charset(message) or "utf-8", "replace")
+        return data.decode(get_charset(message) or "utf-8", "replace")
     except LookupError:
         return data.decode("utf-8", "replace")
 
 
-def charset(message: Message) -> str | None:
+def get_charset(message: Message) -> str | None:
     """Return the encoding that a part declares, if any."""
     try:
         return message.get_content_charset()
@@ -105,24 +105,24 @@ def charset(message: Message) -> str | None:
         return None
 
 
-def _iter_parts(message: Message) -> Iterator[Part]:
+def _iter_parts(message: Message) -> Iterator[MailPart]:
     kind = message.get_content_type()
     inner = message.get_payload()
     if kind.startswith("message/") and isinstance(inner, list):
         yield from (
-            Part(m, read_header(m, "Subject") or "message", is_message=True)
+            MailPart(m, read_header(m, "Subject") or "message", is_message=True)
             for m in inner
             if isinstance(m, Message)
         )
     elif not isinstance(inner, list):
-        yield Part(message, _name(message, kind))
+        yield MailPart(message, _name_attachment(message, kind))
     else:
-        held = [part for part in inner if isinstance(part, Message)]
-        for part in _chosen(held) if kind == "multipart/alternative" else held:
+        messages = [part for part in inner if isinstance(part, Message)]
+        for part in _choose_alternative(messages) if kind == "multipart/alternative" else messages:
             yield from _iter_parts(part)
 
 
-def _chosen(alternatives: list[Message]) -> list[Message]:
+def _choose_alternative(alternatives: list[Message]) -> list[Message]:
     """Return plain text if present, else the last alternative, which is the most complete."""
     for part in alternatives:
         if part.get_content_type() == "text/plain" and decode_part(part).strip():
@@ -130,7 +130,7 @@ def _chosen(alternatives: list[Message]) -> list[Message]:
     return alternatives[-1:]
 
 
-def _name(message: Message, kind: str) -> str:
+def _name_attachment(message: Message, kind: str) -> str:
     """Return the name of an attachment; "" for a part of the body."""
     name = decode_header_value(message.get_filename() or "")
     disposition = str(message.get("Content-Disposition", "")).strip().lower()
@@ -139,8 +139,8 @@ def _name(message: Message, kind: str) -> str:
     return name or kind
 
 
-_SHOWN = ("From", "To", "Cc", "Date")
-_MOST_READ = 100
+_SHOWN_HEADERS = ("From", "To", "Cc", "Date")
+_MAX_ATTACHMENTS = 100
 _ATTACHED_LEVEL = 2
 
 
@@ -148,79 +148,85 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a message; see registry.ParseFunction."""
     try:
         message = message_from_bytes(data)
-        pieces = list(limit_pieces(_Reader(options, limits).message(message), limits))
+        pieces = list(limit_pieces(_MailReader(options, limits).iter_pieces(message), limits))
     except RecursionError:
         raise DocumentRejected("the parts of the message are nested too deeply") from None
     if not pieces:
         raise DocumentEmpty("the message contains no text")
     joined, blocks = assemble(pieces)
-    title = heading_name(read_header(message, "Subject")) or None
+    title = shorten_heading(read_header(message, "Subject")) or None
     return ParsedText(joined, blocks, title, has_lines=False)
 
 
-class _Reader:
+class _MailReader:
     def __init__(self, options: ParseOptions, limits: ParseLimits) -> None:
         self._options, self._limits = options, limits
-        self._left = _MOST_READ
+        self._attachments_left = _MAX_ATTACHMENTS
 
-    def message(self, message: Message, level: int = 1) -> Iterator[Piece]:
+    def iter_pieces(self, message: Message, level: int = 1) -> Iterator[Piece]:
         """Yield the pieces of a message.
 
         Args:
             level: heading level of its subject; attachments are read only at the first level.
         """
         yield Piece("heading", read_header(message, "Subject"), level)
-        shown = ((name, read_header(message, name)) for name in _SHOWN)
-        yield Piece("paragraph", clean("\n".join(f"{n}: {value}" for n, value in shown if value)))
+        headers = ((name, read_header(message, name)) for name in _SHOWN_HEADERS)
+        yield Piece("paragraph", clean("\n".join(f"{n}: {value}" for n, value in headers if value)))
         parts = list_parts(message)
         for part in parts:
             if part.is_body:
                 yield from _lower_headings(self._read_body(part.message), level)
-        yield from self._read_attachments([p for p in parts if not p.is_body], whole=level == 1)
+        yield from self._read_attachments(
+            [p for p in parts if not p.is_body], is_outermost=level == 1
+        )
 
     def _read_body(self, part: Message) -> list[Piece]:
         if part.get_content_type() == "text/html":
-            known = (
+            page = (
                 decode_part(part)
-                if charset(part)
+                if get_charset(part)
                 else decode_page(read_content(part), self._limits)
             )
-            return read_page(known)[0]
+            return read_page(page)[0]
         body = decode_part(part).replace("\0", "").replace("\r\n", "\n")
         return [Piece("paragraph", clean(body[b.start : b.end])) for b in find_paragraphs(body)]
 
-    def _read_attachments(self, parts: list[Part], *, whole: bool) -> Iterator[Piece]:
-        named: list[str] = []
+    def _read_attachments(self, parts: list[MailPart], *, is_outermost: bool) -> Iterator[Piece]:
+        unread_names: list[str] = []
         for part in parts:
-            pieces = list(self._read_attachment(part)) if whole and self._left > 0 else []
+            pieces = (
+                list(self._read_attachment(part))
+                if is_outermost and self._attachments_left > 0
+                else []
+            )
             if not pieces:
-                named.append(part.name)
+                unread_names.append(part.name)
                 continue
-            self._left -= 1
+            self._attachments_left -= 1
             yield Piece("heading", clean(f"Attachment: {part.name}"), _ATTACHED_LEVEL)
             yield from pieces
-        if named:
-            yield Piece("paragraph", clean("Attachments not read: " + ", ".join(named)))
+        if unread_names:
+            yield Piece("paragraph", clean("Attachments not read: " + ", ".join(unread_names)))
 
-    def _read_attachment(self, part: Part) -> Iterator[Piece]:
+    def _read_attachment(self, part: MailPart) -> Iterator[Piece]:
         """Yield the pieces of an attachment; none if it cannot be read."""
         if part.is_message:
-            yield from self.message(part.message, _ATTACHED_LEVEL + 1)
+            yield from self.iter_pieces(part.message, _ATTACHED_LEVEL + 1)
             return
         data = read_content(part.message)
         try:
             kind = detect(data, find_media_type(part.name) or part.message.get_content_type())
             if kind == EML:
-                yield from self.message(message_from_bytes(data), _ATTACHED_LEVEL + 1)
+                yield from self.iter_pieces(message_from_bytes(data), _ATTACHED_LEVEL + 1)
                 return
-            function = get_parser(kind, self._options).function()
+            function = get_parser(kind, self._options).load_function()
             parsed = function(data, kind, self._options, self._limits)
         except DocumentRejected:
             return
-        yield from _lower_headings(_list_pieces(parsed), _ATTACHED_LEVEL)
+        yield from _lower_headings(_iter_pieces(parsed), _ATTACHED_LEVEL)
 
 
-def _list_pieces(parsed: ParsedText) -> Iterator[Piece]:
+def _iter_pieces(parsed: ParsedText) -> Iterator[Piece]:
     for block in parsed.blocks:
         if block.kind != "front_matter":
             text_of_block = parsed.text[block.start : block.end]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from rag_assets.ingest.parsing.blocks import Outline, first_title, heading_name
+from rag_assets.ingest.parsing.blocks import Outline, find_first_title, shorten_heading
 from rag_assets.ingest.parsing.media_types import MDX
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -27,19 +27,19 @@ _INDENTED = re.compile(r" {0,3}\t| {4}")
 _INDENT = 3
 
 
-def atx_heading(line: str) -> tuple[int, str] | None:
+def parse_atx_heading(line: str) -> tuple[int, str] | None:
     """Return level and text of `## heading ##`; None if the line is not such a heading."""
-    found = _ATX.match(line)
-    if found is None:
+    match = _ATX.match(line)
+    if match is None:
         return None
-    text = line[found.end() :].strip(" \t")
+    text = line[match.end() :].strip(" \t")
     open_text = text.rstrip("#")
     if open_text != text and (not open_text or open_text[-1] in " \t"):
         text = open_text.rstrip(" \t")
-    return len(found[1]), text
+    return len(match[1]), text
 
 
-def setext_level(line: str) -> int:
+def get_setext_level(line: str) -> int:
     """Return 1 for a line of `===`, 2 for `---`, else 0."""
     text = line.strip(" \t")
     if not text or len(line) - len(line.lstrip(" \t")) > _INDENT or text.strip(text[0]):
@@ -47,18 +47,18 @@ def setext_level(line: str) -> int:
     return {"=": 1, "-": 2}.get(text[0], 0)
 
 
-def fence_opening(line: str) -> str | None:
+def find_fence_opening(line: str) -> str | None:
     """Return the run of back-ticks or tildes if a line opens a fence; otherwise None."""
-    found = _FENCE.match(line)
-    if found is None or (found[1][0] == "`" and "`" in line[found.end() :]):
+    match = _FENCE.match(line)
+    if match is None or (match[1][0] == "`" and "`" in line[match.end() :]):
         return None
-    return found[1]
+    return match[1]
 
 
-def fence_closes(line: str, opening: str) -> bool:
-    """Return whether a line closes the fence that is open."""
-    found = _FENCE.match(line)
-    return found is not None and found[1].startswith(opening) and not line[found.end() :].strip()
+def is_fence_end(line: str, opening: str) -> bool:
+    """Return whether a line closes the open fence."""
+    match = _FENCE.match(line)
+    return match is not None and match[1].startswith(opening) and not line[match.end() :].strip()
 
 
 def is_list_item(line: str) -> bool:
@@ -90,7 +90,7 @@ _RAW_ENDS = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Parse a Markdown or an MDX file; see registry.ParseFunction."""
     parser = _MdxParser if media_type == MDX else MarkdownParser
-    return parser(decode_text(data, limits)).parsed()
+    return parser(decode_text(data, limits)).parse()
 
 
 def parse_markdown(text: str) -> ParsedText:
@@ -98,7 +98,7 @@ def parse_markdown(text: str) -> ParsedText:
 
     Every character that is not white space belongs to exactly one block.
     """
-    return MarkdownParser(text).parsed()
+    return MarkdownParser(text).parse()
 
 
 class MarkdownParser:
@@ -115,36 +115,36 @@ class MarkdownParser:
         self._at = 0
         self.front_title: str | None = None
 
-    def parsed(self) -> ParsedText:
+    def parse(self) -> ParsedText:
         """Return the blocks and the title of the document."""
-        blocks = tuple(self.blocks())
-        return ParsedText(self._text, blocks, title=self.front_title or first_title(blocks))
+        blocks = tuple(self.iter_blocks())
+        return ParsedText(self._text, blocks, title=self.front_title or find_first_title(blocks))
 
-    def blocks(self) -> Iterator[Block]:
+    def iter_blocks(self) -> Iterator[Block]:
         """Yield the blocks in order."""
         if self._skip_front_matter():
-            yield self._block("front_matter", 0)
+            yield self._build_block("front_matter", 0)
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            if not line.blank:
-                yield self._next(line)
+            if not line.is_blank:
+                yield self._read_block(line)
             else:
                 self._at += 1
 
-    def _next(self, line: Line) -> Block:
-        if heading := atx_heading(line.text):
+    def _read_block(self, line: Line) -> Block:
+        if heading := parse_atx_heading(line.text):
             self._at += 1
-            return self._heading(self._at - 1, *heading)
-        kind, skip = self._container(line)
+            return self._build_heading(self._at - 1, *heading)
+        kind, skip = self._select_container(line)
         if skip is None:
-            return self._paragraph()
+            return self._read_paragraph()
         first = self._at
         skip()
-        return self._block(kind, first)
+        return self._build_block(kind, first)
 
-    def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
+    def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
         """Return the kind of block on a line and the function that skips it; None: a paragraph."""
-        if fence_opening(line.text):
+        if find_fence_opening(line.text):
             return "code", self._skip_fence
         if is_indented(line.text):
             return "code", self._skip_indented
@@ -154,7 +154,7 @@ class MarkdownParser:
             return "paragraph", self._skip_raw
         if is_list_item(line.text):
             return "list", self._skip_list
-        return "table", self._skip_table if self._table_begins(self._at) else None
+        return "table", self._skip_table if self._is_table_start(self._at) else None
 
     def _skip_front_matter(self) -> bool:
         ends = _FRONT_MATTER_ENDS.get(self._lines[0].text.rstrip()) if self._lines else None
@@ -170,21 +170,21 @@ class MarkdownParser:
         return False
 
     def _skip_fence(self) -> None:
-        opening = fence_opening(self._lines[self._at].text)
+        opening = find_fence_opening(self._lines[self._at].text)
         self._at += 1
         while opening and self._at < len(self._lines):
             self._at += 1
-            if fence_closes(self._lines[self._at - 1].text, opening):
+            if is_fence_end(self._lines[self._at - 1].text, opening):
                 return
 
     def _skip_indented(self) -> None:
         """Skip all indented lines; blank lines between them do not end the code block."""
         at = self._at
         while at < len(self._lines) and (
-            self._lines[at].blank or is_indented(self._lines[at].text)
+            self._lines[at].is_blank or is_indented(self._lines[at].text)
         ):
             at += 1
-            if not self._lines[at - 1].blank:
+            if not self._lines[at - 1].is_blank:
                 self._at = at
 
     def _skip_comment(self, marks: tuple[str, str] = _COMMENT) -> None:
@@ -210,35 +210,35 @@ class MarkdownParser:
             line = self._lines[self._at]
             inside = line.text[:1] in {" ", "\t"}
             belongs = inside or is_list_item(line.text)
-            if after_blank and not belongs and not line.blank:
+            if after_blank and not belongs and not line.is_blank:
                 return
-            if not belongs and (atx_heading(line.text) or fence_opening(line.text)):
+            if not belongs and (parse_atx_heading(line.text) or find_fence_opening(line.text)):
                 return
-            after_blank = line.blank
-            if inside and fence_opening(line.text.lstrip()):
+            after_blank = line.is_blank
+            if inside and find_fence_opening(line.text.lstrip()):
                 self._skip_inner_fence()
             else:
                 self._at += 1
 
     def _skip_inner_fence(self) -> None:
         """Skip a fence inside an item; if it is never closed, it ends with the item."""
-        opening = fence_opening(self._lines[self._at].text.lstrip())
+        opening = find_fence_opening(self._lines[self._at].text.lstrip())
         self._at += 1
         while opening and self._at < len(self._lines):
             line = self._lines[self._at]
-            if not line.blank and line.text[:1] not in {" ", "\t"}:
+            if not line.is_blank and line.text[:1] not in {" ", "\t"}:
                 return
             self._at += 1
-            if fence_closes(line.text.lstrip(), opening):
+            if is_fence_end(line.text.lstrip(), opening):
                 return
 
     def _skip_table(self) -> None:
-        while self._at < len(self._lines) and not self._lines[self._at].blank:
-            if self._interrupts(self._lines[self._at]):
+        while self._at < len(self._lines) and not self._lines[self._at].is_blank:
+            if self._is_interruption(self._lines[self._at]):
                 return
             self._at += 1
 
-    def _paragraph(self) -> Block:
+    def _read_paragraph(self) -> Block:
         first = self._at
         self._at += 1
         while self._at < len(self._lines):
@@ -246,44 +246,44 @@ class MarkdownParser:
             # A line below a quotation cannot underline the quotation: it would have to be quoted
             # itself.
             quoted = self._lines[self._at - 1].text.lstrip().startswith(">")
-            if (level := setext_level(line.text)) and not quoted:
+            if (level := get_setext_level(line.text)) and not quoted:
                 self._at += 1
                 above = self._text[self._lines[first].start : self._lines[self._at - 2].end]
-                return self._heading(first, level, above)
-            if line.blank or self._interrupts(line) or self._table_begins(self._at):
+                return self._build_heading(first, level, above)
+            if line.is_blank or self._is_interruption(line) or self._is_table_start(self._at):
                 break
             self._at += 1
-        return self._block("paragraph", first)
+        return self._build_block("paragraph", first)
 
-    def _interrupts(self, line: Line) -> bool:
+    def _is_interruption(self, line: Line) -> bool:
         text = line.text
         return (
-            atx_heading(text) is not None
-            or fence_opening(text) is not None
+            parse_atx_heading(text) is not None
+            or find_fence_opening(text) is not None
             or is_list_item(text)
             or text.lstrip().startswith(_COMMENT[0])
             or _RAW_BEGINS.match(text) is not None
         )
 
-    def _table_begins(self, at: int) -> bool:
+    def _is_table_start(self, at: int) -> bool:
         return (
             at + 1 < len(self._lines)
             and "|" in self._lines[at].text
             and is_table_rule(self._lines[at + 1].text)
         )
 
-    def _heading(self, first: int, level: int, text: str) -> Block:
-        path = self._outline.enter(level, heading_name(text))
-        return Block("heading", self._lines[first].start, self._last_end(first), path, level)
+    def _build_heading(self, first: int, level: int, text: str) -> Block:
+        path = self._outline.enter(level, shorten_heading(text))
+        return Block("heading", self._lines[first].start, self._find_block_end(first), path, level)
 
-    def _block(self, kind: BlockKind, first: int) -> Block:
+    def _build_block(self, kind: BlockKind, first: int) -> Block:
         path = () if kind == "front_matter" else self._outline.path
-        return Block(kind, self._lines[first].start, self._last_end(first), path)
+        return Block(kind, self._lines[first].start, self._find_block_end(first), path)
 
-    def _last_end(self, first: int) -> int:
+    def _find_block_end(self, first: int) -> int:
         """Return the end of the last non-blank line of the block."""
         last = self._at - 1
-        while last > first and self._lines[last].blank:
+        while last > first and self._lines[last].is_blank:
             last -= 1
         return self._lines[last].end
 
@@ -292,7 +292,7 @@ def _find_front_title(line: str) -> str | None:
     name, separator, value = line.partition(":" if ":" in line else "=")
     if not separator or name.strip() != "title":
         return None
-    return heading_name(value.strip().strip("\"'")) or None
+    return shorten_heading(value.strip().strip("\"'")) or None
 
 
 _MODULE = re.compile(
@@ -309,51 +309,51 @@ _LONGEST_TAG = 50
 
 
 class _MdxParser(MarkdownParser):
-    _unclosed = False
+    _has_unclosed_module = False
 
-    def _next(self, line: Line) -> Block:
+    def _read_block(self, line: Line) -> Block:
         first = self._at
         if _MODULE.match(line.text):
-            self._at = self._end_of_module()
+            self._at = self._find_module_end()
         elif line.text.lstrip().startswith(_MDX_COMMENT[0]):
             self._skip_comment(_MDX_COMMENT)
-        elif end := self._end_of_tags():
+        elif end := self._find_tags_end():
             self._at = end
             if any(_FOR_READERS.search(tag.text) for tag in self._lines[first:end]):
-                return self._block("paragraph", first)
-        elif is_indented(line.text) and not fence_opening(line.text.lstrip()):
-            return self._paragraph()
+                return self._build_block("paragraph", first)
+        elif is_indented(line.text) and not find_fence_opening(line.text.lstrip()):
+            return self._read_paragraph()
         else:
-            return super()._next(line)
-        return self._block("front_matter", first)
+            return super()._read_block(line)
+        return self._build_block("front_matter", first)
 
-    def _interrupts(self, line: Line) -> bool:
-        return super()._interrupts(line) or _is_tags(line.text)
+    def _is_interruption(self, line: Line) -> bool:
+        return super()._is_interruption(line) or _is_tags(line.text)
 
-    def _end_of_module(self) -> int:
+    def _find_module_end(self) -> int:
         """Return the line after a module's statement: a blank line while no bracket is open."""
         depth = 0
         nearest = 0
         lines = self._lines
         end = min(self._at + _LONGEST_MODULE, len(lines))
         for at in range(self._at, end):
-            if lines[at].blank:
-                if depth <= 0 or self._unclosed:
+            if lines[at].is_blank:
+                if depth <= 0 or self._has_unclosed_module:
                     return at
                 nearest = nearest or at
             depth += sum(map(lines[at].text.count, "([{")) - sum(map(lines[at].text.count, ")]}"))
         # Search only once: with many unclosed modules, searching each time would take long.
-        self._unclosed = True
+        self._has_unclosed_module = True
         return nearest or end
 
-    def _end_of_tags(self) -> int:
+    def _find_tags_end(self) -> int:
         """Return the line after a run of tags that starts here; 0 if no run starts here."""
         at = self._at
-        while at < len(self._lines) and (end := self._end_of_tag(at)):
+        while at < len(self._lines) and (end := self._find_tag_end(at)):
             at = end
         return at if at > self._at else 0
 
-    def _end_of_tag(self, at: int) -> int:
+    def _find_tag_end(self, at: int) -> int:
         """Return the line after the complete tags that start on a line; 0 if none start there."""
         line = self._lines[at].text
         if _is_tags(line):

@@ -23,7 +23,7 @@ VERSION = 2
 
 _RULE = "credential-column"
 _DELIMITERS = "|,;\t"
-_MOST_COLUMNS = 500
+_MAX_COLUMNS = 500
 _PAIR = 2
 
 
@@ -36,7 +36,7 @@ class _Columns(NamedTuple):
     """The positions of the columns that hold credentials, and the separator of cells."""
 
     delimiter: str
-    named: dict[int, ValueKind]
+    kinds: dict[int, ValueKind]
 
 
 def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
@@ -44,7 +44,7 @@ def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
     columns: _Columns | None = None
     for block in parsed.blocks:
         if block.kind == "heading":
-            columns = _columns(parsed.text, block.start, block.end)
+            columns = _find_columns(parsed.text, block.start, block.end)
         elif block.kind == "row":
             yield from _find_in_row(parsed.text, _Cell(block.start, block.end), columns)
         elif block.kind == "table":
@@ -53,28 +53,30 @@ def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
 
 def _find_in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
     """Find credentials in a table of text lines whose first line has the column names."""
-    lines = list(_lines(text, start, end))
-    columns = _columns(text, *lines[0]) if lines else None
-    for line in lines[1:] if columns is not None and columns.named else lines:
+    lines = list(_iter_lines(text, start, end))
+    columns = _find_columns(text, *lines[0]) if lines else None
+    for line in lines[1:] if columns is not None and columns.kinds else lines:
         yield from _find_in_row(text, _Cell(*line), columns)
 
 
 def _find_in_row(text: str, row: _Cell, columns: _Columns | None) -> Iterator[MaskedSpan]:
-    if columns is not None and columns.named:
+    if columns is not None and columns.kinds:
         yield from _find_below_columns(text, row, columns)
-    elif _mentions(text, row):
-        yield from _find_beside_label(text, row)
+    elif _may_name_credential(text, row):
+        yield from _find_next_to_label(text, row)
 
 
-def _columns(text: str, start: int, end: int) -> _Columns | None:
+def _find_columns(text: str, start: int, end: int) -> _Columns | None:
     for delimiter in _DELIMITERS:
         cells = list(_iter_cells(text, start, end, delimiter))
         if len(cells) > 1:
-            named = (
-                _find_credential_columns(text, cells) if _mentions(text, _Cell(start, end)) else {}
+            kinds = (
+                _find_credential_columns(text, cells)
+                if _may_name_credential(text, _Cell(start, end))
+                else {}
             )
-            if named or delimiter == "|":
-                return _Columns(delimiter, named)
+            if kinds or delimiter == "|":
+                return _Columns(delimiter, kinds)
     return None
 
 
@@ -83,20 +85,20 @@ def _find_credential_columns(text: str, cells: Sequence[_Cell]) -> dict[int, Val
     return {n: kind for n, kind in kinds if kind is not None}
 
 
-def _mentions(text: str, place: _Cell) -> bool:
+def _may_name_credential(text: str, cell: _Cell) -> bool:
     """Return whether a line may contain the name of a credential."""
-    lowered = text[place.start : place.end].lower()
+    lowered = text[cell.start : cell.end].lower()
     return any(word in lowered for word in ANCHORS)
 
 
 def _find_below_columns(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
     for number, cell in enumerate(_iter_cells(text, row.start, row.end, columns.delimiter)):
-        kind = columns.named.get(number)
+        kind = columns.kinds.get(number)
         if kind is not None and is_cell_secret(kind, text[cell.start : cell.end]):
             yield MaskedSpan(cell.start, cell.end, _RULE)
 
 
-def _find_beside_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
+def _find_next_to_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
     """Find the value in a row of a label and its value; further cells only describe the label."""
     for delimiter in _DELIMITERS:
         cells = [c for c in _iter_cells(text, row.start, row.end, delimiter) if c.end > c.start]
@@ -112,8 +114,8 @@ def _find_beside_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
 def _iter_cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
     """Yield the cells of one record, without surrounding quotation marks, code marks and blanks."""
     at = start
-    for _ in range(_MOST_COLUMNS):
-        stop = text.find(delimiter, _after_quotation(text, at, end), end)
+    for _ in range(_MAX_COLUMNS):
+        stop = text.find(delimiter, _find_quotation_end(text, at, end), end)
         stop = end if stop < 0 else stop
         yield _trim_cell(text, at, stop)
         if stop == end:
@@ -121,7 +123,7 @@ def _iter_cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Ce
         at = stop + 1
 
 
-def _after_quotation(text: str, start: int, end: int) -> int:
+def _find_quotation_end(text: str, start: int, end: int) -> int:
     """Return the end of the quotation that starts a cell; a doubled mark is one character.
 
     If the cell is not quoted, or the quotation is never closed, return the start of the cell.
@@ -148,7 +150,7 @@ def _trim_cell(text: str, start: int, end: int) -> _Cell:
     return _Cell(start, end)
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _iter_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     at = start
     for line in text[start:end].splitlines(keepends=True):
         yield at, at + len(line.rstrip("\r\n"))
@@ -156,16 +158,16 @@ def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def join_spans(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Sort spans and merge overlapping ones under the first span's rule, or a described rule."""
-    done: list[MaskedSpan] = []
+    """Sort spans, and merge overlapping spans under the first rule; described rules come first."""
+    joined: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
-        if done and span.start < done[-1].end:
-            last = done[-1]
+        if joined and span.start < joined[-1].end:
+            last = joined[-1]
             rule = span.rule if is_described(span.rule) else last.rule
-            done[-1] = MaskedSpan(last.start, max(last.end, span.end), rule)
+            joined[-1] = MaskedSpan(last.start, max(last.end, span.end), rule)
         else:
-            done.append(span)
-    return tuple(done)
+            joined.append(span)
+    return tuple(joined)
 
 
 def mask_document(parsed: ParsedText, scanner: Scans) -> ParsedText:
@@ -180,15 +182,15 @@ def mask_document(parsed: ParsedText, scanner: Scans) -> ParsedText:
     spans = find_credentials(parsed, scanner)
     if not spans:
         title = redact(parsed.title, scanner) if parsed.title else None
-        blocks = tuple(_with_sheets(parsed.blocks, scanner))
+        blocks = tuple(_mask_sheet_names(parsed.blocks, scanner))
         return replace(parsed, blocks=blocks, title=title)
     text = mask(parsed.text, spans)
-    blocks = tuple(_with_sheets(_with_paths(parsed, text, spans, scanner), scanner))
-    title = redact(_title(parsed, text, blocks), scanner) if parsed.title else None
+    blocks = tuple(_mask_sheet_names(_mask_paths(parsed, text, spans, scanner), scanner))
+    title = redact(_mask_title(parsed, text, blocks), scanner) if parsed.title else None
     return replace(parsed, text=text, blocks=blocks, title=title, masked=spans)
 
 
-def mask_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
+def mask_new_credentials(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
     """Mask credentials that other rules find in an already masked document.
 
     Returns:
@@ -198,17 +200,23 @@ def mask_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str
     Raises:
         TimeoutError: the scan took too long.
     """
-    again = mask_document(parsed, scanner)
-    if (again.text, again.title, again.blocks) == (parsed.text, parsed.title, parsed.blocks):
+    masked_again = mask_document(parsed, scanner)
+    if (masked_again.text, masked_again.title, masked_again.blocks) == (
+        parsed.text,
+        parsed.title,
+        parsed.blocks,
+    ):
         return None
-    found = [
-        s.rule for s in again.masked if parsed.text[s.start : s.end] != again.text[s.start : s.end]
+    rules = [
+        s.rule
+        for s in masked_again.masked
+        if parsed.text[s.start : s.end] != masked_again.text[s.start : s.end]
     ]
-    if not found:
+    if not rules:
         names = [parsed.title or "", *(block.sheet or "" for block in parsed.blocks)]
-        found = [span.rule for name in dict.fromkeys(names) for span in scanner.scan(name)]
-    spans = join_spans([*parsed.masked, *again.masked])
-    return replace(again, masked=spans), found
+        rules = [span.rule for name in dict.fromkeys(names) for span in scanner.scan(name)]
+    spans = join_spans([*parsed.masked, *masked_again.masked])
+    return replace(masked_again, masked=spans), rules
 
 
 def find_credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
@@ -217,11 +225,11 @@ def find_credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ..
     Raises:
         TimeoutError: the scan took too long.
     """
-    found = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
-    return join_spans([*found, *find_credential_cells(parsed)])
+    spans = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
+    return join_spans([*spans, *find_credential_cells(parsed)])
 
 
-def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
+def _mask_title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
     """Return the title as it is in the masked text or heading from which it was taken."""
     title = parsed.title or ""
     for before, after in zip(parsed.blocks, blocks, strict=True):
@@ -231,7 +239,7 @@ def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
     return text[at : at + len(title)] if at >= 0 else title
 
 
-def _with_paths(
+def _mask_paths(
     parsed: ParsedText, text: str, spans: Sequence[MaskedSpan], scanner: Scans
 ) -> Iterator[Block]:
     outline = Outline()
@@ -243,24 +251,24 @@ def _with_paths(
                 first += 1
             name = block.heading_path[-1]
             if first < len(spans) and spans[first].start < block.end:
-                name = _masked_name(name, parsed.text, text, block)
+                name = _mask_heading_name(name, parsed.text, text, block)
             path = outline.enter(block.level, redact(name, scanner))
         yield replace(block, heading_path=path)
 
 
-def _with_sheets(blocks: Iterable[Block], scanner: Scans) -> Iterator[Block]:
+def _mask_sheet_names(blocks: Iterable[Block], scanner: Scans) -> Iterator[Block]:
     """Mask the sheet names of blocks, since the text may not contain these names."""
-    shown: dict[str, str] = {}
+    masked_names: dict[str, str] = {}
     for block in blocks:
         if block.sheet is None:
             yield block
             continue
-        if block.sheet not in shown:
-            shown[block.sheet] = redact(block.sheet, scanner)
-        yield replace(block, sheet=shown[block.sheet])
+        if block.sheet not in masked_names:
+            masked_names[block.sheet] = redact(block.sheet, scanner)
+        yield replace(block, sheet=masked_names[block.sheet])
 
 
-def _masked_name(name: str, before: str, after: str, block: Block) -> str:
+def _mask_heading_name(name: str, before: str, after: str, block: Block) -> str:
     """Return the masked name of a heading in which a credential was found.
 
     If the text does not contain the name, because it was cut or joined from two lines, the whole

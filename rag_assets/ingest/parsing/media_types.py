@@ -146,12 +146,14 @@ def find_media_type(path: str) -> str | None:
     return SUFFIXES.get(f".{suffix.lower()}") if stem else None
 
 
-def picture_type(beginning: bytes) -> str | None:
+def detect_picture_type(beginning: bytes) -> str | None:
     """Return the media type of a picture that OCR reads; None for other content."""
     if beginning.startswith(_TIFF_OF_MOTOROLA):
         return "image/tiff"
-    marks = PICTURES.items()
-    return next((type_ for type_, (_, at, mark) in marks if beginning.startswith(mark, at)), None)
+    signatures = PICTURES.items()
+    return next(
+        (type_ for type_, (_, at, mark) in signatures if beginning.startswith(mark, at)), None
+    )
 
 
 _NAMES: Mapping[str, str] = MappingProxyType(
@@ -169,7 +171,7 @@ _NAMES: Mapping[str, str] = MappingProxyType(
 _LONGEST_ACRONYM = 4
 
 
-def format_name(media_type: str | None) -> str:
+def get_format_name(media_type: str | None) -> str:
     """Return the name of a media type as shown to people: "PDF", "Markdown", "python".
 
     Args:

@@ -84,7 +84,7 @@ class ParsedText:
     mark_bytes: int = 0
 
 
-def parsed_digest(parsed: ParsedText) -> str:
+def compute_parsed_digest(parsed: ParsedText) -> str:
     """Return the hash of a parser's result, from which the keys of the next stage derive."""
     return compute_key("parsed", to_record(parsed))
 
@@ -97,7 +97,13 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
     """
     paths: dict[tuple[str, ...], int] = {}
     blocks = [
-        [b.kind, b.start, b.end, paths.setdefault(b.heading_path, len(paths)), *_facts(b)]
+        [
+            b.kind,
+            b.start,
+            b.end,
+            paths.setdefault(b.heading_path, len(paths)),
+            *_list_block_values(b),
+        ]
         for b in parsed.blocks
     ]
     record = {
@@ -136,7 +142,7 @@ def from_record(record: Mapping[str, Any]) -> ParsedText:
     )
 
 
-def _facts(block: Block) -> tuple[int | str | None, ...]:
+def _list_block_values(block: Block) -> tuple[int | str | None, ...]:
     # Include it only if present, so that the digests of other texts do not change.
-    named = () if block.block_id is None else (block.block_id,)
-    return block.level, block.page, block.slide, block.sheet, block.row, *named
+    block_id = () if block.block_id is None else (block.block_id,)
+    return block.level, block.page, block.slide, block.sheet, block.row, *block_id

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 PAGE_SECONDS = 30.0
 """Maximum seconds for one page; a printed page takes about a second."""
 
-ALLOWED_SECONDS = 10.0
+AVERAGE_PAGE_SECONDS = 10.0
 """Seconds that each page adds on average to a document's time limit, up to the limit for all
 pages."""
-MOST_PIXELS = 16_000_000
+MAX_PIXELS = 16_000_000
 """Pixels of an A2 sheet at 200 dots per inch. Larger pictures, as in hostile files, are scaled
 down."""
-_LEAST_CONFIDENCE = 40.0
+_MIN_CONFIDENCE = 40.0
 _HYPHENATION = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
 
@@ -58,11 +58,11 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
         ConfigurationError: the data of a language is missing, or Tesseract is not installed.
     """
     require_extra("ocr", OCR, "parser.ocr", "set parser.ocr: false")
-    where = Path(folder) if folder else _find_installed_data()
-    missing = [name for name in languages if not (where / f"{name}.traineddata").is_file()]
+    data_folder = Path(folder) if folder else _find_installed_data()
+    missing = [name for name in languages if not (data_folder / f"{name}.traineddata").is_file()]
     if missing:
         raise ConfigurationError(
-            f"parser.ocr_languages: {missing[0]}.traineddata is not in {where}",
+            f"parser.ocr_languages: {missing[0]}.traineddata is not in {data_folder}",
             hint="put the Tesseract data files of all languages into one folder, and set"
             " parser.ocr_data to that folder",
         )
@@ -88,7 +88,7 @@ def compute_ocr_seconds(pages: int, limits: ParseLimits) -> float:
     if not pages:
         return 0.0
     # The last page may start just before the time ends.
-    return min(PAGE_SECONDS + ALLOWED_SECONDS * pages, limits.ocr_seconds) + PAGE_SECONDS
+    return min(PAGE_SECONDS + AVERAGE_PAGE_SECONDS * pages, limits.ocr_seconds) + PAGE_SECONDS
 
 
 class OcrTime:
@@ -104,7 +104,7 @@ class OcrTime:
         self._spent = 0.0
         self.read = self.left_out = 0
 
-    def paragraphs(self, read: Callable[[], Iterable[str]]) -> list[str]:
+    def read_paragraphs(self, read: Callable[[], Iterable[str]]) -> list[str]:
         """Return the paragraphs read from a page; empty if no time remains for it.
 
         Raises:
@@ -115,29 +115,29 @@ class OcrTime:
                 f"the document has more than {self._limits.ocr_pages:,} scanned pages",
                 hint="split the document",
             )
-        allowed = PAGE_SECONDS + ALLOWED_SECONDS * (self.read + 1)
+        allowed = PAGE_SECONDS + AVERAGE_PAGE_SECONDS * (self.read + 1)
         if self._spent > min(allowed, self._limits.ocr_seconds):
             self.left_out += 1
             return []
-        began = self._clock()
+        started = self._clock()
         try:
-            found = [*read()]
+            paragraphs = [*read()]
         except DocumentTimeout:
             self.left_out += 1
             return []
         finally:
-            self._spent += self._clock() - began
+            self._spent += self._clock() - started
         self.read += 1
-        return found
+        return paragraphs
 
-    def notes(self, pages: int) -> tuple[str, ...]:
-        """Return a note that states how many of all pages were left out; empty if none was."""
+    def build_notes(self, pages: int) -> tuple[str, ...]:
+        """Return a note with the number of pages left out; empty if no page was left out."""
         if not self.left_out:
             return ()
         most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
         return (f"{self.left_out:,} of {pages:,} pages are left out: OCR has {most}",)
 
-    def require_any(self) -> None:
+    def require_any_page(self) -> None:
         """Reject a document if all of its pages were left out for lack of time.
 
         Raises:
@@ -148,7 +148,7 @@ class OcrTime:
 
 
 class TextReader:
-    """Reads text in pictures; keeps the data of its languages in memory until it is closed.
+    """A reader of text in pictures; until it is closed, its languages stay in memory.
 
     Args:
         languages: languages that are tried together on every picture.
@@ -172,7 +172,7 @@ class TextReader:
     def __exit__(self, *raised: object) -> None:
         self._api.End()
 
-    def paragraphs(self, pixels: Pixels) -> Iterator[str]:
+    def read_paragraphs(self, pixels: Pixels) -> Iterator[str]:
         """Read the paragraphs of a picture, in reading order.
 
         Raises:
@@ -183,11 +183,11 @@ class TextReader:
         self._api.SetImageBytes(pixels.data, pixels.width, pixels.height, 1, pixels.stride)
         if not self._api.Recognize(int(PAGE_SECONDS * 1000)):
             raise DocumentTimeout(f"OCR of a page took longer than {PAGE_SECONDS:g} s")
-        found = self._api.GetIterator()
-        if found is None:
+        iterator = self._api.GetIterator()
+        if iterator is None:
             return
-        for paragraph in iterate_level(found, RIL.PARA):
-            if paragraph.Empty(RIL.PARA) or paragraph.Confidence(RIL.PARA) < _LEAST_CONFIDENCE:
+        for paragraph in iterate_level(iterator, RIL.PARA):
+            if paragraph.Empty(RIL.PARA) or paragraph.Confidence(RIL.PARA) < _MIN_CONFIDENCE:
                 continue
             text = _HYPHENATION.sub("", paragraph.GetUTF8Text(RIL.PARA))
             if text := clean(" ".join(text.split())):
@@ -200,12 +200,12 @@ def _find_installed_data() -> Path:
     return Path(data_path())
 
 
-_MOST_DECODED = 64_000_000
+_MAX_DECODED_PIXELS = 64_000_000
 """Maximum number of pixels of a page: 8,000 by 8,000, or A1 at 200 dots per inch."""
-_SMALL = 4_000_000
+_MAX_ENLARGED_PIXELS = 4_000_000
 """Number of pixels up to which a page is enlarged, since letters on screens are smaller than in
 print."""
-_MOST_ENLARGED = 3.0
+_MAX_ENLARGEMENT = 3.0
 _DAMAGED = "the picture is damaged: its pixels cannot be read"
 
 
@@ -239,23 +239,23 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         raise DocumentScanned(
             "the document is a picture, but OCR is off", hint="set parser.ocr: true for the tenant"
         )
-    pages = _Pages(data, options, limits)
-    pieces = list(limit_pieces(pages.pieces(), limits))
+    reader = _PictureReader(data, options, limits)
+    pieces = list(limit_pieces(reader.iter_pieces(), limits))
     if not pieces:
-        pages.time.require_any()
-        raise DocumentScanned(f"no text was found, not even by OCR ({pages.count:,} pages)")
+        reader.time.require_any_page()
+        raise DocumentScanned(f"no text was found, not even by OCR ({reader.count:,} pages)")
     text, blocks = assemble(pieces)
     return ParsedText(
         text,
         blocks,
-        pages=pages.count,
-        ocr_pages=pages.time.read,
+        pages=reader.count,
+        ocr_pages=reader.time.read,
         has_lines=False,
-        notes=pages.time.notes(pages.count),
+        notes=reader.time.build_notes(reader.count),
     )
 
 
-class _Pages:
+class _PictureReader:
     """A reader of a picture's pages that also counts them.
 
     Attributes:
@@ -268,7 +268,7 @@ class _Pages:
         self.count = 0
         self.time = OcrTime(limits)
 
-    def pieces(self) -> Iterator[Piece]:
+    def iter_pieces(self) -> Iterator[Piece]:
         options = self._options
         with (
             _open_picture(self._data) as image,
@@ -277,12 +277,12 @@ class _Pages:
             for number in _iter_frames(image, self._limits):
                 self.count = number
 
-                def paragraphs() -> Iterator[str]:
+                def read_frame() -> Iterator[str]:
                     with _report_as_damage():
-                        pixels = _pixels_of_frame(image)
-                    return reader.paragraphs(pixels)
+                        pixels = _extract_pixels(image)
+                    return reader.read_paragraphs(pixels)
 
-                for text in self.time.paragraphs(paragraphs):
+                for text in self.time.read_paragraphs(read_frame):
                     yield Piece("paragraph", text, page=number)
 
 
@@ -319,9 +319,10 @@ def _iter_frames(image: Image, limits: ParseLimits) -> Iterator[int]:
 
 def _require_size(image: Image) -> None:
     width, height = image.size
-    if width * height > _MOST_DECODED:
+    if width * height > _MAX_DECODED_PIXELS:
         raise DocumentTooLarge(
-            f"the picture has {width:,} by {height:,} pixels, over the limit of {_MOST_DECODED:,}",
+            f"the picture has {width:,} by {height:,} pixels, over the limit of"
+            f" {_MAX_DECODED_PIXELS:,}",
             hint="scale the picture down",
         )
 
@@ -344,39 +345,39 @@ def _report_as_damage() -> Iterator[None]:
         raise
     except PIL.Image.DecompressionBombError:
         raise DocumentTooLarge(
-            f"the picture has more pixels than the limit of {_MOST_DECODED:,}",
+            f"the picture has more pixels than the limit of {_MAX_DECODED_PIXELS:,}",
             hint="scale the picture down",
         ) from None
     except Exception:
         raise DocumentRejected(_DAMAGED) from None
 
 
-def _pixels_of_frame(image: Image) -> Pixels:
+def _extract_pixels(image: Image) -> Pixels:
     """Return a page in shades of grey, upright, on white, scaled to a size suited for OCR."""
     import PIL.Image
     from PIL import ImageOps
 
-    if image.format == "JPEG" and image.width * image.height > MOST_PIXELS:
+    if image.format == "JPEG" and image.width * image.height > MAX_PIXELS:
         # Decode at a coarser scale first; the exact size is set below.
         image.draft("L", (image.width // 2, image.height // 2))
     image.load()
-    grey = _grey(ImageOps.exif_transpose(image))
-    scale = _scale(grey.width * grey.height)
+    grey = _convert_to_grey(ImageOps.exif_transpose(image))
+    scale = _compute_scale(grey.width * grey.height)
     if scale != 1:
         size = (max(int(grey.width * scale), 1), max(int(grey.height * scale), 1))
         grey = grey.resize(size, PIL.Image.Resampling.LANCZOS)
     return Pixels(grey.tobytes(), grey.width, grey.height, grey.width)
 
 
-def _scale(pixels: int) -> float:
+def _compute_scale(pixels: int) -> float:
     """Return the factor that enlarges or reduces a page of this many pixels."""
-    fits = math.sqrt(MOST_PIXELS / pixels)
-    if pixels > MOST_PIXELS:
-        return fits
-    return min(fits, _MOST_ENLARGED) if pixels <= _SMALL else 1.0
+    fitting_scale = math.sqrt(MAX_PIXELS / pixels)
+    if pixels > MAX_PIXELS:
+        return fitting_scale
+    return min(fitting_scale, _MAX_ENLARGEMENT) if pixels <= _MAX_ENLARGED_PIXELS else 1.0
 
 
-def _grey(image: Image) -> Image:
+def _convert_to_grey(image: Image) -> Image:
     import PIL.Image
 
     if image.mode.startswith("I;16"):

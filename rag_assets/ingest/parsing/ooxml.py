@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentTooCostly
-from rag_assets.ingest.parsing.blocks import title_of_properties
+from rag_assets.ingest.parsing.blocks import clean_property_title
 from rag_assets.ingest.parsing.detection import OLE2_MARK
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
-_MOST_PARTS = 20_000
+_MAX_PARTS = 20_000
 _ENCRYPTED = 1  # a flag of an entry in the archive
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Repetitive sheets reach a ratio of 1:50, a ZIP bomb of zeros 1:1,030.
@@ -48,8 +48,8 @@ class Archive:
         except _DAMAGE:
             raise _build_damage_error() from None
         self._limit = self._left = limits.expanded_bytes
-        if len(self._zip.NameToInfo) > _MOST_PARTS:
-            raise DocumentTooCostly(f"the document consists of more than {_MOST_PARTS:,} parts")
+        if len(self._zip.NameToInfo) > _MAX_PARTS:
+            raise DocumentTooCostly(f"the document consists of more than {_MAX_PARTS:,} parts")
         # Some writers use different upper and lower case for a name; the format treats such names
         # as equal.
         self._names = {name.lower(): name for name in self._zip.NameToInfo}
@@ -118,7 +118,7 @@ R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class RelatedPart:
     """A part that another part refers to.
 
     Attributes:
@@ -142,12 +142,12 @@ class Package:
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
         self.archive = Archive(_decrypt(data, options), limits)
-        main = [r.part for r in self.related("") if r.kind == "officeDocument"]
+        main = [r.part for r in self.list_related("") if r.kind == "officeDocument"]
         if not main or main[0] not in self.archive:
             raise DocumentRejected("the document is damaged: the main part is missing")
         self.main = main[0]
 
-    def xml(self, part: str) -> _Element | None:
+    def read_xml(self, part: str) -> _Element | None:
         """Return the root of a part; None if the part is missing.
 
         Raises:
@@ -156,35 +156,35 @@ class Package:
         data = self.archive.read(part)
         return _parse_xml(data) if data else None
 
-    def main_xml(self) -> _Element:
+    def read_main_xml(self) -> _Element:
         """Return the root of the main part."""
         return _parse_xml(self.archive.read(self.main))
 
-    def related(self, part: str) -> list[Related]:
+    def list_related(self, part: str) -> list[RelatedPart]:
         """Return the parts that a part refers to, in order; parts outside the file are left out."""
         folder, name = posixpath.split(part)
-        root = self.xml(posixpath.join(folder, "_rels", f"{name}.rels"))
-        return [] if root is None else list(_list_relations(root, folder))
+        root = self.read_xml(posixpath.join(folder, "_rels", f"{name}.rels"))
+        return [] if root is None else list(_iter_relations(root, folder))
 
-    def relative(self, part: str, kind: str) -> _Element | None:
+    def read_related(self, part: str, kind: str) -> _Element | None:
         """Return the root of the first part of a kind that a given part refers to."""
-        found = next((r.part for r in self.related(part) if r.kind == kind), None)
-        return self.xml(found) if found else None
+        part_name = next((r.part for r in self.list_related(part) if r.kind == kind), None)
+        return self.read_xml(part_name) if part_name else None
 
-    def title(self) -> str | None:
+    def get_title(self) -> str | None:
         """Return the title in the document's properties, if a person seems to have set it."""
-        core = self.relative("", "core-properties")
-        found = core.findtext(_TITLE) if core is not None else None
-        return title_of_properties(found) if found else None
+        core = self.read_related("", "core-properties")
+        title = core.findtext(_TITLE) if core is not None else None
+        return clean_property_title(title) if title else None
 
 
-def _list_relations(root: _Element, folder: str) -> Iterator[Related]:
+def _iter_relations(root: _Element, folder: str) -> Iterator[RelatedPart]:
     for relation in root.iter(_RELATION):
         if relation.get("TargetMode", "").lower() != "external":
             target = unquote(relation.get("Target", ""))
             part = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
             kind = relation.get("Type", "").rpartition("/")[2]
-            yield Related(relation.get("Id", ""), kind, part)
+            yield RelatedPart(relation.get("Id", ""), kind, part)
 
 
 def _parse_xml(data: bytes) -> _Element:
@@ -220,11 +220,11 @@ def _decrypt(data: bytes, options: ParseOptions) -> bytes:
     for password in options.passwords:
         if (plain := _decrypt_file(data, password)) is not None:
             return plain
-    tried = (
+    reason = (
         ", and none of parser.passwords opens it" if options.passwords else " and needs a password"
     )
     raise DocumentEncrypted(
-        f"the document is encrypted{tried}",
+        f"the document is encrypted{reason}",
         hint="add its password to parser.passwords, or store a copy without a password",
     )
 

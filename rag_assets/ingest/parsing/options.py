@@ -13,11 +13,11 @@ from rag_assets.common.errors import DocumentTooLarge
 
 @dataclass(frozen=True, slots=True)
 class ParseLimits:
-    """Resources that one document may use while it is parsed, scanned and masked.
+    """The resources that one document may use while it is parsed, scanned and masked.
 
     Attributes:
         seconds: maximum elapsed time, and maximum processor time.
-        memory_bytes: maximum address space, in addition to that of an idle worker.
+        memory_bytes: maximum address space beyond an idle worker's.
         characters: maximum size of the parsed text.
         blocks: maximum number of paragraphs, rows and other blocks; later stages hold all
             blocks of a document in memory without any other limit.
@@ -77,7 +77,7 @@ _SALT = b"rag-assets parser.passwords"
 
 @dataclass(frozen=True, slots=True)
 class ParseOptions:
-    """Options of parsing for all formats.
+    """A tenant's options of parsing, for all formats.
 
     Attributes:
         keep_headers_footers: whether to keep the lines that repeat on every page of a PDF.
@@ -103,10 +103,10 @@ class ParseOptions:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
         """Build options from the output of `dataclasses.asdict`; lists may replace tuples."""
-        given: dict[str, Any] = {f.name: record[f.name] for f in fields(cls) if f.name in record}
-        for name, value in given.items():
-            given[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**given)
+        values: dict[str, Any] = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        for name, value in values.items():
+            values[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**values)
 
     def identity(self) -> dict[str, Any]:
         """Return the options that may change a parser's output; every parse key hashes them."""
@@ -118,12 +118,12 @@ class ParseOptions:
             "keep_headers_footers": self.keep_headers_footers,
             "pdf": (self.pdf, self.docling_models) if self.pdf == "docling" else self.pdf,
             "ocr": ocr,
-            "passwords": _digest(self.passwords) if self.passwords else None,
+            "passwords": _hash_passwords(self.passwords) if self.passwords else None,
         }
 
 
 @lru_cache(maxsize=256)
-def _digest(passwords: tuple[str, ...]) -> str:
+def _hash_passwords(passwords: tuple[str, ...]) -> str:
     """Return a digest of the passwords; it is slow, so that keys do not help to guess them."""
     joined = b"\0".join(password.encode() for password in passwords)
     return hashlib.scrypt(joined, salt=_SALT, n=2**14, r=8, p=1, dklen=32).hex()

@@ -19,15 +19,15 @@ from rag_assets.ingest.parsing.blocks import (
     Piece,
     assemble,
     clean,
-    first_title,
-    heading_name,
+    clean_property_title,
+    find_first_title,
     limit_pieces,
-    title_of_properties,
+    shorten_heading,
 )
 from rag_assets.ingest.parsing.detection import PDF_MARK
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from rag_assets.ingest.parsing.ocr import (
-    MOST_PIXELS,
+    MAX_PIXELS,
     OcrTime,
     Pixels,
     TextReader,
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 
 _TAIL_BYTES = 4_096
 _NEEDS_PASSWORD = 4  # FPDF_ERR_PASSWORD
-SCANTY = 60
+MAX_SCAN_CHARACTERS = 60
 """Maximum number of characters on a scanned page, since scanner apps stamp a line on each page."""
-_MOST_OBJECTS = 500
+_MAX_OBJECTS = 500
 
 
 class PdfFile:
@@ -56,7 +56,7 @@ class PdfFile:
 
     Attributes:
         data: the document from the PDF mark on.
-        password: the password that opened the document, if it needed one.
+        password: the password that opened the document; None without a password.
         document: the document opened by pdfium.
 
     Raises:
@@ -92,8 +92,8 @@ class PdfFile:
             return ""
 
     @contextmanager
-    def page(self, number: int) -> Iterator[PdfPage]:
-        """Yield one page, counted from 1.
+    def open_page(self, number: int) -> Iterator[PdfPage]:
+        """Yield a page, counted from 1.
 
         Raises:
             PdfiumError: the page cannot be read.
@@ -110,13 +110,13 @@ class PdfFile:
         from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
         try:
-            with self.page(number) as page:
+            with self.open_page(number) as page:
                 text = page.get_textpage()
                 characters = text.count_chars()
                 text.close()
-                if characters > SCANTY:
+                if characters > MAX_SCAN_CHARACTERS:
                     return False
-                objects = islice(page.get_objects(), _MOST_OBJECTS)
+                objects = islice(page.get_objects(), _MAX_OBJECTS)
                 kinds = {drawn.type for drawn in objects}
         except PdfiumError:
             return False
@@ -142,9 +142,9 @@ def _open_pdf(data: bytes, passwords: tuple[str, ...]) -> tuple[PdfDocument, str
         except pdfium.PdfiumError as error:
             if getattr(error, "err_code", None) != _NEEDS_PASSWORD:
                 raise DocumentRejected("the PDF is damaged and cannot be read") from None
-    tried = ", and none of parser.passwords opens it" if passwords else " and needs a password"
+    reason = ", and none of parser.passwords opens it" if passwords else " and needs a password"
     raise DocumentEncrypted(
-        f"the document is encrypted{tried}",
+        f"the document is encrypted{reason}",
         hint="add its password to parser.passwords, or store a copy without a password",
     )
 
@@ -155,7 +155,7 @@ _POINTS_PER_INCH = 72
 
 def render_pixels(page: PdfPage) -> Pixels:
     """Return a page in shades of grey, at 200 dots per inch for pages up to A2."""
-    picture = page.render(scale=_scale(*page.get_size()), grayscale=True)
+    picture = page.render(scale=_compute_scale(*page.get_size()), grayscale=True)
     try:
         return Pixels(bytes(picture.buffer), picture.width, picture.height, picture.stride)
     finally:
@@ -176,14 +176,14 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
     return compute_ocr_seconds(min(scanned, limits.ocr_pages), limits)
 
 
-def _scale(width: float, height: float) -> float:
+def _compute_scale(width: float, height: float) -> float:
     """Return the pixels per point for a page whose size is given in points."""
-    wanted = _DOTS_PER_INCH / _POINTS_PER_INCH
-    pixels = width * height * wanted**2
-    return wanted if pixels <= MOST_PIXELS else wanted * (MOST_PIXELS / pixels) ** 0.5
+    scale = _DOTS_PER_INCH / _POINTS_PER_INCH
+    pixels = width * height * scale**2
+    return scale if pixels <= MAX_PIXELS else scale * (MAX_PIXELS / pixels) ** 0.5
 
 
-_MOST_BOOKMARKS = 20_000
+_MAX_BOOKMARKS = 20_000
 _NUMBERING = re.compile(r"^(?:(?:chapter|section|appendix|part) )?(?:[0-9]{1,4}|[a-z]|[ivx]{1,6}) ")
 _NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
 
@@ -194,17 +194,17 @@ class Bookmarks:
     def __init__(self, entries: Iterable[tuple[int, str, int]] = ()) -> None:
         self._levels: dict[tuple[int, str], int] = {}
         for page, title, level in entries:
-            for form in _forms(title):
+            for form in _normalize_title(title):
                 self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
 
-    def level(self, page: int, text: str) -> int:
+    def get_level(self, page: int, text: str) -> int:
         """Return the level of a text on a page; 0 if it is not a heading.
 
         A bookmark may point just before a page break while its heading follows the break.
         """
         if not self._levels:
             return 0
-        forms = _forms(heading_name(text))
+        forms = _normalize_title(shorten_heading(text))
         at = (page, page - 1)
         return next((n for p in at for form in forms if (n := self._levels.get((p, form)))), 0)
 
@@ -216,15 +216,15 @@ def read_bookmarks(file: PdfFile) -> Bookmarks:
 
 def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
     """Yield page (from 1), title and level (from 1) of each bookmark that points to a page."""
-    for bookmark in islice(document.get_toc(), _MOST_BOOKMARKS):
+    for bookmark in islice(document.get_toc(), _MAX_BOOKMARKS):
         destination = bookmark.get_dest()
         page = destination.get_index() if destination else None
         if page is not None:
             with suppress(UnicodeDecodeError):  # a lone surrogate, which matches no heading
-                yield page + 1, heading_name(bookmark.get_title()), bookmark.level + 1
+                yield page + 1, shorten_heading(bookmark.get_title()), bookmark.level + 1
 
 
-def _forms(title: str) -> tuple[str, ...]:
+def _normalize_title(title: str) -> tuple[str, ...]:
     """Return normal forms of a title: without case and punctuation, with and without numbers."""
     words = " ".join(re.sub(r"[\W_]+", " ", title.lower()).split())
     forms = [words]
@@ -241,11 +241,11 @@ def remove_markup(markdown: str) -> str:
     """Remove emphasis and escapes from a block's Markdown."""
     if "\\" not in markdown and "*" not in markdown:
         return markdown
-    return _MARKUP.sub(lambda found: found[1] or "", markdown)
+    return _MARKUP.sub(lambda match: match[1] or "", markdown)
 
 
 _BATCH_PAGES = 32
-_LEAST_KEPT = 0.6
+_MIN_KEPT_SHARE = 0.6
 _KINDS: Mapping[str, BlockKind] = {
     "heading": "heading",
     "paragraph": "paragraph",
@@ -269,14 +269,14 @@ def warm_up() -> None:
 
 
 class PageLayout:
-    """Lays out the pages of one PDF."""
+    """The layout of the pages of one PDF."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file
         self._options = options
         self._limits = limits
 
-    def pages(self) -> Iterator[tuple[int, list[Piece]]]:
+    def iter_pages(self) -> Iterator[tuple[int, list[Piece]]]:
         """Yield the number of each readable page, counted from 1, and its pieces.
 
         Raises:
@@ -284,26 +284,28 @@ class PageLayout:
         """
         from liteparse import ParseError
 
-        parser = self._parser(keep_headers_footers=self._options.keep_headers_footers)
+        parser = self._build_parser(keep_headers_footers=self._options.keep_headers_footers)
         try:
             for batch in parser.parse_batches(self._file.data, batch_size=_BATCH_PAGES):
                 stripped = [page.page_num for page in batch.result.pages if _has_lost_text(page)]
-                whole = self._whole_pages(stripped)
+                whole = self._parse_whole_pages(stripped)
                 for page in batch.result.pages:
                     yield page.page_num, list(_iter_pieces_of_page(whole.get(page.page_num, page)))
         except ParseError:
             # The library's message may quote the document.
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
 
-    def _whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
+    def _parse_whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
         """Return pages with their headers and footers; used for pages with little other text."""
         if not numbers:
             return {}
         target = ",".join(map(str, numbers))
-        parser = self._parser(keep_headers_footers=True, target_pages=target)
+        parser = self._build_parser(keep_headers_footers=True, target_pages=target)
         return {page.page_num: page for page in parser.parse(self._file.data).pages}
 
-    def _parser(self, *, keep_headers_footers: bool, target_pages: str | None = None) -> LiteParse:
+    def _build_parser(
+        self, *, keep_headers_footers: bool, target_pages: str | None = None
+    ) -> LiteParse:
         from liteparse import LiteParse
 
         return LiteParse(
@@ -336,11 +338,11 @@ def _has_lost_text(page: ParsedPage) -> bool:
 
     This happens with forms and slides.
     """
-    kept = sum(_visible(_format_block(block)) for block in page.blocks or [])
-    return kept < _LEAST_KEPT * _visible(page.text)
+    kept_characters = sum(_count_visible(_format_block(block)) for block in page.blocks or [])
+    return kept_characters < _MIN_KEPT_SHARE * _count_visible(page.text)
 
 
-def _visible(text: str) -> int:
+def _count_visible(text: str) -> int:
     return sum(map(len, text.split()))
 
 
@@ -359,25 +361,25 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Extract the text of a PDF block by block; see registry.ParseFunction."""
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
-        reading = _Reading(file, options, limits)
-        pieces = list(limit_pieces(reading.pieces(), limits))
+        reader = _PdfReader(file, options, limits)
+        pieces = list(limit_pieces(reader.iter_pieces(), limits))
         if not pieces:
-            raise reading.build_no_text_error()
-        text, blocks = assemble(_with_outline(pieces, read_bookmarks(file)))
-        given = title_of_properties(file.title)
+            raise reader.build_no_text_error()
+        text, blocks = assemble(_apply_outline(pieces, read_bookmarks(file)))
+        property_title = clean_property_title(file.title)
         return ParsedText(
             text,
             blocks,
-            title=given or _find_title_page(pieces) or first_title(blocks),
+            title=property_title or _find_title_page(pieces) or find_first_title(blocks),
             pages=len(file),
-            ocr_pages=reading.ocr_pages,
+            ocr_pages=reader.ocr_pages,
             has_lines=False,
-            notes=reading.notes(),
+            notes=reader.build_notes(),
         )
 
 
-class _Reading:
-    """One pass over the pages; it counts readable pages, pictures and pages read by OCR."""
+class _PdfReader:
+    """A reader of a PDF's pages; it counts readable pages, pictures and pages read by OCR."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file
@@ -388,18 +390,18 @@ class _Reading:
         self._pictures = 0
         self._time = OcrTime(limits)
 
-    def pieces(self) -> Iterator[Piece]:
+    def iter_pieces(self) -> Iterator[Piece]:
         with ExitStack() as stack:
             reader: TextReader | None = None
-            for number, pieces in self._layout.pages():
+            for number, pieces in self._layout.iter_pages():
                 self._readable += 1
-                if _scanty(pieces) and self._file.is_picture(number):
+                if _is_scanty(pieces) and self._file.is_picture(number):
                     self._pictures += 1
                     if self._options.ocr:
                         reader = reader or stack.enter_context(
                             TextReader(self._options.ocr_languages, self._options.ocr_data)
                         )
-                        yield from self._read(reader, number) or pieces
+                        yield from self._read_page(reader, number) or pieces
                         continue
                 yield from pieces
 
@@ -410,58 +412,61 @@ class _Reading:
 
     def build_no_text_error(self) -> DocumentRejected:
         """Return the error that states why no text was found."""
-        self._time.require_any()
+        self._time.require_any_page()
         if not self._readable:
             return DocumentRejected("the PDF is damaged: none of its pages can be read")
         return build_no_text_error(len(self._file), ocr=self._options.ocr)
 
-    def notes(self) -> tuple[str, ...]:
+    def build_notes(self) -> tuple[str, ...]:
         """Return notes about parts of the document that were not read."""
         pages = len(self._file)
-        facts = []
+        notes = []
         if unreadable := pages - self._readable:
-            facts.append(f"{unreadable:,} of {pages:,} pages are damaged and left out")
+            notes.append(f"{unreadable:,} of {pages:,} pages are damaged and left out")
         if self._pictures and not self._options.ocr:
-            facts.append(
+            notes.append(
                 f"{self._pictures:,} of {pages:,} pages are pictures without text, OCR is off"
             )
-        return (*facts, *self._time.notes(pages))
+        return (*notes, *self._time.build_notes(pages))
 
-    def _read(self, reader: TextReader, number: int) -> list[Piece]:
-        def paragraphs() -> Iterator[str]:
-            with self._file.page(number) as page:
+    def _read_page(self, reader: TextReader, number: int) -> list[Piece]:
+        def read_paragraphs() -> Iterator[str]:
+            with self._file.open_page(number) as page:
                 pixels = render_pixels(page)
-            return reader.paragraphs(pixels)
+            return reader.read_paragraphs(pixels)
 
-        return [Piece("paragraph", text, page=number) for text in self._time.paragraphs(paragraphs)]
+        return [
+            Piece("paragraph", text, page=number)
+            for text in self._time.read_paragraphs(read_paragraphs)
+        ]
 
 
-def _scanty(pieces: Sequence[Piece]) -> bool:
-    return sum(len(piece.text) for piece in pieces) <= SCANTY
+def _is_scanty(pieces: Sequence[Piece]) -> bool:
+    return sum(len(piece.text) for piece in pieces) <= MAX_SCAN_CHARACTERS
 
 
 def _find_title_page(pieces: list[Piece]) -> str | None:
     """Return the largest heading of the first page, since an outline seldom lists the title."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
-    return heading_name(min(headings, key=lambda p: p.level).text) if headings else None
+    return shorten_heading(min(headings, key=lambda p: p.level).text) if headings else None
 
 
-def _with_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
+def _apply_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
     """Take headings from the outline if it contains any of the headings that were found.
 
     Headings derived from type sizes are too many. An outline with other words, such as slide names,
     is ignored.
     """
-    levels = [bookmarks.level(piece.page or 0, piece.text) for piece in pieces]
-    confirmed = (
+    levels = [bookmarks.get_level(piece.page or 0, piece.text) for piece in pieces]
+    are_confirmed = (
         piece.kind == "heading" and level for piece, level in zip(pieces, levels, strict=True)
     )
-    if not any(confirmed):
+    if not any(are_confirmed):
         return pieces
-    return [_with_level(piece, level) for piece, level in zip(pieces, levels, strict=True)]
+    return [_apply_level(piece, level) for piece, level in zip(pieces, levels, strict=True)]
 
 
-def _with_level(piece: Piece, level: int) -> Piece:
+def _apply_level(piece: Piece, level: int) -> Piece:
     if level and piece.kind in {"heading", "paragraph"}:
         return replace(piece, kind="heading", level=level)
     return replace(piece, kind="paragraph", level=0) if piece.kind == "heading" else piece

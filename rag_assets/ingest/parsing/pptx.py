@@ -17,11 +17,11 @@ from rag_assets.ingest.parsing.blocks import (
     Piece,
     assemble,
     clean,
-    first_title,
+    find_first_title,
     format_row,
-    heading_name,
+    get_repeated_text,
     limit_pieces,
-    text_to_repeat,
+    shorten_heading,
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.ooxml import R_ID, Package
@@ -42,44 +42,46 @@ _DEEPEST = 8
 
 def get_body_text(body: _Element) -> str:
     """Return all paragraphs of a text body, each on a line."""
-    return clean("\n".join(filter(str.strip, map(_text, body.iter(f"{A}p")))))
+    return clean("\n".join(filter(str.strip, map(_get_text, body.iter(f"{A}p")))))
 
 
-def list_blocks(body: _Element, *, is_list: bool) -> Iterator[Piece]:
+def iter_pieces(body: _Element, *, is_list: bool) -> Iterator[Piece]:
     """Yield the paragraphs of a text body; consecutive paragraphs with bullets form one list.
 
     Args:
         is_list: whether paragraphs have bullets by default.
     """
-    shown = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_text(p)))]
-    for bulleted, group in groupby(shown, key=lambda item: _has_bullet(item[0], default=is_list)):
+    paragraphs = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_get_text(p)))]
+    for bulleted, group in groupby(
+        paragraphs, key=lambda item: _has_bullet(item[0], default=is_list)
+    ):
         if bulleted:
             yield Piece("list", "\n".join(_iter_items(list(group))))
         else:
             yield from (Piece("paragraph", text) for _, text in group)
 
 
-def table_lines(table: _Element) -> Iterator[str]:
+def iter_table_lines(table: _Element) -> Iterator[str]:
     """Yield each row on one line; a cell that spans several rows is repeated in each of them."""
     above: dict[int, str] = {}
     for row in table.iter(f"{A}tr"):
-        shown: list[str] = []
+        cells: list[str] = []
         for column, cell in enumerate(row.iter(f"{A}tc")):
             if _is_true(cell.get("hMerge")):
                 continue
             if _is_true(cell.get("vMerge")):
-                shown.append(above.get(column, ""))
+                cells.append(above.get(column, ""))
             else:
-                shown.append(" ".join(get_body_text(cell).split()))
-                above[column] = text_to_repeat(shown[-1])
-        if any(shown):
-            yield format_row(shown)
+                cells.append(" ".join(get_body_text(cell).split()))
+                above[column] = get_repeated_text(cells[-1])
+        if any(cells):
+            yield format_row(cells)
 
 
 def _iter_items(paragraphs: list[tuple[_Element, str]]) -> Iterator[str]:
     counts: dict[int, int] = {}
     for paragraph, text in paragraphs:
-        depth, indent = _depth(paragraph), "  " * _depth(paragraph)
+        depth, indent = _get_depth(paragraph), "  " * _get_depth(paragraph)
         counts = {level: count for level, count in counts.items() if level <= depth}
         marker = "-"
         if any(mark.tag == _NUMBERED for mark in _list_properties(paragraph)):
@@ -88,7 +90,7 @@ def _iter_items(paragraphs: list[tuple[_Element, str]]) -> Iterator[str]:
         yield f"{indent}{marker} " + text.replace("\n", f"\n{indent}  ")
 
 
-def _text(paragraph: _Element) -> str:
+def _get_text(paragraph: _Element) -> str:
     parts: list[str] = []
     for child in paragraph:
         if child.tag in _RUNS:
@@ -105,15 +107,15 @@ def _has_bullet(paragraph: _Element, *, default: bool) -> bool:
     return bool(marks & _BULLETS) or (default and _NO_BULLET not in marks)
 
 
-def _depth(paragraph: _Element) -> int:
-    found = paragraph.find(f"{A}pPr")
-    level = found.get("lvl", "0") if found is not None else "0"
+def _get_depth(paragraph: _Element) -> int:
+    properties = paragraph.find(f"{A}pPr")
+    level = properties.get("lvl", "0") if properties is not None else "0"
     return min(int(level[:3]), _DEEPEST) if level[:3].isdecimal() else 0
 
 
 def _list_properties(paragraph: _Element) -> list[_Element]:
-    found = paragraph.find(f"{A}pPr")
-    return [] if found is None else list(found)
+    properties = paragraph.find(f"{A}pPr")
+    return [] if properties is None else list(properties)
 
 
 def _is_true(value: str | None) -> bool:
@@ -144,59 +146,61 @@ class _Slide:
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Read a presentation; see registry.ParseFunction."""
     package = Package(data, options, limits)
-    root = package.main_xml()
+    root = package.read_main_xml()
     listed = [(s.get("id", ""), s.get(R_ID, "")) for s in root.iter(f"{_P}sldId")]
     limits.check_pages(len(listed))
-    sections = _sections(root)
+    sections = _find_sections(root)
     slides = list(_iter_slides(package, listed, sections))
     level = 2 if sections else 1
-    pieces = list(limit_pieces((p for s in slides for p in _slide(package, s, level)), limits))
+    pieces = list(limit_pieces((p for s in slides for p in _read_slide(package, s, level)), limits))
     if not pieces:
         raise DocumentEmpty("the presentation has no text on any visible slide")
     text, blocks = assemble(pieces)
     opening = [p.text for p in pieces if p.slide == pieces[0].slide and p.level == level]
-    title = _find_title(package, opening) or first_title(blocks)
+    title = _find_title(package, opening) or find_first_title(blocks)
     return ParsedText(text, blocks, title, pages=len(listed), has_lines=False)
 
 
 def _find_title(package: Package, opening: list[str]) -> str | None:
     """Return the title on the first slide, or else the title in the properties."""
     if opening and opening[0] != "Slide 1":
-        return heading_name(opening[0])
-    title = package.title()
+        return shorten_heading(opening[0])
+    title = package.get_title()
     return None if title == _NO_TITLE else title
 
 
-def _sections(root: _Element) -> dict[str, str]:
+def _find_sections(root: _Element) -> dict[str, str]:
     """Return section names by the id of each section's first slide; empty for one section."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for section in root.iter(f"{_P14}section"):
         first = next(section.iter(f"{_P14}sldId"), None)
         name = clean(" ".join(section.get("name", "").split()))
         if first is not None and name:
-            found[first.get("id", "")] = name
-    return found if len(found) > 1 else {}
+            names[first.get("id", "")] = name
+    return names if len(names) > 1 else {}
 
 
 def _iter_slides(
     package: Package, listed: list[tuple[str, str]], sections: dict[str, str]
 ) -> Iterator[_Slide]:
-    parts = {r.id: r.part for r in package.related(package.main) if r.kind == "slide"}
+    parts = {r.id: r.part for r in package.list_related(package.main) if r.kind == "slide"}
     for number, (slide_id, relation) in enumerate(listed, start=1):
         if relation in parts:
             yield _Slide(number, parts[relation], sections.get(slide_id))
 
 
-def _slide(package: Package, slide: _Slide, level: int) -> Iterator[Piece]:
+def _read_slide(package: Package, slide: _Slide, level: int) -> Iterator[Piece]:
     if slide.section is not None:
         yield Piece("heading", slide.section, 1, slide=slide.number)
-    root = package.xml(slide.part)
+    root = package.read_xml(slide.part)
     if root is None or root.get("show") in {"0", "false"}:
         return
     shapes = list(_iter_shapes(root))
-    title = next((t for s in shapes if _role(s) in _TITLES and (t := _shape_text(s))), "")
-    content = [p for s in shapes if _role(s) not in _TITLES for p in _content(package, slide, s)]
-    content = [piece for piece in (*content, *_notes(package, slide)) if piece.text]
+    title = next((t for s in shapes if _get_role(s) in _TITLES and (t := _get_shape_text(s))), "")
+    content = [
+        p for s in shapes if _get_role(s) not in _TITLES for p in _read_shape(package, slide, s)
+    ]
+    content = [piece for piece in (*content, *_read_notes(package, slide)) if piece.text]
     if title or content:
         name = " ".join(title.split()) or f"Slide {slide.number}"
         yield Piece("heading", name, level, slide=slide.number)
@@ -213,41 +217,41 @@ def _iter_shapes(node: _Element) -> Iterator[_Element]:
             yield from _iter_shapes(child)
 
 
-def _role(shape: _Element) -> str:
+def _get_role(shape: _Element) -> str:
     """Return the placeholder type of a shape; "" if it is not a placeholder."""
-    found = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
-    return found.get("type", "obj") if found is not None else ""
+    placeholder = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
+    return placeholder.get("type", "obj") if placeholder is not None else ""
 
 
-def _shape_text(shape: _Element) -> str:
+def _get_shape_text(shape: _Element) -> str:
     body = shape.find(f"{_P}txBody")
     return get_body_text(body) if body is not None else ""
 
 
-def _content(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece]:
-    role = _role(shape)
+def _read_shape(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece]:
+    role = _get_role(shape)
     if role in _LEFT_OUT:
         return
     body = shape.find(f"{_P}txBody")
     if body is not None:
-        yield from list_blocks(body, is_list=role in _LISTS)
+        yield from iter_pieces(body, is_list=role in _LISTS)
     for table in shape.iter(f"{A}tbl"):
-        yield Piece("table", "\n".join(table_lines(table)))
+        yield Piece("table", "\n".join(iter_table_lines(table)))
     for diagram in shape.iter(_DIAGRAM):
-        yield from _diagram(package, slide, diagram.get(_DIAGRAM_DATA, ""))
+        yield from _read_diagram(package, slide, diagram.get(_DIAGRAM_DATA, ""))
 
 
-def _diagram(package: Package, slide: _Slide, relation: str) -> Iterator[Piece]:
+def _read_diagram(package: Package, slide: _Slide, relation: str) -> Iterator[Piece]:
     """Yield the text of a SmartArt graphic as a list."""
-    part = next((r.part for r in package.related(slide.part) if r.id == relation), None)
-    root = package.xml(part) if part else None
+    part = next((r.part for r in package.list_related(slide.part) if r.id == relation), None)
+    root = package.read_xml(part) if part else None
     texts = [] if root is None else map(get_body_text, root.iter("{*}t"))
     yield Piece("list", "\n".join("- " + " ".join(text.split()) for text in texts if text))
 
 
-def _notes(package: Package, slide: _Slide) -> Iterator[Piece]:
-    root = package.relative(slide.part, "notesSlide")
-    shapes = [] if root is None else [s for s in _iter_shapes(root) if _role(s) == "body"]
-    texts = [text for shape in shapes if (text := _shape_text(shape))]
+def _read_notes(package: Package, slide: _Slide) -> Iterator[Piece]:
+    root = package.read_related(slide.part, "notesSlide")
+    shapes = [] if root is None else [s for s in _iter_shapes(root) if _get_role(s) == "body"]
+    texts = [text for shape in shapes if (text := _get_shape_text(shape))]
     if texts:
         yield Piece("paragraph", "Notes: " + "\n".join(texts))

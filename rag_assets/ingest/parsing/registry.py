@@ -1,6 +1,6 @@
 """The registry of parsers by format, the keys of their output, and parsing with one of them.
 
-A new format needs a row of PARSERS, a suffix in media_types and a mark in detection.
+A new format needs an entry in PARSERS, a suffix in media_types, and its detection in detection.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ class Parser:
     @property
     def version(self) -> str:
         """Return a version that changes whenever the parser's output may change."""
-        return "+".join([str(self.revision), *map(_package_version, self.packages)])
+        return "+".join([str(self.revision), *map(_get_package_version, self.packages)])
 
-    def function(self) -> ParseFunction:
+    def load_function(self) -> ParseFunction:
         """Return the function that parses a document."""
-        return cast("ParseFunction", self._import().parse)
+        return cast("ParseFunction", self._import_module().parse)
 
     def warm_up(self) -> None:
         """Load the parser's libraries, so that a document's limits apply to the document alone."""
         for library in self.libraries:
             import_module(library)
-        module = self._import()
+        module = self._import_module()
         if hasattr(module, "warm_up"):
             module.warm_up()
 
@@ -88,10 +88,10 @@ class Parser:
         Raises:
             DocumentRejected: the document cannot be parsed.
         """
-        more_seconds = getattr(self._import(), "more_seconds", None)
+        more_seconds = getattr(self._import_module(), "more_seconds", None)
         return 0.0 if more_seconds is None else float(more_seconds(data, options, limits))
 
-    def _import(self) -> ModuleType:
+    def _import_module(self) -> ModuleType:
         return import_module(f"rag_assets.ingest.parsing.{self.module}")
 
 
@@ -147,7 +147,7 @@ def get_parser(media_type: str, options: ParseOptions) -> Parser:
 
 
 @cache
-def _package_version(package: str) -> str:
+def _get_package_version(package: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -157,36 +157,36 @@ def _package_version(package: str) -> str:
 
 
 @cache
-def parsers_version() -> str:
+def compute_parsers_version() -> str:
     """Return a version that changes whenever any parser changes; cached, since many keys use it."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
     return compute_key("parsers", versions, *_FORMER_RULES)
 
 
-def parse_key(
+def compute_parse_key(
     content_sha256: str,
     media_type: str | None,
     options: ParseOptions | None = None,
     edition: int = 0,
 ) -> str:
-    """Return the key of the parsed text of a content.
+    """Return the key under which the parsed text of a content is stored.
 
     Args:
         media_type: the type that its source declares; with the content it determines the
             parser. The parser is known only after the bytes are read, so the key covers all
             parsers' versions.
-        edition: how many times a new parse of it was requested.
+        edition: number of requests to parse the content again.
     """
-    chosen = (options or ParseOptions()).identity()
+    identity = (options or ParseOptions()).identity()
     # Include it only after a request, so that the keys of all other documents do not change.
-    anew = [edition] if edition else []
-    version = parsers_version()
+    edition_part = [edition] if edition else []
+    version = compute_parsers_version()
     if media_type == media_types.TYPED_RECORD:
         version = f"records {TYPED_RECORDS.version}"
     elif media_type in media_types.PICTURES:
         version = f"pictures {PICTURES.version}"
-    return compute_key("parse", content_sha256, media_type, version, chosen, *anew)
+    return compute_key("parse", content_sha256, media_type, version, identity, *edition_part)
 
 
 def warm_up_parser(data: bytes, media_type: str | None, options: ParseOptions) -> None:
@@ -225,9 +225,9 @@ def parse(
     """
     options = options or ParseOptions()
     kind = detect(data, media_type)
-    function = get_parser(kind, options).function()
+    function = get_parser(kind, options).load_function()
     limits = limits or ParseLimits()
     parsed = function(data, kind, options, limits)
     limits.check_blocks(len(parsed.blocks))
-    marked = kind in SOURCE_TEXTS and data.startswith(UTF8_MARK)
-    return replace(parsed, media_type=kind, mark_bytes=len(UTF8_MARK) if marked else 0)
+    has_mark = kind in SOURCE_TEXTS and data.startswith(UTF8_MARK)
+    return replace(parsed, media_type=kind, mark_bytes=len(UTF8_MARK) if has_mark else 0)

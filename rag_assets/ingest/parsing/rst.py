@@ -11,14 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from rag_assets.ingest.parsing.blocks import DEEPEST_LEVEL, Outline, first_title, heading_name
+from rag_assets.ingest.parsing.blocks import (
+    DEEPEST_LEVEL,
+    Outline,
+    find_first_title,
+    shorten_heading,
+)
 from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.text import Line, decode_text, split_lines
 
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-_LEAST_ADORNMENT = 2
-_LEAST_TRANSITION = 4
+_MIN_ADORNMENT_LENGTH = 2
+_MIN_TRANSITION_LENGTH = 4
 _LIST_ITEM = re.compile(
     r"(?:[-*+•‣⁃]|\(?(?:[0-9]{1,9}|#|[A-Za-z]|[ivxlcdmIVXLCDM]{1,5})[.)])(?![^ \t])"
 )
@@ -54,12 +59,14 @@ def count_indent(line: str) -> int:
 def is_adornment(line: str) -> bool:
     """Return whether a line repeats one punctuation character, like lines around titles."""
     text = line.rstrip()
-    return len(text) >= _LEAST_ADORNMENT and text[0] in _PUNCTUATION and not text.strip(text[0])
+    return (
+        len(text) >= _MIN_ADORNMENT_LENGTH and text[0] in _PUNCTUATION and not text.strip(text[0])
+    )
 
 
 def is_transition(line: str) -> bool:
     """Return whether an adornment is long enough to separate sections that have no title."""
-    return len(line.rstrip()) >= _LEAST_TRANSITION and is_adornment(line)
+    return len(line.rstrip()) >= _MIN_TRANSITION_LENGTH and is_adornment(line)
 
 
 def is_list_item(line: str) -> bool:
@@ -74,14 +81,14 @@ def is_explicit(line: str) -> bool:
 
 def is_for_readers(line: str) -> bool:
     """Return whether readers see a block that starts with `..`."""
-    name = directive(line)
+    name = get_directive(line)
     return name not in FOR_PROGRAMS if name else _VISIBLE.match(line) is not None
 
 
-def directive(line: str) -> str | None:
+def get_directive(line: str) -> str | None:
     """Return the name of the directive that a line starts; None if it starts no directive."""
-    found = _DIRECTIVE.match(line)
-    return found[1].lower() if found else None
+    match = _DIRECTIVE.match(line)
+    return match[1].lower() if match else None
 
 
 def is_simple_border(line: str) -> bool:
@@ -96,7 +103,7 @@ def is_grid_border(line: str) -> bool:
 
 _DOCTEST = ">>> "
 _LITERAL = "::"
-_LEAST_UNDERLINE = 4
+_MIN_UNDERLINE_LENGTH = 4
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -109,11 +116,11 @@ def parse_rst(text: str) -> ParsedText:
 
     Every character that is not white space belongs to exactly one block.
     """
-    blocks = tuple(_Parser(text).blocks())
-    return ParsedText(text=text, blocks=blocks, title=first_title(blocks))
+    blocks = tuple(_RstParser(text).iter_blocks())
+    return ParsedText(text=text, blocks=blocks, title=find_first_title(blocks))
 
 
-class _Parser:
+class _RstParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = list(split_lines(text))
@@ -122,13 +129,13 @@ class _Parser:
         self._at = 0
         self._literal_follows = False
 
-    def blocks(self) -> Iterator[Block]:
+    def iter_blocks(self) -> Iterator[Block]:
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            if line.blank:
+            if line.is_blank:
                 self._at += 1
             else:
-                yield self._find_title() or self._body(line)
+                yield self._find_title() or self._read_body(line)
 
     def _find_title(self) -> Block | None:
         """Return the title with its adornments, if a title starts here."""
@@ -144,9 +151,9 @@ class _Parser:
             return None
         self._at = title + 2
         self._literal_follows = False
-        level = self._level(under[0], over=over)
-        path = self._outline.enter(level, heading_name(self._get_line_text(title)))
-        return self._block("heading", first, path, level)
+        level = self._assign_level(under[0], over=over)
+        path = self._outline.enter(level, shorten_heading(self._get_line_text(title)))
+        return self._build_block("heading", first, path, level)
 
     def _is_underlined(self, at: int) -> bool:
         """Return whether a line of text has an adornment below it.
@@ -155,7 +162,7 @@ class _Parser:
         just as short.
         """
         title, under = self._get_line_text(at).strip(), self._get_line_text(at + 1)
-        least = min(len(title), _LEAST_UNDERLINE)
+        least = min(len(title), _MIN_UNDERLINE_LENGTH)
         return (
             bool(title)
             and not is_transition(title)
@@ -163,24 +170,24 @@ class _Parser:
             and len(under.rstrip()) >= least
         )
 
-    def _level(self, character: str, *, over: bool) -> int:
+    def _assign_level(self, character: str, *, over: bool) -> int:
         style = (character, over)
         if style not in self._styles:
             self._styles.append(style)
         return min(self._styles.index(style) + 1, DEEPEST_LEVEL)
 
-    def _body(self, line: Line) -> Block:
+    def _read_body(self, line: Line) -> Block:
         first = self._at
-        kind, skip = self._container(line)
+        kind, skip = self._select_container(line)
         skip()
-        self._literal_follows = kind == "paragraph" and self._ends_with_colons()
-        return self._block(kind, first, () if kind == "front_matter" else self._outline.path)
+        self._literal_follows = kind == "paragraph" and self._announces_literal()
+        return self._build_block(kind, first, () if kind == "front_matter" else self._outline.path)
 
-    def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None]]:
+    def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None]]:
         """Return the kind of block that starts on a line, and the function to skip it."""
         text = line.text
         if is_explicit(text):
-            return self._explicit(text), self._skip_with_body
+            return self._classify_explicit(text), self._skip_with_body
         if count_indent(text):
             return "code" if self._literal_follows else "paragraph", self._skip_indented
         if is_simple_border(text):
@@ -192,8 +199,8 @@ class _Parser:
         return "code" if text.startswith(_DOCTEST) else "paragraph", self._skip_paragraph
 
     @staticmethod
-    def _explicit(text: str) -> BlockKind:
-        name = directive(text)
+    def _classify_explicit(text: str) -> BlockKind:
+        name = get_directive(text)
         if name in CODE:
             return "code"
         if name in TABLES:
@@ -201,14 +208,14 @@ class _Parser:
         return "paragraph" if is_for_readers(text) else "front_matter"
 
     def _skip_lines(self) -> None:
-        while self._at < len(self._lines) and not self._lines[self._at].blank:
+        while self._at < len(self._lines) and not self._lines[self._at].is_blank:
             self._at += 1
 
     def _skip_indented(self) -> None:
         """Skip all indented lines, including blank lines between them."""
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            if not line.blank and not count_indent(line.text):
+            if not line.is_blank and not count_indent(line.text):
                 return
             self._at += 1
 
@@ -221,7 +228,7 @@ class _Parser:
         while self._at < len(self._lines):
             border = is_simple_border(self._get_line_text(self._at))
             self._at += 1
-            if self._at == len(self._lines) or (border and self._lines[self._at].blank):
+            if self._at == len(self._lines) or (border and self._lines[self._at].is_blank):
                 return
 
     def _skip_list(self) -> None:
@@ -234,22 +241,24 @@ class _Parser:
     def _skip_paragraph(self) -> None:
         """Skip to the next blank line, or to a directive that directly follows the paragraph."""
         self._at += 1
-        while self._at < len(self._lines) and not self._lines[self._at].blank:
+        while self._at < len(self._lines) and not self._lines[self._at].is_blank:
             if is_explicit(self._get_line_text(self._at)):
                 return
             self._at += 1
 
-    def _ends_with_colons(self) -> bool:
+    def _announces_literal(self) -> bool:
         last = self._at - 1
-        while self._lines[last].blank:
+        while self._lines[last].is_blank:
             last -= 1
         return self._lines[last].text.rstrip().endswith(_LITERAL)
 
     def _get_line_text(self, at: int) -> str:
         return self._lines[at].text if at < len(self._lines) else ""
 
-    def _block(self, kind: BlockKind, first: int, path: tuple[str, ...], level: int = 0) -> Block:
+    def _build_block(
+        self, kind: BlockKind, first: int, path: tuple[str, ...], level: int = 0
+    ) -> Block:
         last = self._at - 1
-        while last > first and self._lines[last].blank:
+        while last > first and self._lines[last].is_blank:
             last -= 1
         return Block(kind, self._lines[first].start, self._lines[last].end, path, level)

@@ -26,8 +26,8 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN_1 = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)}
 """Maps the surrogates that surrogateescape creates for non-UTF-8 bytes to characters of Latin-1."""
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n)?")
-_MOST_FOREIGN = 10
-"""If more than one in this many characters is not UTF-8, the text is in another encoding."""
+_CHARACTERS_PER_FOREIGN = 10
+"""Minimum number of characters per byte that is not UTF-8; with fewer, the encoding differs."""
 
 
 def decode_text(data: bytes, limits: ParseLimits) -> str:
@@ -61,7 +61,7 @@ def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
             raise
         text = data.decode("utf-8-sig", "surrogateescape")
         replaced = sum("\udc80" <= character <= "\udcff" for character in text)
-        if not replaced or replaced * _MOST_FOREIGN > len(text):
+        if not replaced or replaced * _CHARACTERS_PER_FOREIGN > len(text):
             raise
     limits.check_characters(len(text))
     return text.translate(_LATIN_1), replaced
@@ -105,18 +105,18 @@ class Line(NamedTuple):
     start: int
     end: int
     text: str
-    blank: bool
+    is_blank: bool
 
 
 def split_lines(text: str) -> Iterator[Line]:
     r"""Split at \n, \r\n and \r, as Markdown does, and nowhere else."""
     at = 0
     while at < len(text):
-        found = _LINE.match(text, at)
-        if found is None:  # pragma: no cover - the pattern matches anything
+        match = _LINE.match(text, at)
+        if match is None:  # pragma: no cover - the pattern matches anything
             return
-        yield Line(at, found.end(1), found[1], not found[1].strip())
-        at = found.end()
+        yield Line(at, match.end(1), match[1], not match[1].strip())
+        at = match.end()
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -131,8 +131,8 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 def find_paragraphs(text: str) -> Iterator[Block]:
     """Yield the runs of lines between blank lines."""
-    for blank, lines in groupby(split_lines(text), key=lambda line: line.blank):
-        if not blank:
+    for is_blank, lines in groupby(split_lines(text), key=lambda line: line.is_blank):
+        if not is_blank:
             first, *others = lines
             yield Block("paragraph", first.start, (others or [first])[-1].end)
 
@@ -142,16 +142,21 @@ def _iter_code_blocks(text: str) -> Iterator[Block]:
     last: Line | None = None
     after_blank = False
     for line in split_lines(text):
-        if not line.blank:
-            if first is not None and last is not None and after_blank and _starts_block(line.text):
+        if not line.is_blank:
+            if (
+                first is not None
+                and last is not None
+                and after_blank
+                and _is_block_start(line.text)
+            ):
                 yield Block("code", first.start, last.end)
                 first = None
             first = first or line
             last = line
-        after_blank = line.blank
+        after_blank = line.is_blank
     if first is not None and last is not None:
         yield Block("code", first.start, last.end)
 
 
-def _starts_block(line: str) -> bool:
+def _is_block_start(line: str) -> bool:
     return not line[0].isspace() and line[0] not in _CLOSING

@@ -14,7 +14,7 @@ from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 
 _LEVEL: Final = re.compile(r"[1-6](?!\d)")
 _DEEPEST: Final = 6
-_MOST_TITLE: Final = 200
+_MAX_TITLE_LENGTH: Final = 200
 """Maximum characters of a row's title; the values of a row have no limit."""
 
 _Kind: TypeAlias = Literal["heading", "paragraph", "list", "table", "code"]
@@ -38,45 +38,49 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 def _read_page(stored: Mapping[str, Any]) -> _Visible:
     title = str(stored.get("title", ""))
-    shown = [one for one in stored.get("blocks", ()) if not one.get("archived")]
-    return title or None, [_piece("heading", title, 1), *map(_read_block, shown)]
+    blocks = [block for block in stored.get("blocks", ()) if not block.get("archived")]
+    return title or None, [_build_piece("heading", title, 1), *map(_read_block, blocks)]
 
 
 def _read_block(block: Mapping[str, Any]) -> Piece:
-    kind = _kind_of_block(str(block["type"]).lower())
-    level = _heading_level(block) if kind == "heading" else 0
-    return _piece(kind, str(block.get("text", "")), level, str(block["block_id"]))
+    kind = _classify_block(str(block["type"]).lower())
+    level = _get_heading_level(block) if kind == "heading" else 0
+    return _build_piece(kind, str(block.get("text", "")), level, str(block["block_id"]))
 
 
-def _kind_of_block(named: str) -> _Kind:
+def _classify_block(type_name: str) -> _Kind:
     """Return the kind of block for the name that the application uses."""
-    if named.startswith("head") or re.fullmatch(r"h[1-6]", named):
+    if type_name.startswith("head") or re.fullmatch(r"h[1-6]", type_name):
         return "heading"
-    if named.startswith("code"):
+    if type_name.startswith("code"):
         return "code"
-    if named.startswith("table"):
+    if type_name.startswith("table"):
         return "table"
-    return "list" if re.search(r"list|bullet|numbered|todo|to_do|check", named) else "paragraph"
+    return "list" if re.search(r"list|bullet|numbered|todo|to_do|check", type_name) else "paragraph"
 
 
-def _heading_level(block: Mapping[str, Any]) -> int:
-    given = block.get("level")
-    if isinstance(given, int) and 1 <= given <= _DEEPEST:
-        return given
-    found = _LEVEL.search(str(block["type"]))
-    return int(found.group()) if found else 1
+def _get_heading_level(block: Mapping[str, Any]) -> int:
+    level = block.get("level")
+    if isinstance(level, int) and 1 <= level <= _DEEPEST:
+        return level
+    match = _LEVEL.search(str(block["type"]))
+    return int(match.group()) if match else 1
 
 
 def _read_comment(stored: Mapping[str, Any]) -> _Visible:
-    return None, [_piece("paragraph", stored["text"], 0, stored.get("block_id"))]
+    return None, [_build_piece("paragraph", stored["text"], 0, stored.get("block_id"))]
 
 
 def _read_template(stored: Mapping[str, Any]) -> _Visible:
     name = str(stored["name"])
     payload = stored.get("payload")
     lines = "\n".join(_flatten(payload)) if payload is not None else ""
-    description = _piece("paragraph", stored.get("description", ""))
-    return name or None, [_piece("heading", name, 1), description, _piece("paragraph", lines)]
+    description = _build_piece("paragraph", stored.get("description", ""))
+    return name or None, [
+        _build_piece("heading", name, 1),
+        description,
+        _build_piece("paragraph", lines),
+    ]
 
 
 def _flatten(value: Any, path: str = "") -> Iterator[str]:
@@ -88,22 +92,22 @@ def _flatten(value: Any, path: str = "") -> Iterator[str]:
         for inner in value:
             yield from _flatten(inner, path)
     elif value is not None and value != "":
-        shown = str(value).lower() if isinstance(value, bool) else str(value)
-        yield f"{path}: {shown}" if path else shown
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        yield f"{path}: {text}" if path else text
 
 
 def _read_row(stored: Mapping[str, Any]) -> _Visible:
     """Return each value on a line, with its property's name; the first value is the title."""
-    values = [one for one in stored.get("values", ()) if one["value_text"].strip()]
+    values = [value for value in stored.get("values", ()) if value["value_text"].strip()]
     lines = [
         f"{value['name']}: {value['value_text']}" if value["name"].strip() else value["value_text"]
         for value in values
     ]
     first = str(values[0]["value_text"]).strip().splitlines()[0] if values else ""
-    return first[:_MOST_TITLE].rstrip() or None, [_piece("paragraph", "\n".join(lines))]
+    return first[:_MAX_TITLE_LENGTH].rstrip() or None, [_build_piece("paragraph", "\n".join(lines))]
 
 
-def _piece(kind: _Kind, text: str, level: int = 0, block_id: str | None = None) -> Piece:
+def _build_piece(kind: _Kind, text: str, level: int = 0, block_id: str | None = None) -> Piece:
     return Piece(kind, clean(text), level, block_id=block_id)
 
 

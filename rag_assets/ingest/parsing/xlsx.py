@@ -20,9 +20,9 @@ from rag_assets.ingest.parsing.blocks import (
     assemble,
     clean,
     format_row,
+    get_repeated_text,
     limit_pieces,
     names_columns,
-    text_to_repeat,
 )
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.ooxml import Package
@@ -51,18 +51,18 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     workbook = _open_workbook(_copy_needed_parts(package, limits))
     names = _list_shown_sheets(workbook)
     limits.check_pages(len(names))
-    found = chain.from_iterable(_sheet(workbook, name, limits) for name in names)
-    pieces = list(limit_pieces(found, limits))
+    sheet_pieces = chain.from_iterable(_read_sheet(workbook, name, limits) for name in names)
+    pieces = list(limit_pieces(sheet_pieces, limits))
     if not pieces:
         raise DocumentEmpty("the workbook has no cell with content on any visible sheet")
     text, blocks = assemble(pieces)
     pages = len(workbook.sheet_names)
-    return ParsedText(text, blocks, package.title(), pages, has_lines=False)
+    return ParsedText(text, blocks, package.get_title(), pages, has_lines=False)
 
 
 def _copy_needed_parts(package: Package, limits: ParseLimits) -> bytes:
     """Return a copy of the workbook that contains only sheets, styles and texts."""
-    related = package.related(package.main)
+    related = package.list_related(package.main)
     folder, _, name = package.main.rpartition("/")
     relations = f"{folder}/_rels/{name}.rels".lstrip("/")
     sheets = {r.part for r in related if r.kind == "worksheet"}
@@ -79,11 +79,11 @@ def _copy_needed_parts(package: Package, limits: ParseLimits) -> bytes:
 
 def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
     """Refuse a sheet whose cells are too far apart: calamine reserves memory for all in between."""
-    cells = _extent(_REFERENCE.findall(sheet))
+    cells = _compute_extent(_REFERENCE.findall(sheet))
     if cells > limits.cells:
         # Empty cells that only have a format may lie anywhere; calamine reserves no memory for
         # them.
-        cells = _extent(_FILLED.findall(sheet))
+        cells = _compute_extent(_FILLED.findall(sheet))
     if cells > limits.cells:
         raise DocumentTooLarge(
             f"a sheet extends over {cells:,} cells, over the limit of {limits.cells:,}",
@@ -91,16 +91,16 @@ def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
         )
 
 
-def _extent(references: list[tuple[bytes, bytes]]) -> int:
+def _compute_extent(references: list[tuple[bytes, bytes]]) -> int:
     """Return the number of cells in the smallest rectangle that holds all references."""
     if not references:
         return 0
     letters, numbers = map(set, zip(*references, strict=True))
-    columns, rows = [*map(_column, letters)], [*map(int, numbers)]
+    columns, rows = [*map(_parse_column, letters)], [*map(int, numbers)]
     return (max(rows) - min(rows) + 1) * (max(columns) - min(columns) + 1)
 
 
-def _column(letters: bytes) -> int:
+def _parse_column(letters: bytes) -> int:
     number = 0
     for letter in letters.upper():
         number = 26 * number + letter - ord("A") + 1
@@ -131,18 +131,18 @@ def _list_shown_sheets(workbook: CalamineWorkbook) -> list[str]:
     ]
 
 
-def _sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> Iterator[Piece]:
+def _read_sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> Iterator[Piece]:
     from python_calamine import CalamineError
 
     try:
         sheet = workbook.get_sheet_by_name(name)
     except CalamineError:
         raise _build_damage_error() from None
-    rows = _rows(sheet, limits)
+    rows = _read_rows(sheet, limits)
     if rows:
-        shown = clean(" ".join(name.split()))
-        yield Piece("heading", shown, 1, sheet=shown)
-        yield from _iter_records(rows, shown)
+        sheet_name = clean(" ".join(name.split()))
+        yield Piece("heading", sheet_name, 1, sheet=sheet_name)
+        yield from _iter_records(rows, sheet_name)
 
 
 def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
@@ -161,7 +161,7 @@ def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
             above = False
 
 
-def _rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
+def _read_rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
     """Return the rows that are not empty, as texts by row number; empty columns are left out."""
     if sheet.start is None:
         return {}
@@ -185,7 +185,7 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
         if left < 0:
             raise _build_damage_error()
         if top >= first_row and column in columns and below:
-            value = text_to_repeat(rows[top - first_row][column - first_column])
+            value = get_repeated_text(rows[top - first_row][column - first_column])
             for row in filter(any, below):
                 row[column - first_column] = value
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DocumentRejected, DocumentVanished
-from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, ListingFacts, ReadsDisk
+from rag_assets.ingest.sources.model import DiskSource, DocumentSource, ListedDocument, ListingFacts
 
 Digest: TypeAlias = tuple[ListedDocument, str | DocumentRejected]
 
@@ -42,17 +42,17 @@ def hash_documents(
     todo = batched(
         documents, _BATCH_DOCUMENTS, weight=lambda document: document.size, most=_BATCH_BYTES
     )
-    bounded = source.disk.call if isinstance(source, ReadsDisk) else _call
+    read = source.disk.call if isinstance(source, DiskSource) else _call_directly
     pool = ThreadPoolExecutor(workers, thread_name_prefix="hash")
-    under_way: deque[Future[list[Digest]]] = deque()
+    pending: deque[Future[list[Digest]]] = deque()
     is_interrupted = False
     try:
         while True:
-            while len(under_way) < workers * 2 and (batch := next(todo, None)):
-                under_way.append(pool.submit(bounded, partial(_hash_batch, source, batch)))
-            if not under_way:
+            while len(pending) < workers * 2 and (batch := next(todo, None)):
+                pending.append(pool.submit(read, partial(_hash_batch, source, batch)))
+            if not pending:
                 return
-            yield from under_way.popleft().result()
+            yield from pending.popleft().result()
     except GeneratorExit:
         raise
     except BaseException:
@@ -63,7 +63,7 @@ def hash_documents(
         pool.shutdown(wait=not is_interrupted, cancel_futures=True)
 
 
-def _call(read: Callable[[], list[Digest]]) -> list[Digest]:
+def _call_directly(read: Callable[[], list[Digest]]) -> list[Digest]:
     return read()
 
 
@@ -95,7 +95,7 @@ class KnownDocument:
     """The catalog's record of a document of this source.
 
     Attributes:
-        document_id: see model.document_id.
+        document_id: see model.compute_document_id.
         facts: facts of the document, as of its last listing.
         content_sha256: hash of the content that was read at that listing; None if it was
             rejected.
@@ -132,7 +132,7 @@ class Change:
     error: DocumentRejected | None = None
 
 
-class Comparison:
+class ListingComparison:
     """A streamed comparison of one listing with the known rows; memory holds only the rows.
 
     Feed the listing through suspects(), the suspects through a hasher, and the hashes through
@@ -151,10 +151,10 @@ class Comparison:
     def __init__(self, known: Iterable[KnownDocument]) -> None:
         self._known = {row.document_id: row for row in known}
         self._unseen = {key for key, row in self._known.items() if not row.deleted}
-        self._whole = False
+        self._is_complete = False
         self.unchanged_count = 0
 
-    def suspects(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
+    def find_suspects(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
         """Yield the listed documents to hash: new, back, changed, rejected or recently written."""
         for document in documents:
             self._unseen.discard(document.document_id)
@@ -162,9 +162,9 @@ class Comparison:
                 self.unchanged_count += 1
             else:
                 yield document
-        self._whole = True
+        self._is_complete = True
 
-    def changes(self, digests: Iterable[Digest]) -> Iterator[Change]:
+    def find_changes(self, digests: Iterable[Digest]) -> Iterator[Change]:
         """Yield the change of each suspect; suspects that vanished are left to the next listing."""
         for document, outcome in digests:
             if isinstance(outcome, DocumentVanished):
@@ -172,16 +172,16 @@ class Comparison:
             if isinstance(outcome, DocumentRejected):
                 yield Change(document, "rejected", None, document.modified_at, outcome)
             else:
-                yield self._change(document, outcome)
+                yield self._build_change(document, outcome)
 
-    def removed(self) -> frozenset[str]:
+    def list_removed(self) -> frozenset[str]:
         """Return the ids of known documents that are not in the listing.
 
         Raises:
             RuntimeError: the listing was not read to its end, so it is unknown which documents
                 are missing.
         """
-        if not self._whole:
+        if not self._is_complete:
             raise RuntimeError("the listing was not read to its end")
         return frozenset(self._unseen)
 
@@ -192,25 +192,25 @@ class Comparison:
             and not row.deleted
             # Read rejected documents again, since the limit may have been raised.
             and row.content_sha256 is not None
-            and document.facts.unchanged_since(row.facts, row.listed_at_ns)
+            and document.facts.is_unchanged_since(row.facts, row.listed_at_ns)
         )
 
-    def _change(self, document: ListedDocument, content_sha256: str) -> Change:
+    def _build_change(self, document: ListedDocument, content_sha256: str) -> Change:
         row = self._known.get(document.document_id)
         if row is None or row.deleted:
             return Change(document, "added", content_sha256, document.modified_at)
-        same = row.content_sha256 == content_sha256
+        is_same = row.content_sha256 == content_sha256
         # Content that was written again without a change keeps its time.
-        made = (
+        modified_at = (
             row.modified_at
-            if same and not document.source_metadata.modified_at
+            if is_same and not document.source_metadata.modified_at
             else document.modified_at
         )
         # The text of the record is unchanged, but another part of the record changed.
-        touched = same and document.revision is None
-        return Change(document, "touched" if touched else "changed", content_sha256, made)
+        is_touched = is_same and document.revision is None
+        return Change(document, "touched" if is_touched else "changed", content_sha256, modified_at)
 
 
-def deletions_suspicious(removed: int, known: int) -> bool:
+def are_deletions_suspicious(removed: int, known: int) -> bool:
     """Return whether a person has to approve deleting this many of a source's documents."""
     return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

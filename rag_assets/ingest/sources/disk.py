@@ -40,7 +40,7 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # If the system supports it, passing through a folder needs no permission to list the folder.
 _PASS = _FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
 _LIST = _FOLDER | os.O_RDONLY
-_OF_THE_PATH = frozenset(
+_PATH_ERRORS = frozenset(
     {
         *(errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG),
         *(errno.ENXIO, errno.ENODEV, errno.EINVAL),
@@ -59,7 +59,7 @@ def open_root(root: Path) -> int:
 
 def open_subfolder(folder: int | None, names: Sequence[str]) -> int:
     """Open the folder reached by names for listing; the caller closes the descriptor."""
-    with _innermost_folder(folder, names[:-1]) as last:
+    with _open_innermost_folder(folder, names[:-1]) as last:
         return os.open(names[-1], _LIST, dir_fd=last)
 
 
@@ -87,43 +87,43 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
     names = path.split("/")
     if "\0" in path or any(name in ("", ".", "..") for name in names):
         raise DocumentRejected(f"the path {path!r} does not lie within the source")
-    with _document_error(path):
-        with _innermost_folder(None, [*root.parts, *names[:-1]]) as folder:
+    with _convert_errors(path):
+        with _open_innermost_folder(None, [*root.parts, *names[:-1]]) as folder:
             descriptor = open_regular(names[-1], folder)
         if descriptor is None:
             raise DocumentRejected(f"{path!r} is not a regular file")
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             size = os.fstat(descriptor).st_size
             if size > max_bytes:
-                raise _too_large(path, max_bytes)
+                raise _build_too_large_error(path, max_bytes)
             left = max_bytes
             # Read one byte more than the expected size, so that a small file needs only one
             # allocation.
             while piece := file.read(min(PIECE_BYTES, left + 1, size + 1)):
                 left -= len(piece)
                 if left < 0:
-                    raise _too_large(path, max_bytes)
+                    raise _build_too_large_error(path, max_bytes)
                 yield piece
 
 
 @contextmanager
-def _innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
+def _open_innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
     """Open nested folders by their names and yield the last one; it is closed afterwards."""
-    reached: int | None = None
+    innermost: int | None = None
     try:
         for name in names:
-            below = os.open(name, _PASS, dir_fd=start if reached is None else reached)
-            if reached is not None:
-                os.close(reached)
-            reached = below
-        yield start if reached is None else reached
+            descriptor = os.open(name, _PASS, dir_fd=start if innermost is None else innermost)
+            if innermost is not None:
+                os.close(innermost)
+            innermost = descriptor
+        yield start if innermost is None else innermost
     finally:
-        if reached is not None:
-            os.close(reached)
+        if innermost is not None:
+            os.close(innermost)
 
 
 @contextmanager
-def _document_error(path: str) -> Iterator[None]:
+def _convert_errors(path: str) -> Iterator[None]:
     """Convert errors of the operating system in this block to errors about one document."""
     try:
         yield
@@ -137,7 +137,7 @@ def _document_error(path: str) -> Iterator[None]:
             hint="give the user of this service read access to the file",
         ) from error
     except OSError as error:
-        if error.errno not in _OF_THE_PATH:
+        if error.errno not in _PATH_ERRORS:
             raise DocumentUnreachable(
                 f"the file {path!r} cannot be read now ({error.strerror})",
                 hint="the file is read again later; check the disk or share that contains it",
@@ -148,14 +148,14 @@ def _document_error(path: str) -> Iterator[None]:
         ) from error
 
 
-def _too_large(path: str, max_bytes: int) -> DocumentTooLarge:
+def _build_too_large_error(path: str, max_bytes: int) -> DocumentTooLarge:
     return DocumentTooLarge(
-        f"the file {path!r} is over the limit of {readable_size(max_bytes)}",
+        f"the file {path!r} is over the limit of {format_size(max_bytes)}",
         hint="increase max_bytes of the source, or exclude the file",
     )
 
 
-def readable_size(size: int) -> str:
+def format_size(size: int) -> str:
     """Format a number of bytes in the largest unit that gives a whole number."""
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if size and size % 1024**power == 0:
@@ -163,13 +163,13 @@ def readable_size(size: int) -> str:
     return f"{size} bytes"
 
 
-MOST_MOUNTS: Final = 1_000
+MAX_MOUNTS: Final = 1_000
 """Maximum number of mount points below a root that are remembered; snapshots may exceed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderIdentity:
-    """Identifies a folder, to distinguish it from any other folder at the same path.
+    """The identity of a folder, which distinguishes it from other folders at the same path.
 
     The device number is not part of the identity, since it may change whenever the machine starts.
 
@@ -183,19 +183,19 @@ class FolderIdentity:
     file_system: int
 
     @classmethod
-    def of(cls, descriptor: int) -> FolderIdentity:
+    def from_descriptor(cls, descriptor: int) -> FolderIdentity:
         """Return the identity of an open folder."""
         return cls(os.fstat(descriptor).st_ino, os.fstatvfs(descriptor).f_fsid)
 
     @classmethod
-    def at(cls, place: Path) -> FolderIdentity | None:
+    def from_path(cls, path: Path) -> FolderIdentity | None:
         """Return the identity of the folder at a path without links; None if it is missing."""
         try:
-            descriptor = open_root(place)
+            descriptor = open_root(path)
         except OSError:
             return None
         try:
-            return cls.of(descriptor)
+            return cls.from_descriptor(descriptor)
         finally:
             os.close(descriptor)
 
@@ -210,7 +210,7 @@ class FolderIdentity:
         return replace(self, inode=0) if self.file_system else self
 
 
-def folders_as_json(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
+def encode_folders(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
     """Convert identities by path to JSON; a path may contain bytes that are not UTF-8."""
     return [
         [quote_from_bytes(os.fsencode(path)), folder.inode, folder.file_system]
@@ -218,8 +218,8 @@ def folders_as_json(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
     ]
 
 
-def folders_from_json(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdentity]:
-    """Convert JSON back to identities by path; see folders_as_json."""
+def decode_folders(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdentity]:
+    """Convert JSON back to identities by path; see encode_folders."""
     return {os.fsdecode(unquote_to_bytes(path)): FolderIdentity(*at) for path, *at in folders}
 
 
@@ -250,7 +250,7 @@ class Roots:
         """
         real = Path(os.path.realpath(root))
         self.require(source, real)
-        return real if follow_link or self.allowed else without_system_link(root)
+        return real if follow_link or self.allowed else resolve_system_link(root)
 
     def require(self, source: str, root: Path) -> None:
         """Refuse a root that must not be read.
@@ -276,7 +276,7 @@ class Roots:
                 )
 
 
-def without_system_link(root: Path) -> Path:
+def resolve_system_link(root: Path) -> Path:
     """Resolve a link in `/`, such as /tmp or /home: only the superuser can create one.
 
     A root that is itself such a link is returned unchanged.
@@ -307,7 +307,7 @@ def require_no_link(root: Path) -> None:
         )
 
 
-def home_of_owner() -> Path:
+def find_owner_home() -> Path:
     """Return the home folder of the owner of this process, as the user database states it.
 
     The variable HOME is not used, since it may differ between a shell and a service.
@@ -335,13 +335,13 @@ _Result = TypeVar("_Result")
 
 
 class DiskReader:
-    """Reads one source's folder, and gives up when the folder does not respond."""
+    """A reader of one source's folder, which gives up when the folder does not respond."""
 
     def __init__(self, source: str, folder: Path) -> None:
         self._source = source
         self._folder = folder
         self._hung_seconds = 0.0
-        self._idle: list[_Worker] = []
+        self._idle: list[_DiskWorker] = []
 
     def locate(self, roots: Roots, *, follow_link: bool) -> Path:
         """Return the folder that the source's root stands for, as Roots.locate does.
@@ -368,24 +368,24 @@ class DiskReader:
         """
         seconds = seconds or READ_SECONDS
         if self._hung_seconds:
-            raise self._failure()
+            raise self._build_failure()
         if isinstance(threading.current_thread(), _DiskThread):
             return read()
         try:
             worker = self._idle.pop()
         except IndexError:
-            worker = _Worker()
+            worker = _DiskWorker()
         try:
             result = worker.call(read, seconds)
         except Empty:
             self._hung_seconds = seconds
-            raise self._failure() from None
+            raise self._build_failure() from None
         self._idle.append(worker)
-        if isinstance(result, _Raised):
+        if isinstance(result, _CallError):
             raise result.error
         return result
 
-    def items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
+    def iter_items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
         """Yield the items of an iterator that reads the folder.
 
         Raises:
@@ -397,28 +397,28 @@ class DiskReader:
             if len(batch) < at_once:
                 return
 
-    def content(self, pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
+    def iter_content(self, pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
         """Yield the pieces of a file.
 
         Raises:
             DocumentUnreachable: the folder does not respond.
         """
         try:
-            yield from self.items(pieces, at_once=1)
+            yield from self.iter_items(pieces, at_once=1)
         except ListingFailed as error:
             raise DocumentUnreachable(
                 f"the document {path!r} cannot be read now ({error.message})",
                 hint="the document is read again later; check the disk or share that contains it",
             ) from error
 
-    def _failure(self) -> ListingFailed:
+    def _build_failure(self) -> ListingFailed:
         return ListingFailed(
             f"the folder {str(self._folder)!r} did not answer for {self._hung_seconds:.0f} s",
             hint="mount the disk or share of the folder again; until then its documents are kept",
         )
 
 
-class _Raised:
+class _CallError:
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
@@ -427,7 +427,7 @@ class _DiskThread(threading.Thread):
     pass
 
 
-class _Worker:
+class _DiskWorker:
     """A thread that calls functions; it ends with the process, or with the reader that owns it."""
 
     def __init__(self) -> None:
@@ -440,7 +440,7 @@ class _Worker:
     def __del__(self) -> None:
         self._calls.put(None)
 
-    def call(self, read: Callable[[], _Result], seconds: float) -> _Result | _Raised:
+    def call(self, read: Callable[[], _Result], seconds: float) -> _Result | _CallError:
         """Call a function, and wait for its result.
 
         Raises:
@@ -455,5 +455,5 @@ def _work(calls: SimpleQueue[Callable[[], object] | None], results: SimpleQueue[
         try:
             results.put(read())
         except BaseException as error:  # the caller raises it
-            results.put(_Raised(error))
+            results.put(_CallError(error))
         del read

@@ -13,7 +13,7 @@ from rag_assets.ingest.parsing.media_types import DOCUMENT_SUFFIXES, find_media_
 from rag_assets.ingest.sources.disk import DiskReader, FolderIdentity, Roots, stream_file
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.model import ListedDocument, build_uri, document_id
+from rag_assets.ingest.sources.model import ListedDocument, build_uri, compute_document_id
 from rag_assets.ingest.sources.walk import Selection, walk_root
 
 DEFAULT_INCLUDE = tuple(f"**/*{suffix}" for suffix in DOCUMENT_SUFFIXES)
@@ -30,7 +30,7 @@ class FilesConfig(SourceConfig):
     never entered.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
+        name: the source's configured name; part of every document's identity.
         root: the folder; only operators can set it. Neither it nor a folder above it may be a
             link, except between folders of RAG_ASSETS_ALLOWED_ROOTS, or directly in `/`, such as
             /home.
@@ -56,7 +56,7 @@ class FilesConfig(SourceConfig):
 
     @field_validator("include", "exclude")
     @classmethod
-    def _usable(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_valid_globs(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
         compile_globs(globs, ignore_case=True)
         return globs
 
@@ -84,17 +84,19 @@ class FilesSource:
         self._disk = DiskReader(config.name, config.root)
         roots = Roots(tuple(allowed_roots), tuple(forbidden_roots))
         self._root = self._disk.locate(roots, follow_link=config.follow_root_link)
-        self._selection = Selection.of(config.include, config.exclude, gitignore=config.gitignore)
+        self._selection = Selection.from_globs(
+            config.include, config.exclude, gitignore=config.gitignore
+        )
         self._folders: dict[str, FolderIdentity] = {}
 
     @property
     def name(self) -> str:
-        """Return the source's given name."""
+        """Return the source's configured name."""
         return self._config.name
 
     @property
     def disk(self) -> DiskReader:
-        """Return the reader that limits the time of reads; see ReadsDisk."""
+        """Return the reader that limits the time of reads; see DiskSource."""
         return self._disk
 
     @property
@@ -104,10 +106,10 @@ class FilesSource:
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """Return the root and the mount points below it; see ReadsFolders."""
+        """Return the root and the mount points below it; see FolderSource."""
         return self._folders
 
-    def place_of(self, folder: str) -> Path:
+    def locate_folder(self, folder: str) -> Path:
         """Return the path of a folder in `folders`."""
         return self._root / folder
 
@@ -121,18 +123,18 @@ class FilesSource:
         """
         name = self._config.name
         folders: dict[str, FolderIdentity] = {}
-        files = self._disk.items(walk_root(self._root, self._selection, folders))
+        files = self._disk.iter_items(walk_root(self._root, self._selection, folders))
         try:
             for path, facts in files:
                 yield ListedDocument(
                     source=name,
                     path=path,
-                    document_id=document_id(name, path),
+                    document_id=compute_document_id(name, path),
                     uri=build_uri(name, path),
                     media_type=find_media_type(path),
                     size=facts.st_size,
-                    mtime_ns=storable_time(facts.st_mtime_ns),
-                    ctime_ns=storable_time(facts.st_ctime_ns),
+                    mtime_ns=clamp_time(facts.st_mtime_ns),
+                    ctime_ns=clamp_time(facts.st_ctime_ns),
                     inode=facts.st_ino,
                 )
         except ListingFailed as error:
@@ -148,7 +150,7 @@ class FilesSource:
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in pieces; see DocumentSource.stream."""
         pieces = stream_file(self._root, document_path, max_bytes=max_bytes)
-        return self._disk.content(pieces, document_path)
+        return self._disk.iter_content(pieces, document_path)
 
 
 def _build(config: FilesConfig, context: SourceContext) -> FilesSource:
@@ -165,6 +167,6 @@ FILES = SourceKind(
 )
 
 
-def storable_time(nanoseconds: int) -> int:
+def clamp_time(nanoseconds: int) -> int:
     """Limit a file's time to the range of a database, since users can set any time for a file."""
     return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

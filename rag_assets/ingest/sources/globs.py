@@ -41,33 +41,33 @@ def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
         ValueError: the expression is not closed or names an unknown class.
     """
     at = start + 1
-    negated = pattern[at : at + 1] in (b"!", b"^")
-    at += negated
+    is_negated = pattern[at : at + 1] in (b"!", b"^")
+    at += is_negated
     first = at
     members: set[int] = set()
     previous = -1  # a range needs a plain character before its dash
-    while at == first or _char(pattern, at) != ord("]"):
-        char = _char(pattern, at)
-        named = _named_class(pattern, at)
-        if named is not None:
-            members.update(_CLASSES[named].encode())
-            at += len(named) + 4
+    while at == first or _get_byte(pattern, at) != ord("]"):
+        char = _get_byte(pattern, at)
+        class_name = _read_class_name(pattern, at)
+        if class_name is not None:
+            members.update(_CLASSES[class_name].encode())
+            at += len(class_name) + 4
             previous = -1
-        elif char == ord("-") and previous >= 0 and _char(pattern, at + 1) != ord("]"):
+        elif char == ord("-") and previous >= 0 and _get_byte(pattern, at + 1) != ord("]"):
             end, at = _read_escaped_character(pattern, at + 1)
             members.update(range(previous, end + 1))
             previous = -1
         else:
             previous, at = _read_escaped_character(pattern, at)
             members.add(previous)
-    if negated:
+    if is_negated:
         members = set(range(256)) - members
     members.discard(ord("/"))  # a bracket expression never matches the path separator
     body = b"".join(b"\\x%02x" % member for member in sorted(members))
     return (b"[" + body + b"]" if body else b"(?!)"), at + 1
 
 
-def _char(pattern: bytes, at: int) -> int:
+def _get_byte(pattern: bytes, at: int) -> int:
     if at >= len(pattern):
         raise ValueError("a bracket expression is not closed")
     return pattern[at]
@@ -75,12 +75,12 @@ def _char(pattern: bytes, at: int) -> int:
 
 def _read_escaped_character(pattern: bytes, at: int) -> tuple[int, int]:
     """Return the character at a position, which may be escaped, and the position after it."""
-    if _char(pattern, at) == ord("\\"):
+    if _get_byte(pattern, at) == ord("\\"):
         at += 1
-    return _char(pattern, at), at + 1
+    return _get_byte(pattern, at), at + 1
 
 
-def _named_class(pattern: bytes, at: int) -> bytes | None:
+def _read_class_name(pattern: bytes, at: int) -> bytes | None:
     """Return the class name of [:name:] at a position; None if there is no such text."""
     if pattern[at : at + 2] != b"[:":
         return None
@@ -108,36 +108,36 @@ _SPECIAL = re.compile(rb"[*?\[\\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class GlobRule:
     """A parsed pattern.
 
     Attributes:
         regex: regular expression for the whole name, or the whole path below the rule's folder.
         literal: the exact name or path, if the pattern has no wildcards.
         suffix: the required end of the name, if the pattern is a star followed by a literal.
-        by_name: whether the pattern matches the name alone, at any depth, since it contains no
+        matches_name: whether the pattern matches the name alone, at any depth, since it contains no
             slash.
-        folders_only: whether the pattern matches only folders, since it ended in a slash.
-        negated: whether the pattern started with an exclamation mark.
+        matches_only_folders: whether the pattern matches only folders, since it ended in a slash.
+        is_negated: whether the pattern started with an exclamation mark.
     """
 
     regex: bytes
     literal: bytes | None
     suffix: bytes | None
-    by_name: bool
-    folders_only: bool
-    negated: bool
+    matches_name: bool
+    matches_only_folders: bool
+    is_negated: bool
 
 
-def parse_rule(pattern: bytes) -> Rule | None:
+def parse_rule(pattern: bytes) -> GlobRule | None:
     """Parse one pattern; return None if it is malformed. As in git, it then never matches."""
-    negated = pattern.startswith(b"!")
-    body = pattern[1:] if negated else pattern
-    folders_only = body.endswith(b"/")
-    body = body[:-1] if folders_only else body
+    is_negated = pattern.startswith(b"!")
+    body = pattern[1:] if is_negated else pattern
+    matches_only_folders = body.endswith(b"/")
+    body = body[:-1] if matches_only_folders else body
     while body.startswith(b"**/") and b"/" not in body[3:]:
         body = body[3:]  # `**/name` has the same meaning as `name`, which is faster to match
-    by_name = b"/" not in body
+    matches_name = b"/" not in body
     if not body:
         return None
     body = body.removeprefix(b"/")
@@ -146,18 +146,18 @@ def parse_rule(pattern: bytes) -> Rule | None:
     except ValueError:
         return None
     literal = None if _SPECIAL.search(body) else body
-    tail = body[1:] if by_name and body.startswith(b"*") else b""
+    tail = body[1:] if matches_name and body.startswith(b"*") else b""
     suffix = tail if tail and not _SPECIAL.search(tail) else None
-    return Rule(regex, literal, suffix, by_name, folders_only, negated)
+    return GlobRule(regex, literal, suffix, matches_name, matches_only_folders, is_negated)
 
 
-class Rules:
+class GlobRules:
     """An ordered list of rules; the last rule that matches decides."""
 
     __slots__ = ("_files_by_name", "_files_by_path", "_folders_by_name", "_folders_by_path")
 
-    def __init__(self, rules: Sequence[Rule], *, ignore_case: bool = False) -> None:
-        for_files = [(n, rule) for n, rule in enumerate(rules) if not rule.folders_only]
+    def __init__(self, rules: Sequence[GlobRule], *, ignore_case: bool = False) -> None:
+        for_files = [(n, rule) for n, rule in enumerate(rules) if not rule.matches_only_folders]
         for_folders = list(enumerate(rules))
         self._files_by_name = _Alternatives(for_files, by_name=True, ignore_case=ignore_case)
         self._files_by_path = _Alternatives(for_files, by_name=False, ignore_case=ignore_case)
@@ -174,52 +174,52 @@ class Rules:
         Returns:
             True if the deciding rule is plain, False if it is negated, None if no rule matches.
         """
-        last = self._last(folder, name, is_folder=is_folder)
+        last = self._find_last_verdict(folder, name, is_folder=is_folder)
         return None if last < 0 else not last & 1
 
-    def deciding(self, folder: bytes, name: bytes) -> int | None:
+    def find_deciding_rule(self, folder: bytes, name: bytes) -> int | None:
         """Return the position of the rule that decides for a file; None if no rule matches."""
-        last = self._last(folder, name, is_folder=False)
+        last = self._find_last_verdict(folder, name, is_folder=False)
         return None if last < 0 else last >> 1
 
-    def _last(self, folder: bytes, name: bytes, *, is_folder: bool) -> int:
+    def _find_last_verdict(self, folder: bytes, name: bytes, *, is_folder: bool) -> int:
         by_name = self._folders_by_name if is_folder else self._files_by_name
         by_path = self._folders_by_path if is_folder else self._files_by_path
-        last = by_name.last(name)
-        if not by_path.empty:
-            last = max(last, by_path.last(folder + name))
+        last = by_name.find_last_verdict(name)
+        if not by_path.is_empty:
+            last = max(last, by_path.find_last_verdict(folder + name))
         return last
 
 
 class _Alternatives:
     """Rules that are matched against the same text; most are literals or suffixes to look up."""
 
-    __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "empty")
+    __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "is_empty")
 
     def __init__(
-        self, rules: Iterable[tuple[int, Rule]], *, by_name: bool, ignore_case: bool
+        self, rules: Iterable[tuple[int, GlobRule]], *, by_name: bool, ignore_case: bool
     ) -> None:
         self._flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
         self._exact: dict[bytes, int] = {}
         self._suffixes: dict[bytes, int] = {}
         self._rest: list[tuple[int, bytes]] = []
-        chosen = [(n, rule) for n, rule in rules if rule.by_name is by_name]
-        for n, rule in chosen:
+        candidates = [(n, rule) for n, rule in rules if rule.matches_name is by_name]
+        for n, rule in candidates:
             # Position and negation are one number, so that comparing verdicts compares positions.
-            verdict = n * 2 + rule.negated
+            verdict = n * 2 + rule.is_negated
             if rule.literal is not None:
                 self._exact[self._fold_case(rule.literal)] = verdict
             elif rule.suffix is not None:
                 self._suffixes[self._fold_case(rule.suffix)] = verdict
             else:
                 self._rest.append((verdict, rule.regex))
-        self.empty = not chosen
+        self.is_empty = not candidates
         self._lengths = sorted({len(suffix) for suffix in self._suffixes})
         self._rest.reverse()
         joined = b"|".join(regex for _, regex in self._rest)
         self._any = _compile_regex(joined, self._flags) if self._rest else None
 
-    def last(self, text: bytes) -> int:
+    def find_last_verdict(self, text: bytes) -> int:
         """Return the verdict of the last rule that matches a text; -1 if no rule matches."""
         folded = self._fold_case(text)
         best = self._exact.get(folded, -1)
@@ -242,7 +242,7 @@ def _compile_regex(regex: bytes, flags: int) -> re.Pattern[bytes]:
     return re.compile(b"(?:" + regex + rb")\Z", flags)
 
 
-def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
+def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> GlobRules:
     """Return the rules of configured globs.
 
     Raises:
@@ -255,11 +255,11 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
         if rule is None:
             raise ValueError(f"the glob {pattern!r} is empty or malformed")
         rules.append(rule)
-    return Rules(rules, ignore_case=ignore_case)
+    return GlobRules(rules, ignore_case=ignore_case)
 
 
 @lru_cache(maxsize=256)  # many folders have the same short .gitignore
-def compile_gitignore(content: bytes) -> Rules:
+def compile_gitignore(content: bytes) -> GlobRules:
     """Return the rules of a .gitignore.
 
     Raises:
@@ -270,17 +270,17 @@ def compile_gitignore(content: bytes) -> Rules:
         raise ValueError(f"the file has more than {MAX_GITIGNORE_BYTES} bytes")
     rules = []
     for raw in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
-        line = _without_trailing_spaces(raw.removesuffix(b"\r"))
+        line = _strip_trailing_spaces(raw.removesuffix(b"\r"))
         if line and not line.startswith(b"#"):
             rule = parse_rule(line)
             if rule is not None:
                 rules.append(rule)
     if sum(rule.literal is None and rule.suffix is None for rule in rules) > MAX_WILDCARDS:
         raise ValueError(f"the file has more than {MAX_WILDCARDS} patterns with wildcards")
-    return Rules(rules)
+    return GlobRules(rules)
 
 
-def _without_trailing_spaces(line: bytes) -> bytes:
+def _strip_trailing_spaces(line: bytes) -> bytes:
     """Remove trailing spaces, except a space that is escaped by a backslash."""
     bare = line.rstrip(b" ")
     backslashes = len(bare) - len(bare.rstrip(b"\\"))
@@ -300,13 +300,15 @@ def _translate(pattern: bytes) -> bytes:
             block.append(token)
             continue
         # The part between two gaps may keep its earliest match.
-        out.append(b"(?>" + gap + b"?" + _block(block) + b")" if gap else _block(block))
+        out.append(
+            b"(?>" + gap + b"?" + _translate_block(block) + b")" if gap else _translate_block(block)
+        )
         gap = b".*" if token == _EVERYTHING else b"(?:[^/]*+/)" + token[-1:]
         block = []
-    return b"".join([*out, gap, _block(block)])
+    return b"".join([*out, gap, _translate_block(block)])
 
 
-def _block(tokens: Sequence[bytes]) -> bytes:
+def _translate_block(tokens: Sequence[bytes]) -> bytes:
     """Return a regular expression for the tokens between two gaps; a star stays in a component."""
     out = []
     for component in _split(tokens, b"/"):
@@ -334,7 +336,7 @@ def _iter_tokens(pattern: bytes) -> Iterator[bytes]:
     while at < len(pattern):
         char = pattern[at : at + 1]
         if char == b"*":
-            token, at = _stars(pattern, at)
+            token, at = _read_stars(pattern, at)
         elif char == b"[":
             token, at = read_bracket(pattern, at)
         elif char == b"\\":
@@ -347,7 +349,7 @@ def _iter_tokens(pattern: bytes) -> Iterator[bytes]:
         yield token
 
 
-def _stars(pattern: bytes, at: int) -> tuple[bytes, int]:
+def _read_stars(pattern: bytes, at: int) -> tuple[bytes, int]:
     """Return the marker for a run of stars, and the position after the run."""
     end = at
     while pattern[end : end + 1] == b"*":

@@ -19,7 +19,7 @@ class SourceConfig(BaseModel):
 
     Attributes:
         type: the name of the source's kind.
-        name: the source's given name; part of every document's identity.
+        name: the source's configured name; part of every document's identity.
         scope: the access scope of the source's documents, if it differs from the tenant's.
         deletion_window_hours: number of hours in which documents that leave the source are
             counted together; if too many leave, a person has to allow more deletions. 0: each
@@ -64,8 +64,8 @@ class OriginDescription:
     Attributes:
         repository: name of the repository.
         commit: id of the commit that the ref resolves to; None before the first commit.
-        differing: those of the requested paths whose file in the worktree differs from the
-            commit: it is changed, removed, or in no commit. None in a bare repository.
+        differing: the requested paths whose file in the worktree differs from the commit, is
+            missing, or was never committed. None in a bare repository.
     """
 
     repository: str
@@ -103,7 +103,7 @@ class SourceKind(Generic[_Config]):
             True by default.
         folders: the watched folders that a source reads, if no single field names its folder;
             empty if some changes happen outside any folder that can be watched.
-        source_types: the types that documents can have in addition to those of chunkers; None:
+        source_types: types that documents can have in addition to the types of chunkers; None:
             any type.
         has_files: whether the documents are files of a folder or a repository, from which a
             system may derive other documents (see Profile.sources_beside).
@@ -131,7 +131,7 @@ class SourceKind(Generic[_Config]):
     passage_source: Callable[[_Config, str], str] | None = None
 
     @property
-    def of_records(self) -> bool:
+    def holds_records(self) -> bool:
         """Return whether the documents are records in the catalog, whoever puts them there."""
         return self.pushed or self.kept or self.pulled
 
@@ -140,20 +140,20 @@ class SourceKind(Generic[_Config]):
         """Return whether the documents are files in folders, which may be unmounted."""
         return self.folder is not None or self.folders is not None
 
-    def folder_of(self, config: _Config) -> Path | None:
+    def get_folder(self, config: _Config) -> Path | None:
         """Return the folder that a source reads; None if it does not read a folder."""
         return Path(getattr(config, self.folder)) if self.folder else None
 
-    def watched(self, config: _Config) -> tuple[Path, ...]:
+    def get_watched_folders(self, config: _Config) -> tuple[Path, ...]:
         """Return the folders that are watched for changes of a source."""
         if self.folders is not None:
             return tuple(self.folders(config))
-        folder = self.folder_of(config)
+        folder = self.get_folder(config)
         return () if folder is None else (folder,)
 
-    def tells(self, config: _Config) -> bool:
+    def reports_every_change(self, config: _Config) -> bool:
         """Return whether every change of a source is reported, by folders or by the catalog."""
-        if self.of_records or self.uploaded:
+        if self.holds_records or self.uploaded:
             return True
         if self.folders is not None:
             return bool(self.folders(config))

@@ -61,7 +61,7 @@ class ListingFacts:
         # change.
         return self.inode if self.revision is None else self.revision
 
-    def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
+    def is_unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
         """Return whether the content is certainly unchanged since the other facts were listed.
 
         If there is a version, it alone decides. Without a version, equal facts do not suffice,
@@ -77,8 +77,8 @@ class ListingFacts:
             return False
         if self.version is not None or other.version is not None:
             return self.version == other.version
-        settled = self.mtime_ns + RACY_NS <= listed_at_ns
-        return self == other and (settled or self.mtime_ns > listed_at_ns + FUTURE_NS)
+        is_settled = self.mtime_ns + RACY_NS <= listed_at_ns
+        return self == other and (is_settled or self.mtime_ns > listed_at_ns + FUTURE_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,10 @@ class ListedDocument:
     """A document as its source lists it, before its content is read.
 
     Attributes:
-        source: the source's given name.
+        source: the source's configured name.
         path: POSIX path or id within the source, exactly as the source has it. Bytes of a file
             name that are not UTF-8 are kept as lone surrogates (surrogateescape).
-        document_id: see document_id().
+        document_id: see compute_document_id.
         uri: printable ASCII form of source and path, for people, tables and logs.
         media_type: media type guessed from the suffix; None if the suffix is unknown.
         size, mtime_ns, ctime_ns, inode: see ListingFacts.
@@ -193,7 +193,7 @@ class StoredRecord:
 class RecordStore(Protocol):
     """The store of one tenant's records."""
 
-    def listed(self, source: str) -> Iterator[StoredRecord]:
+    def iter_records(self, source: str) -> Iterator[StoredRecord]:
         """Stream every record of one source, without the texts."""
         ...
 
@@ -201,11 +201,11 @@ class RecordStore(Protocol):
         """Return the text of one record; None if the record no longer exists."""
         ...
 
-    def withheld(self, source: str) -> frozenset[str]:
+    def list_withheld(self, source: str) -> frozenset[str]:
         """Return the ids of documents that are not listed although their records exist."""
         ...
 
-    def former_text(self, document_id: str, content_sha256: str) -> str | None:
+    def find_former_text(self, document_id: str, content_sha256: str) -> str | None:
         """Return an earlier text of a record, if it is kept for runs that listed this text."""
         ...
 
@@ -241,7 +241,7 @@ class StoredUpload:
 class UploadStore(Protocol):
     """The store of one tenant's uploaded files."""
 
-    def listed(self, source: str) -> Iterator[StoredUpload]:
+    def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """Stream every enabled upload of one source."""
         ...
 
@@ -254,13 +254,13 @@ class UploadStore(Protocol):
         """
         ...
 
-    def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
+    def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """Yield an earlier content of an upload, like stream(); return None if it is not kept."""
         ...
 
 
 class DocumentSource(Protocol):
-    """A place that holds documents."""
+    """A source of documents: it lists them, and reads each of them."""
 
     @property
     def name(self) -> str:
@@ -298,7 +298,7 @@ class DocumentSource(Protocol):
 
 
 @runtime_checkable
-class KnowsState(Protocol):
+class StateSource(Protocol):
     """A source that can detect whether anything changed without listing its documents."""
 
     def state(self) -> str:
@@ -307,25 +307,25 @@ class KnowsState(Protocol):
 
 
 @runtime_checkable
-class KeepsFormerContents(Protocol):
+class FormerContentSource(Protocol):
     """A source that can still return a content that was listed before the document changed."""
 
-    def former(self, document_path: str, content_sha256: str) -> bytes | None:
+    def read_former(self, document_path: str, content_sha256: str) -> bytes | None:
         """Return a document's earlier content that has this hash; None if it is not kept."""
         ...
 
 
 @runtime_checkable
-class Withholds(Protocol):
+class WithholdingSource(Protocol):
     """A source whose own rules exclude some of its documents from listings."""
 
-    def withheld(self) -> frozenset[str]:
+    def list_withheld(self) -> frozenset[str]:
         """Return the ids of these documents; being unlisted does not mean that they are deleted."""
         ...
 
 
 @runtime_checkable
-class ReadsDisk(Protocol):
+class DiskSource(Protocol):
     """A source with a time limit on reads."""
 
     @property
@@ -335,7 +335,7 @@ class ReadsDisk(Protocol):
 
 
 @runtime_checkable
-class ReadsFolders(Protocol):
+class FolderSource(Protocol):
     """A source that reads folders, any of which may be unmounted or replaced."""
 
     @property
@@ -347,13 +347,13 @@ class ReadsFolders(Protocol):
         """
         ...
 
-    def place_of(self, folder: str) -> Path:
+    def locate_folder(self, folder: str) -> Path:
         """Return the absolute path of a folder in `folders`."""
         ...
 
 
 @runtime_checkable
-class LeavesOut(Protocol):
+class FilteringSource(Protocol):
     """A source that leaves out some documents, and reports how many documents and why."""
 
     @property
@@ -362,7 +362,7 @@ class LeavesOut(Protocol):
         ...
 
 
-def document_id(source: str, path: str) -> str:
+def compute_document_id(source: str, path: str) -> str:
     """Return the document's id; it stays the same if the source moves to another machine.
 
     Args:
@@ -379,8 +379,8 @@ def build_uri(source: str, path: str) -> str:
 
 
 @lru_cache(_PATHS)
-def path_from_uri(uri: str) -> str:
-    """Return the path within the source; the inverse of uri_of()."""
+def parse_path(uri: str) -> str:
+    """Return the path within the source; the inverse of build_uri."""
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
 
 
@@ -400,23 +400,23 @@ class ListedPaths:
         self._lock = Lock()
         self._by_id: dict[str, str] | None = None
 
-    def of(self, wanted: str, kept: bytes) -> str:
+    def find_path(self, document_id: str, stored_path: bytes) -> str:
         """Return the true path of a document.
 
         Args:
-            kept: the document's path in the catalog.
+            stored_path: the path in the catalog.
 
         Raises:
             DocumentVanished: the source does not list the document, or cannot be listed.
         """
-        path = kept.decode("utf-8", "surrogateescape")
-        if document_id(self._source.name, path) == wanted:
+        path = stored_path.decode("utf-8", "surrogateescape")
+        if compute_document_id(self._source.name, path) == document_id:
             return path
         with self._lock:
             if self._by_id is None:
                 self._by_id = self._list_true_paths()
         try:
-            return self._by_id[wanted]
+            return self._by_id[document_id]
         except KeyError:
             raise DocumentVanished("the document was removed after it was listed") from None
 

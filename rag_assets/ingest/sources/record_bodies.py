@@ -25,33 +25,38 @@ from pydantic import (
 )
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
-from rag_assets.ingest.sources.records import MOST_UUID, PAGE_UUID
+from rag_assets.ingest.sources.records import MAX_UUID_LENGTH, PAGE_UUID
 
-MOST_BLOCKS = 10_000
+MAX_BLOCKS = 10_000
 """Maximum number of blocks of a page."""
 
-_MOST_PROPERTIES, _MOST_NAME, _MOST_VALUE = 200, 200, 1_000
+_MAX_PROPERTIES, _MAX_NAME_LENGTH, _MAX_VALUE_LENGTH = 200, 200, 1_000
 """Limits of a row's metadata: number of properties, and characters of a name and of a value."""
 
 # URLs that a browser opens without running code, and without a user name before the host.
-_SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
+SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _FALSE = frozenset({"", "0", "0.0", "false", "no", "none", "null"})
 
 
 def _require_safe_url(url: str) -> str:
-    if not _SAFE_URL.fullmatch(url):
+    if not SAFE_URL.fullmatch(url):
         raise ValueError("it must be http, https or mailto, without a user before the host")
     return url
 
 
-def _to_utc(at: datetime) -> datetime:
-    # Times at the first and last day of the calendar cannot be converted to UTC.
+def convert_to_utc(at: datetime) -> datetime:
+    """Convert a time to UTC.
+
+    Raises:
+        ValueError: the catalog cannot store the time.
+    """
+    utc: datetime | None
     try:
         utc = at.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("the date cannot be stored in UTC") from None
-    if not FIRST_DAY <= utc <= LAST_DAY:
+    except OverflowError:  # at the first and last day of the calendar
+        utc = None
+    if utc is None or not FIRST_DAY <= utc <= LAST_DAY:
         raise ValueError(f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}")
     return utc
 
@@ -69,7 +74,7 @@ def _require_json(value: _Any) -> _Any:
 
 Id = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 """The id of a block, in its application."""
-PageId = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
+PageId = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MAX_UUID_LENGTH)]
 """The id of a page or a database, as in the tree: an id that the tree rejects has no readers."""
 _Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=1_000)]
@@ -80,17 +85,17 @@ _Url = Annotated[
     AfterValidator(_require_safe_url),
 ]
 _Version = Annotated[int, Field(strict=True, ge=0, le=2**53)]
-_Time = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+_Time = Annotated[AwareDatetime, AfterValidator(convert_to_utc)]
 _Json = Annotated[JsonValue, AfterValidator(_require_json)]
 _Metadata = Annotated[Mapping[str, JsonValue], AfterValidator(_require_json)]
 _Truth = Annotated[bool, Field(strict=True)]
 
 
-class _Model(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class PageBlock(_Model):
+class PageBlock(_StrictModel):
     """A block of a page.
 
     Attributes:
@@ -133,8 +138,8 @@ def _flatten(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
         inherited |= _SECRET if block.is_secret else {}
         left += [child.model_copy(update=inherited) for child in reversed(block.children)]
         flat.append(block.model_copy(update={"children": ()}) if block.children else block)
-    if len(flat) > MOST_BLOCKS:
-        raise ValueError(f"a page can have at most {MOST_BLOCKS:,} blocks, including nested blocks")
+    if len(flat) > MAX_BLOCKS:
+        raise ValueError(f"a page can have at most {MAX_BLOCKS:,} blocks, including nested blocks")
     return tuple(flat)
 
 
@@ -146,7 +151,7 @@ def _require_no_children(block: PageBlock) -> PageBlock:
     return block
 
 
-class Body(_Model):
+class TypedBody(_StrictModel):
     """The fields that all types of records have.
 
     Attributes:
@@ -171,14 +176,14 @@ class Body(_Model):
         """Return the page or database that decides who reads it; None for all members."""
         return source_id
 
-    def stored_form(self) -> dict[str, Any]:
+    def build_stored_form(self) -> dict[str, Any]:
         """Return the part that is stored, without the URL, the time and the version."""
-        apart = {"url", "updated_at", "version"}
-        values = self.model_dump(mode="json", exclude=apart, exclude_defaults=True)
+        excluded = {"url", "updated_at", "version"}
+        values = self.model_dump(mode="json", exclude=excluded, exclude_defaults=True)
         return {"type": self.TYPE, **values}
 
 
-class PageBody(Body):
+class PageBody(TypedBody):
     """A page, with its blocks in their order.
 
     Attributes:
@@ -190,7 +195,7 @@ class PageBody(Body):
 
     title: _Line
     blocks: Annotated[
-        tuple[PageBlock, ...], Field(max_length=MOST_BLOCKS), AfterValidator(_flatten)
+        tuple[PageBlock, ...], Field(max_length=MAX_BLOCKS), AfterValidator(_flatten)
     ] = ()
 
     @property
@@ -198,13 +203,13 @@ class PageBody(Body):
         """Return the ids of its secret blocks, which are not stored."""
         return frozenset(block.block_id for block in self.blocks if block.is_secret)
 
-    def stored_form(self) -> dict[str, Any]:
+    def build_stored_form(self) -> dict[str, Any]:
         """Return its title and its blocks, without secret blocks."""
-        blocks = [stored_block(block) for block in self.blocks if not block.is_secret]
+        blocks = [build_stored_block(block) for block in self.blocks if not block.is_secret]
         return {"type": self.TYPE, "title": self.title, "blocks": blocks}
 
 
-class BlockBody(Body):
+class BlockBody(TypedBody):
     """One block of a page that was pushed before; only this block is changed.
 
     Attributes:
@@ -224,12 +229,12 @@ class BlockBody(Body):
         return self.page_uuid
 
 
-class CommentBody(Body):
+class CommentBody(TypedBody):
     """A comment on a page or on a block of it.
 
     Attributes:
         page_uuid: the page.
-        block_id: the block, if it is on one.
+        block_id: the block; None for a comment on the page.
         text: text of the comment.
         resolved_at: when it was resolved. Searches find it for `resolved_comment_days` after that.
     """
@@ -246,7 +251,7 @@ class CommentBody(Body):
         return self.page_uuid
 
 
-class FileBody(Body):
+class FileBody(TypedBody):
     """A file on a page; its content is put separately.
 
     Attributes:
@@ -271,7 +276,7 @@ class FileBody(Body):
         return self.page_uuid
 
 
-class TemplateBody(Body):
+class TemplateBody(TypedBody):
     """A template, which all members read.
 
     Attributes:
@@ -290,7 +295,7 @@ class TemplateBody(Body):
         return None
 
 
-class RowValue(_Model):
+class RowValue(_StrictModel):
     """A value of a row.
 
     Attributes:
@@ -302,7 +307,7 @@ class RowValue(_Model):
     value_text: _Text
 
 
-class DbRowBody(Body):
+class DbRowBody(TypedBody):
     """A row of a database.
 
     Attributes:
@@ -322,16 +327,21 @@ class DbRowBody(Body):
     @property
     def properties(self) -> dict[str, list[str]]:
         """Return its short values by the names of their properties."""
-        found: dict[str, list[str]] = {}
-        for one in self.values:
-            name, value = one.name.strip(), one.value_text.strip()
-            is_short = len(name) <= _MOST_NAME and len(value) <= _MOST_VALUE
-            if name and value and is_short and (name in found or len(found) < _MOST_PROPERTIES):
-                found.setdefault(name, []).append(value)
-        return found
+        properties: dict[str, list[str]] = {}
+        for row_value in self.values:
+            name, value = row_value.name.strip(), row_value.value_text.strip()
+            is_short = len(name) <= _MAX_NAME_LENGTH and len(value) <= _MAX_VALUE_LENGTH
+            if (
+                name
+                and value
+                and is_short
+                and (name in properties or len(properties) < _MAX_PROPERTIES)
+            ):
+                properties.setdefault(name, []).append(value)
+        return properties
 
 
-BODIES: Final[Mapping[str, type[Body]]] = MappingProxyType(
+BODIES: Final[Mapping[str, type[TypedBody]]] = MappingProxyType(
     {
         body.TYPE: body
         for body in (PageBody, BlockBody, CommentBody, FileBody, TemplateBody, DbRowBody)
@@ -340,9 +350,9 @@ BODIES: Final[Mapping[str, type[Body]]] = MappingProxyType(
 """The body of each type of record."""
 
 
-def canonical_text(kept: Mapping[str, Any]) -> str:
+def serialize_canonical(stored_form: Mapping[str, Any]) -> str:
     """Return the stored form of a body: JSON that is equal for equal bodies."""
-    return json.dumps(kept, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps(stored_form, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
@@ -351,10 +361,10 @@ def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | No
     Args:
         page: the stored form of the page.
     """
-    return next((one for one in page.get("blocks", ()) if one["block_id"] == block_id), None)
+    return next((block for block in page.get("blocks", ()) if block["block_id"] == block_id), None)
 
 
-def block_mark(block_id: str) -> str:
+def build_block_mark(block_id: str) -> str:
     """Return a string that is in the stored text of a page if, and only if, the page has the block.
 
     The string cannot occur within the text of a block, where quotes are escaped.
@@ -362,7 +372,7 @@ def block_mark(block_id: str) -> str:
     return f'"block_id":{json.dumps(block_id, ensure_ascii=False)}'
 
 
-def stored_block(block: PageBlock) -> dict[str, Any]:
+def build_stored_block(block: PageBlock) -> dict[str, Any]:
     """Return the stored form of a block."""
     return block.model_dump(mode="json", exclude_defaults=True)
 
@@ -391,21 +401,21 @@ class PageBlocks:
         # None stands before the first and after the last block.
         ids = [None, *self._blocks, None]
         self._next: dict[str | None, str | None] = dict(pairwise(ids))
-        self._former = {following: one for one, following in self._next.items()}
+        self._former = {following: block_id for block_id, following in self._next.items()}
 
     @property
     def text(self) -> str:
         """Return the stored form of the page with the changes so far."""
-        return canonical_text({**self._page, "blocks": [*self._iter_ordered_blocks()]})
+        return serialize_canonical({**self._page, "blocks": [*self._iter_ordered_blocks()]})
 
     def compute_changed_size(self, change: BlockBody) -> int:
         """Return the size of the page after a change, in bytes."""
         block = change.block
         old = self._blocks.get(block.block_id)
-        new = None if block.is_secret else stored_block(block)
+        new = None if block.is_secret else build_stored_block(block)
         count = len(self._blocks) - (old is not None)
-        size = self._size - _size(old) - (1 if old is not None and count else 0)
-        return size + _size(new) + (1 if new is not None and count else 0)
+        size = self._size - _count_bytes(old) - (1 if old is not None and count else 0)
+        return size + _count_bytes(new) + (1 if new is not None and count else 0)
 
     def put(self, change: BlockBody) -> None:
         """Change or add a block; a secret block is removed from the page."""
@@ -415,9 +425,9 @@ class PageBlocks:
         self._unlink(own)
         if not block.is_secret:
             if "after" in change.model_fields_set:
-                is_there = change.after is None or change.after in self._blocks
-                former = change.after if is_there else self._former[None]
-            self._link(own, former, stored_block(block))
+                is_known = change.after is None or change.after in self._blocks
+                former = change.after if is_known else self._former[None]
+            self._link(own, former, build_stored_block(block))
         self._size = size
 
     def remove(self, block_id: str) -> None:
@@ -425,7 +435,7 @@ class PageBlocks:
         old = self._blocks.get(block_id)
         if old is not None:
             self._unlink(block_id)
-            self._size -= _size(old) + (1 if self._blocks else 0)
+            self._size -= _count_bytes(old) + (1 if self._blocks else 0)
 
     def _iter_ordered_blocks(self) -> Iterator[dict[str, Any]]:
         at = self._next[None]
@@ -445,5 +455,5 @@ class PageBlocks:
             self._next[former], self._former[following] = following, former
 
 
-def _size(block: dict[str, Any] | None) -> int:
-    return 0 if block is None else len(canonical_text(block).encode())
+def _count_bytes(block: dict[str, Any] | None) -> int:
+    return 0 if block is None else len(serialize_canonical(block).encode())

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from rag_assets.common.errors import ConfigurationError, DocumentTooLarge, DocumentVanished
-from rag_assets.ingest.sources.disk import PIECE_BYTES, readable_size
+from rag_assets.ingest.sources.disk import PIECE_BYTES, format_size
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import (
     ListedDocument,
     RecordStore,
     UploadStore,
     build_uri,
-    document_id,
+    compute_document_id,
 )
 
 ROOT: Final = "root"
@@ -28,11 +28,11 @@ EXCLUDED: Final = "tree:excluded"
 """The scope of pages that are archived or excluded from search: they are not indexed."""
 PAGE_UUID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
 """Pattern of the id of a page or a database."""
-MOST_UUID: Final = 128
+MAX_UUID_LENGTH: Final = 128
 """Limit of an id, in characters."""
 UUID_RULE: Final = (
     "its id must start with a letter or digit, and contain only letters, digits and . _ : @ -"
-    f" (at most {MOST_UUID} characters)"
+    f" (at most {MAX_UUID_LENGTH} characters)"
 )
 """The pattern in words."""
 
@@ -56,7 +56,7 @@ class RecordsConfig(SourceConfig):
     """The configuration of a source of records pushed over HTTP, one document each.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
+        name: the source's configured name; part of every document's identity.
         scope: the access scope of records that do not name a scope, if it differs from the
             tenant's.
     """
@@ -80,7 +80,7 @@ class RecordsSource:
 
     @property
     def name(self) -> str:
-        """Return the source's given name."""
+        """Return the source's configured name."""
         return self._config.name
 
     @property
@@ -95,8 +95,8 @@ class RecordsSource:
         on a clock.
         """
         name = self._config.name
-        for record in self._records.listed(name):
-            path = record_path(record.source_type, record.source_id)
+        for record in self._records.iter_records(name):
+            path = build_record_path(record.source_type, record.source_id)
             yield ListedDocument(
                 source=name,
                 path=path,
@@ -120,49 +120,49 @@ class RecordsSource:
         """Return a value made from the newest revision and the number of records."""
         return self._records.state(self._config.name)
 
-    def withheld(self) -> frozenset[str]:
-        """Return the ids of withheld records; see Withholds."""
-        return self._records.withheld(self._config.name)
+    def list_withheld(self) -> frozenset[str]:
+        """Return the ids of withheld records; see WithholdingSource."""
+        return self._records.list_withheld(self._config.name)
 
-    def former(self, document_path: str, content_sha256: str) -> bytes | None:
-        """Return a former content of a record; see KeepsFormerContents."""
+    def read_former(self, document_path: str, content_sha256: str) -> bytes | None:
+        """Return a former content of a record; see FormerContentSource."""
         if self._files is not None and document_path.startswith(f"{FILE}/"):
-            pieces = self._files.former(self._config.name, document_path, content_sha256)
+            pieces = self._files.stream_former(self._config.name, document_path, content_sha256)
             return None if pieces is None else b"".join(pieces)
-        id_ = document_id(self._config.name, document_path)
-        text = self._records.former_text(id_, content_sha256)
+        id_ = compute_document_id(self._config.name, document_path)
+        text = self._records.find_former_text(id_, content_sha256)
         return None if text is None else text.encode()
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """Return the text of a record in UTF-8, or the content of a file; see DocumentSource."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
-    def _content(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
+    def _stream_file(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
         left = max_bytes
         for piece in self._files.stream(self._config.name, document_path) if self._files else ():
             left -= len(piece)
             if left < 0:
-                limit = readable_size(max_bytes)
+                limit = format_size(max_bytes)
                 raise DocumentTooLarge(f"the record {document_path!r} is over the limit of {limit}")
             yield piece
 
-    def _text(self, document_path: str, max_bytes: int) -> bytes:
+    def _read_text(self, document_path: str, max_bytes: int) -> bytes:
         name = self._config.name
-        text = self._records.text(document_id(name, document_path))
+        text = self._records.text(compute_document_id(name, document_path))
         if text is None:
             raise DocumentVanished(f"the record {document_path!r} was removed after it was listed")
         data = text.encode()
         if len(data) > max_bytes:
-            limit = readable_size(max_bytes)
+            limit = format_size(max_bytes)
             raise DocumentTooLarge(f"the record {document_path!r} is over the limit of {limit}")
         return data
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one record in pieces; see DocumentSource.stream."""
         if document_path.startswith(f"{FILE}/") and self._files is not None:
-            yield from self._content(document_path, max_bytes)
+            yield from self._stream_file(document_path, max_bytes)
             return
-        data = self._text(document_path, max_bytes)
+        data = self._read_text(document_path, max_bytes)
         for start in range(0, len(data), PIECE_BYTES):
             yield data[start : start + PIECE_BYTES]
 
@@ -179,11 +179,11 @@ def _build(config: RecordsConfig, context: SourceContext) -> RecordsSource:
 RECORDS = SourceKind("records", RecordsConfig, _build, pushed=True)
 
 
-def record_path(source_type: str, source_id: str) -> str:
+def build_record_path(source_type: str, source_id: str) -> str:
     """Return the path of a record in its source; it is unique because types contain no slash."""
     return f"{source_type}/{source_id}"
 
 
-def record_document_id(source: str, source_type: str, source_id: str) -> str:
+def compute_record_document_id(source: str, source_type: str, source_id: str) -> str:
     """Return the id of a record's document."""
-    return document_id(source, record_path(source_type, source_id))
+    return compute_document_id(source, build_record_path(source_type, source_id))

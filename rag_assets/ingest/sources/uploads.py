@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from rag_assets.common.errors import ConfigurationError, DocumentTooLarge
 from rag_assets.common.times import from_nanoseconds
 from rag_assets.ingest.parsing.registry import PARSERS
-from rag_assets.ingest.sources.disk import readable_size
+from rag_assets.ingest.sources.disk import format_size
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.model import (
     ListedDocument,
@@ -22,7 +22,7 @@ from rag_assets.ingest.sources.model import (
     build_uri,
 )
 
-LONGEST = 200
+MAX_NAME_LENGTH = 200
 """Maximum number of characters of a name that are kept."""
 
 _SEPARATORS = re.compile(r"[/\\]")
@@ -33,7 +33,7 @@ _LONGEST_SUFFIX = 16
 _UNSHOWN = "C"
 
 
-def shown_name(given: str) -> str:
+def clean_file_name(name: str) -> str:
     """Return a file name without its folders and without characters that cannot be shown.
 
     A name that is too long is cut before its suffix, so that the suffix still shows the file type.
@@ -42,23 +42,23 @@ def shown_name(given: str) -> str:
     Args:
         given: the name as a browser or a command sent it; it may contain anything.
     """
-    last = _SEPARATORS.split(given)[-1]
+    last = _SEPARATORS.split(name)[-1]
     # Replace blanks first, since line ends and tabs are control characters too.
-    shown = "".join(
+    visible = "".join(
         character
         for character in _BLANKS.sub(" ", last)
         if not unicodedata.category(character).startswith(_UNSHOWN)
     )
-    plain = _BLANKS.sub(" ", unicodedata.normalize("NFC", shown)).strip()
+    plain = _BLANKS.sub(" ", unicodedata.normalize("NFC", visible)).strip()
     if plain in {".", ".."}:
         return ""
-    if len(plain) <= LONGEST:
+    if len(plain) <= MAX_NAME_LENGTH:
         return plain
     stem, dot, suffix = plain.rpartition(".")
     if not stem or len(suffix) > _LONGEST_SUFFIX:
-        return plain[:LONGEST].strip()
+        return plain[:MAX_NAME_LENGTH].strip()
     end = f"{dot}{suffix}"
-    return stem[: LONGEST - len(end)].strip() + end
+    return stem[: MAX_NAME_LENGTH - len(end)].strip() + end
 
 
 DEFAULT_MAX_BYTES = 50 * 1024 * 1024
@@ -68,7 +68,7 @@ class UploadsConfig(SourceConfig):
     """The configuration of a source of uploaded files, one document each.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
+        name: the source's configured name; part of every document's identity.
         max_bytes: larger files are refused.
         media_types: accepted types, as detected from the content; by default all readable
             types.
@@ -85,7 +85,7 @@ class UploadsConfig(SourceConfig):
 
     @field_validator("media_types")
     @classmethod
-    def _readable(cls, media_types: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_readable_types(cls, media_types: tuple[str, ...]) -> tuple[str, ...]:
         for media_type in media_types:
             if media_type not in PARSERS:
                 raise ValueError(f"it must be among: {', '.join(sorted(PARSERS))}")
@@ -105,7 +105,7 @@ class UploadsSource:
 
     @property
     def name(self) -> str:
-        """Return the source's given name."""
+        """Return the source's configured name."""
         return self._config.name
 
     @property
@@ -120,7 +120,7 @@ class UploadsSource:
         on a clock.
         """
         name = self._config.name
-        for upload in self._uploads.listed(name):
+        for upload in self._uploads.iter_uploads(name):
             yield ListedDocument(
                 source=name,
                 path=upload.path,
@@ -135,7 +135,7 @@ class UploadsSource:
                 content_sha256=upload.content_sha256,
                 revision=upload.revision,
                 source_metadata=SourceMetadata(
-                    uri=upload_uri(name, upload),
+                    uri=build_upload_uri(name, upload),
                     # Set the time, so that the same bytes are tried again if they are uploaded
                     # again.
                     modified_at=from_nanoseconds(upload.changed_ns),
@@ -156,7 +156,7 @@ class UploadsSource:
         for piece in self._uploads.stream(self._config.name, document_path):
             left -= len(piece)
             if left < 0:
-                limit = readable_size(max_bytes)
+                limit = format_size(max_bytes)
                 raise DocumentTooLarge(
                     f"the file {document_path!r} is over the limit of {limit}",
                     hint="increase max_bytes of the source, or upload a smaller file",
@@ -164,7 +164,7 @@ class UploadsSource:
             yield piece
 
 
-def upload_uri(source: str, upload: StoredUpload) -> str:
+def build_upload_uri(source: str, upload: StoredUpload) -> str:
     """Return the unique uri of an upload; it ends with the file's name."""
     return build_uri(source, f"{upload.path}/{upload.file_name}")
 

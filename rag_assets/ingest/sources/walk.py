@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.disk import (
-    MOST_MOUNTS,
+    MAX_MOUNTS,
     FolderIdentity,
     open_regular,
     open_root,
@@ -25,7 +25,7 @@ from rag_assets.ingest.sources.disk import (
 )
 from rag_assets.ingest.sources.globs import (
     MAX_GITIGNORE_BYTES,
-    Rules,
+    GlobRules,
     compile_gitignore,
     compile_globs,
 )
@@ -49,14 +49,16 @@ class Selection:
         repositories: whether sub-folders that are separate repositories are entered.
     """
 
-    include: Rules
-    exclude: Rules
+    include: GlobRules
+    exclude: GlobRules
     gitignore: bool
-    ignored: Rules | None = None
+    ignored: GlobRules | None = None
     repositories: bool = True
 
     @classmethod
-    def of(cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool) -> Selection:
+    def from_globs(
+        cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool
+    ) -> Selection:
         """Compile globs; they ignore the case of ASCII letters, so that *.pdf matches SCAN.PDF.
 
         Raises:
@@ -73,11 +75,11 @@ class Selection:
 class _Ignores:
     """The rules of one .gitignore, the length of its folder's path, and the rules from above."""
 
-    rules: Rules
+    rules: GlobRules
     base: int
     above: _Ignores | None
 
-    def ignore(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool:
+    def is_ignored(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool:
         """Return whether the deepest .gitignore that matches the entry ignores it."""
         scope: _Ignores | None = self
         while scope is not None:
@@ -90,12 +92,12 @@ class _Ignores:
 
 @dataclass(slots=True)
 class _Folder:
-    """A folder on the path from the root to the current one."""
+    """A folder on the path from the root to the current folder."""
 
     name: str
     descriptor: int
     device: int
-    included: bool
+    is_included: bool
     ignores: _Ignores | None
     pending: list[str] = field(default_factory=list)
 
@@ -143,8 +145,8 @@ class _Walk:
         self._folders = folders
         ignores = None if selection.ignored is None else _Ignores(selection.ignored, 0, None)
         device = os.fstat(root).st_dev
-        folders[""] = FolderIdentity.of(root)
-        self._stack = [_Folder("", root, device, included=False, ignores=ignores)]
+        folders[""] = FolderIdentity.from_descriptor(root)
+        self._stack = [_Folder("", root, device, is_included=False, ignores=ignores)]
 
     def close(self) -> None:
         while self._stack:
@@ -158,14 +160,14 @@ class _Walk:
             elif self._descend(self._stack[-1].pending.pop()):
                 yield from self._iter_files()
 
-    def _path(self) -> str:
+    def _join_path(self) -> str:
         """Return the path of the current folder, empty or ending in a slash."""
         return "".join(f"{folder.name}/" for folder in self._stack[1:])
 
     def _descend(self, name: str) -> bool:
         """Make a sub-folder the current folder; return False if it no longer exists."""
         parent = self._stack[-1]
-        path = self._path()
+        path = self._join_path()
         try:
             if parent.descriptor < 0:
                 names = [folder.name for folder in self._stack[_KEPT_OPEN:]]
@@ -175,32 +177,34 @@ class _Walk:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise _failure(f"the folder {path + name!r}", error) from error
+            raise _build_failure(f"the folder {path + name!r}", error) from error
         if len(self._stack) > _KEPT_OPEN:
             parent.close()
         if not self._selection.repositories and _is_repository(descriptor):
             os.close(descriptor)
             return False
-        verdict = self._selection.include.decide(_bytes(path), _bytes(name), is_folder=True)
-        included = parent.included if verdict is None else verdict
+        verdict = self._selection.include.decide(
+            _encode_name(path), _encode_name(name), is_folder=True
+        )
+        included = parent.is_included if verdict is None else verdict
         device = os.fstat(descriptor).st_dev
-        if device != parent.device and len(self._folders) <= MOST_MOUNTS:
-            self._folders[path + name] = FolderIdentity.of(descriptor)
+        if device != parent.device and len(self._folders) <= MAX_MOUNTS:
+            self._folders[path + name] = FolderIdentity.from_descriptor(descriptor)
         self._stack.append(_Folder(name, descriptor, device, included, parent.ignores))
         return True
 
     def _iter_files(self) -> Iterator[tuple[str, os.stat_result]]:
         """Read the current folder: note its sub-folders, yield its files."""
         folder = self._stack[-1]
-        path = self._path()
+        path = self._join_path()
         try:
             if self._selection.gitignore:
                 folder.ignores = _read_ignores(folder, path)
-            names = self._scan(folder, _bytes(path))
+            names = self._scan(folder, _encode_name(path))
         except FileNotFoundError:  # an open folder was deleted
             return
         except OSError as error:
-            raise _failure(f"the folder {path or '.'!r}", error) from error
+            raise _build_failure(f"the folder {path or '.'!r}", error) from error
         names.sort(reverse=True)
         folder.pending.sort(reverse=True)
         while names:
@@ -210,7 +214,7 @@ class _Walk:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise _failure(repr(path + name), error) from error
+                raise _build_failure(repr(path + name), error) from error
             if stat.S_ISREG(facts.st_mode):
                 yield path + name, facts
 
@@ -229,18 +233,19 @@ class _Walk:
         return names
 
     def _is_wanted(self, folder: _Folder, path: bytes, name: str) -> bool:
-        included = self._selection.include.decide(path, _bytes(name), is_folder=False)
+        included = self._selection.include.decide(path, _encode_name(name), is_folder=False)
         if included is None:
-            included = folder.included
+            included = folder.is_included
         return included and not self._is_skipped(folder, path, name, is_folder=False)
 
     def _is_skipped(self, folder: _Folder, path: bytes, name: str, *, is_folder: bool) -> bool:
-        raw = _bytes(name)
+        raw = _encode_name(name)
         return (
             name in _ALWAYS_SKIPPED
             or self._selection.exclude.decide(path, raw, is_folder=is_folder) is True
             or (
-                folder.ignores is not None and folder.ignores.ignore(path, raw, is_folder=is_folder)
+                folder.ignores is not None
+                and folder.ignores.is_ignored(path, raw, is_folder=is_folder)
             )
         )
 
@@ -274,7 +279,7 @@ def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
             f"{path + GITIGNORE!r} cannot be used: {error}",
             hint="shorten the file, or set gitignore: false for the source",
         ) from error
-    return _Ignores(rules, len(_bytes(path)), folder.ignores)
+    return _Ignores(rules, len(_encode_name(path)), folder.ignores)
 
 
 def _open_root(root: Path) -> int:
@@ -282,25 +287,25 @@ def _open_root(root: Path) -> int:
         return open_root(root)
     except OSError as error:
         require_no_link(root)
-        raise _failure(f"the root {str(root)!r}", error) from error
+        raise _build_failure(f"the root {str(root)!r}", error) from error
 
 
-def _failure(what: str, error: OSError) -> ListingFailed:
+def _build_failure(subject: str, error: OSError) -> ListingFailed:
     """Convert an error of the operating system to a ListingFailed."""
     if isinstance(error, FileNotFoundError):
-        return ListingFailed(f"{what} is missing", hint="create it, or mount its disk or share")
+        return ListingFailed(f"{subject} is missing", hint="create it, or mount its disk or share")
     if isinstance(error, PermissionError):
         return ListingFailed(
-            f"no permission to list {what}",
+            f"no permission to list {subject}",
             hint="give the user of this service read access, or exclude it",
         )
     if isinstance(error, NotADirectoryError) or error.errno == errno.ELOOP:
         return ListingFailed(
-            f"{what} is not a folder, or was replaced while it was listed",
+            f"{subject} is not a folder, or was replaced while it was listed",
             hint="if it is a link, use the folder that the link leads to",
         )
-    return ListingFailed(f"{what} cannot be listed: {error.strerror}")
+    return ListingFailed(f"{subject} cannot be listed: {error.strerror}")
 
 
-def _bytes(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
     return name.encode("utf-8", "surrogateescape")

@@ -78,7 +78,7 @@ class ChunkOutcome:
         left: texts to chunk separately, because one of them crashed the worker.
     """
 
-    made: Sequence[ChunkSet]
+    chunk_sets: Sequence[ChunkSet]
     left: Sequence[UnchunkedText] = ()
 
 
@@ -91,9 +91,9 @@ class ChunkTask:
     def execute(self, worker: WorkerProcess) -> ChunkOutcome:
         """Chunk the texts on the worker or, if the worker fails to, in this process."""
         if all(text.is_known_to_workers for text in self.texts):
-            made = worker.chunk(self.texts)
-            if made is not None:
-                return ChunkOutcome(made)
+            chunk_sets = worker.chunk(self.texts)
+            if chunk_sets is not None:
+                return ChunkOutcome(chunk_sets)
             if len(self.texts) > 1 and any(text.is_read for text in self.texts):
                 return ChunkOutcome((), self.texts)
         return ChunkOutcome([text.chunk() for text in self.texts])
@@ -103,7 +103,7 @@ _Outcome_co = TypeVar("_Outcome_co", covariant=True)
 _Outcome = TypeVar("_Outcome")
 
 
-def usable_cores() -> int:
+def count_usable_cores() -> int:
     """Return the number of cores that this process may use, which is a useful number of workers."""
     return len(os.sched_getaffinity(0))
 
@@ -132,7 +132,7 @@ class WorkerPool:
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
-        self._closed = False
+        self._is_closed = False
 
     def __enter__(self) -> Self:
         if self._cache_dir is not None:
@@ -145,7 +145,7 @@ class WorkerPool:
     def close(self) -> None:
         """Stop all workers, including busy workers."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             idle, self._idle = self._idle, []
             busy = list(self._busy)
         for worker in busy:
@@ -167,7 +167,7 @@ class WorkerPool:
         Raises:
             WorkerUnavailable: worker processes do not start.
         """
-        run = _Run(self, tasks)
+        run = _MapRun(self, tasks)
         threads = [
             threading.Thread(target=run.serve, name=f"worker-{number}", daemon=True)
             for number in range(min(self.workers, workers or self.workers))
@@ -175,7 +175,7 @@ class WorkerPool:
         for thread in threads:
             thread.start()
         try:
-            yield from run.outcomes(len(threads))
+            yield from run.iter_outcomes(len(threads))
         finally:
             run.stop()
             for thread in threads:
@@ -184,7 +184,7 @@ class WorkerPool:
     def take(self) -> WorkerProcess:
         """Take a worker for one document, an idle worker if possible."""
         with self._lock:
-            if self._closed:
+            if self._is_closed:
                 raise RuntimeError("the pool of workers is closed")
             worker = self._idle.pop() if self._idle else None
             if worker is None:
@@ -196,13 +196,13 @@ class WorkerPool:
         """Keep a worker for the next document, if it is still alive."""
         with self._lock:
             self._busy.discard(worker)
-            if worker.alive and not self._closed:
+            if worker.is_alive and not self._is_closed:
                 self._idle.append(worker)
                 return
         worker.close()
 
 
-class KeptPool:
+class PersistentPool:
     """A pool that stays open between the stages of a run, because workers take a while to start."""
 
     def __init__(self, workers: int, cache_dir: Path) -> None:
@@ -212,7 +212,7 @@ class KeptPool:
         self._pool: WorkerPool | None = None
 
     @contextmanager
-    def opened(self, limits: ParseLimits) -> Iterator[WorkerPool]:
+    def open(self, limits: ParseLimits) -> Iterator[WorkerPool]:
         """Yield the pool with these limits; it stays open afterwards unless the block raises."""
         if self._pool is None or self._limits != limits:
             self.close()
@@ -231,7 +231,7 @@ class KeptPool:
             pool.close()
 
 
-class _Run(Generic[_Outcome]):
+class _MapRun(Generic[_Outcome]):
     """One call of map: its tasks, the threads that execute them, their outcomes."""
 
     def __init__(self, pool: WorkerPool, tasks: Iterable[WorkerTask[_Outcome]]) -> None:
@@ -248,14 +248,14 @@ class _Run(Generic[_Outcome]):
     def serve(self) -> None:
         """Process tasks until none remains, then send None."""
         try:
-            while (task := self._next()) is not None:
-                self._outcomes.put((self._outcome(task),))
+            while (task := self._take_task()) is not None:
+                self._outcomes.put((self._execute_task(task),))
         except BaseException as error:  # outcomes() raises it again
             self._outcomes.put(error)
         finally:
             self._outcomes.put(None)
 
-    def outcomes(self, threads: int) -> Iterator[_Outcome]:
+    def iter_outcomes(self, threads: int) -> Iterator[_Outcome]:
         """Yield outcomes until every thread has sent None."""
         while threads:
             outcome = self._outcomes.get()
@@ -274,12 +274,12 @@ class _Run(Generic[_Outcome]):
         for worker in list(self._current):
             worker.kill()
 
-    def _next(self) -> WorkerTask[_Outcome] | None:
+    def _take_task(self) -> WorkerTask[_Outcome] | None:
         self._room.acquire()
         with self._taking:
             return None if self._stopped.is_set() else next(self._tasks, None)
 
-    def _outcome(self, task: WorkerTask[_Outcome]) -> _Outcome:
+    def _execute_task(self, task: WorkerTask[_Outcome]) -> _Outcome:
         # Take a worker before the document is read, so that the worker starts meanwhile.
         worker = self._pool.take()
         self._current.add(worker)

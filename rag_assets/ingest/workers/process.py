@@ -35,7 +35,7 @@ from rag_assets.common.errors import (
 from rag_assets.forkserver.client import ForkedProcess
 from rag_assets.ingest.chunking.chunk_set import ChunkSet, chunk_document
 from rag_assets.ingest.chunking.chunk_set import from_record as chunk_set_of
-from rag_assets.ingest.chunking.chunkers import chunker_of_workers
+from rag_assets.ingest.chunking.chunkers import find_worker_chunker
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.model import ParsedText, from_record, to_record
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
@@ -55,9 +55,9 @@ class Watchdog:
         self._thread: threading.Thread | None = None
         self._current: Deadline | None = None
         self._wakes_at = math.inf
-        self._closed = False
+        self._is_closed = False
 
-    def deadline(self, seconds: float) -> Deadline:
+    def create_deadline(self, seconds: float) -> Deadline:
         """Return a deadline whose time runs while its `with` block runs."""
         return Deadline(self, seconds)
 
@@ -78,7 +78,7 @@ class Watchdog:
     def close(self) -> None:
         """Stop the thread."""
         with self._changed:
-            self._closed = True
+            self._is_closed = True
             self._changed.notify()
 
     def _wake(self) -> None:
@@ -90,11 +90,11 @@ class Watchdog:
 
     def _run(self) -> None:
         with self._changed:
-            while not self._closed:
+            while not self._is_closed:
                 now = time.monotonic()
                 current = self._current
                 if current is not None and current.at <= now:
-                    current.passed = True
+                    current.has_passed = True
                     self._current = None
                     self._give_up()
                     continue
@@ -108,13 +108,13 @@ class Deadline:
     Attributes:
         seconds: number of seconds in total.
         at: time of the monotonic clock at which the deadline passes.
-        passed: whether the deadline has passed.
+        has_passed: whether the deadline has passed.
     """
 
     def __init__(self, watchdog: Watchdog, seconds: float) -> None:
         self.seconds = seconds
         self.at = math.inf
-        self.passed = False
+        self.has_passed = False
         self._watchdog = watchdog
 
     def __enter__(self) -> Self:
@@ -149,7 +149,7 @@ class UnchunkedText:
     @property
     def is_known_to_workers(self) -> bool:
         """Return whether workers can find the chunker by its name."""
-        return self.parameters.kind is chunker_of_workers(self.parameters.kind.name)
+        return self.parameters.kind is find_worker_chunker(self.parameters.kind.name)
 
     @property
     def is_read(self) -> bool:
@@ -177,7 +177,7 @@ _REJECTIONS: Mapping[str, type[DocumentRejected]] = {
 }
 _WORKER = "rag_assets.ingest.workers.worker"
 _STARTUP_SECONDS = 120.0
-_KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
+_KEPT_VARIABLES = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
 # If native code fails to allocate memory, it aborts. If a process exhausts the machine's memory,
 # the kernel kills it.
 _OUT_OF_MEMORY = (-signal.SIGABRT, -signal.SIGKILL)
@@ -197,7 +197,7 @@ class WorkerProcess:
 
     def __init__(self, limits: ParseLimits, cache_dir: Path | None) -> None:
         self._limits = limits
-        self._ready = False
+        self._is_ready = False
         self._killed = threading.Event()
         self._watchdog = Watchdog(self.kill)
         self._process = _fork_from_server(cache_dir) or _start_process()
@@ -211,7 +211,7 @@ class WorkerProcess:
         return self._process.pid
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether the process can take another document."""
         return self._process.poll() is None and not self._killed.is_set()
 
@@ -224,13 +224,13 @@ class WorkerProcess:
             WorkerUnavailable: the process did not start.
         """
         self._await_ready()
-        with self._watchdog.deadline(self._limits.seconds) as deadline:
-            answer = self._answer(
+        with self._watchdog.create_deadline(self._limits.seconds) as deadline:
+            answer = self._exchange(
                 {"media_type": media_type, "options": asdict(options)}, data, deadline
             )
         if answer is None:
-            return self._cause_of_death(deadline)
-        return self._result(*answer)
+            return self._find_cause_of_death(deadline)
+        return self._parse_answer(*answer)
 
     def chunk(self, texts: Sequence[UnchunkedText]) -> list[ChunkSet] | None:
         """Chunk parsed texts with built-in chunkers; return None if the process failed to.
@@ -239,14 +239,22 @@ class WorkerProcess:
             WorkerUnavailable: the process did not start.
         """
         self._await_ready()
-        wanted, encoded = [], []
+        requests, encoded = [], []
         for text in texts:
-            record, chosen = to_record(text.parsed), text.parameters
+            record, parameters = to_record(text.parsed), text.parameters
             encoded.append(record.pop("text").encode())
-            limits = [chosen.limit, chosen.overlap, chosen.place, chosen.levels, chosen.frameworks]
-            wanted.append([chosen.kind.name, limits, text.parsed_digest, len(encoded[-1]), record])
-        with self._watchdog.deadline(self._limits.seconds) as deadline:
-            answer = self._answer({"chunk": wanted}, b"".join(encoded), deadline)
+            limits = [
+                parameters.limit,
+                parameters.overlap,
+                parameters.path_hint,
+                parameters.levels,
+                parameters.frameworks,
+            ]
+            requests.append(
+                [parameters.kind.name, limits, text.parsed_digest, len(encoded[-1]), record]
+            )
+        with self._watchdog.create_deadline(self._limits.seconds) as deadline:
+            answer = self._exchange({"chunk": requests}, b"".join(encoded), deadline)
         if answer is None or "chunk_sets" not in answer[0]:
             self.kill()
             return None
@@ -275,9 +283,9 @@ class WorkerProcess:
 
     def _await_ready(self) -> None:
         """Wait until the process has loaded its libraries, outside of any document's time limit."""
-        if self._ready:
+        if self._is_ready:
             return
-        with self._watchdog.deadline(_STARTUP_SECONDS):
+        with self._watchdog.create_deadline(_STARTUP_SECONDS):
             answer = self._read()
         if answer is None:
             if self._killed.is_set():
@@ -286,36 +294,36 @@ class WorkerProcess:
                 f"a parser process ended while it started (exit code {self._process.wait()})",
                 hint=f"run `python -m {_WORKER} < /dev/null` to see the error",
             )
-        self._ready = True
+        self._is_ready = True
 
-    def _result(self, answer: dict[str, Any], text: bytes) -> ParsedText | DocumentRejected:
+    def _parse_answer(self, answer: dict[str, Any], text: bytes) -> ParsedText | DocumentRejected:
         if "parsed" in answer:
             return from_record({**answer["parsed"], "text": text.decode()})
         if "too_costly" in answer:
             # The state of a process that ran out of memory is unknown, so a new one is started.
             self.kill()
-            return _too_costly()
+            return _build_too_costly_error()
         if "late" in answer:
             return DocumentTimeout(str(answer["late"]))
         kind = _REJECTIONS.get(str(answer.get("as")), DocumentRejected)
         return kind(str(answer["rejected"]), hint=answer.get("hint"))
 
-    def _cause_of_death(self, deadline: Deadline) -> DocumentRejected:
-        if not deadline.passed:
+    def _find_cause_of_death(self, deadline: Deadline) -> DocumentRejected:
+        if not deadline.has_passed:
             with suppress(subprocess.TimeoutExpired, TimeoutError):
                 self._process.wait(timeout=5)
         code = self._process.poll()
         self.kill()
-        if deadline.passed or code == -signal.SIGXCPU:
+        if deadline.has_passed or code == -signal.SIGXCPU:
             return DocumentTimeout(
                 f"parsing the document took longer than {deadline.seconds:g} s",
                 hint="increase parser.seconds to allow more time",
             )
         if code in _OUT_OF_MEMORY:
-            return _too_costly()
+            return _build_too_costly_error()
         return DocumentRejected(f"the parser of the document crashed (exit code {code})")
 
-    def _answer(
+    def _exchange(
         self, header: Mapping[str, Any], data: bytes, deadline: Deadline
     ) -> tuple[dict[str, Any], bytes] | None:
         """Return the answer to one message; None if the process has ended."""
@@ -337,7 +345,7 @@ class WorkerProcess:
         return None if self._process.stdout is None else read_message(self._process.stdout)
 
 
-def fork_server_socket(cache_dir: Path) -> Path:
+def get_fork_server_socket(cache_dir: Path) -> Path:
     """Return the socket of an installation's fork server of parsers."""
     return cache_dir.parent / "forkserver" / "parsers"
 
@@ -345,8 +353,8 @@ def fork_server_socket(cache_dir: Path) -> Path:
 def _fork_from_server(cache_dir: Path | None) -> ForkedProcess | None:
     if cache_dir is None or sys.platform != "linux":
         return None
-    path = str(fork_server_socket(cache_dir))
-    return ForkedProcess.start(path, [], scrubbed_environment(os.environ), tempfile.gettempdir())
+    path = str(get_fork_server_socket(cache_dir))
+    return ForkedProcess.start(path, [], scrub_environment(os.environ), tempfile.gettempdir())
 
 
 def _start_process() -> subprocess.Popen[bytes]:
@@ -355,24 +363,24 @@ def _start_process() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=scrubbed_environment(os.environ),
+        env=scrub_environment(os.environ),
         cwd=tempfile.gettempdir(),
         start_new_session=True,
     )
 
 
-def _too_costly() -> DocumentTooCostly:
+def _build_too_costly_error() -> DocumentTooCostly:
     return DocumentTooCostly(
         "the document needs more memory than one document may use",
         hint="split the document, or increase parser.memory_mb",
     )
 
 
-def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def scrub_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables that a worker needs, without any that could be a key."""
     root = str(Path(__file__).resolve().parents[3])
     return {
-        **{name: environ[name] for name in _KEPT if name in environ},
+        **{name: environ[name] for name in _KEPT_VARIABLES if name in environ},
         "PYTHONPATH": root,
         "PYTHONUTF8": "1",
         # Threads of native libraries would use much more address space without any benefit.

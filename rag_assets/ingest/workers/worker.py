@@ -57,12 +57,12 @@ def pack_header(header: Mapping[str, Any]) -> bytes:
 
 
 def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"") -> None:
-    """Write one message to a stream and flush the stream."""
+    """Write a message to a stream, and flush the stream."""
     write_packed(stream, pack_header(header), data)
 
 
 def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
-    """Write one message whose header is already packed, and flush the stream."""
+    """Write a message with a packed header, and flush the stream."""
     stream.write(_LENGTHS.pack(len(header), len(data)))
     stream.write(header)
     stream.write(data)
@@ -70,7 +70,7 @@ def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """Read one message; return None if the other side has ended, even in mid-message."""
+    """Read a message; return None if the other side has ended, even in mid-message."""
     lengths = stream.read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:
         return None
@@ -83,8 +83,8 @@ def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
 
 
 _GRACE_SECONDS = 2
-_MOST_OPEN_FILES = 256
-_MOST_FILE_BYTES = 16 * 1024**2
+_MAX_OPEN_FILES = 256
+_MAX_FILE_BYTES = 16 * 1024**2
 _NETWORK = (
     "socket.connect",
     "socket.getaddrinfo",
@@ -99,7 +99,7 @@ _PROCESSES = (
 
 
 class Confinement:
-    """A `with` block that forbids network and processes; create it once per process."""
+    """A context manager that forbids network and processes; create it once per process."""
 
     def __init__(self) -> None:
         self._inside = False
@@ -125,12 +125,12 @@ class Confinement:
 
 
 def limit_process() -> None:
-    """Limit the resources of which the process needs only little, whatever the document."""
+    """Limit core dumps, open files and file sizes, of which no document needs much."""
     import resource
 
-    _soft_limit(resource.RLIMIT_CORE, 0)
-    _soft_limit(resource.RLIMIT_NOFILE, _MOST_OPEN_FILES)
-    _soft_limit(resource.RLIMIT_FSIZE, _MOST_FILE_BYTES)
+    _set_soft_limit(resource.RLIMIT_CORE, 0)
+    _set_soft_limit(resource.RLIMIT_NOFILE, _MAX_OPEN_FILES)
+    _set_soft_limit(resource.RLIMIT_FSIZE, _MAX_FILE_BYTES)
 
 
 def limit_document(limits: ParseLimits, more_seconds: float = 0.0) -> None:
@@ -139,23 +139,23 @@ def limit_document(limits: ParseLimits, more_seconds: float = 0.0) -> None:
 
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = used.ru_utime + used.ru_stime + limits.seconds + more_seconds + _GRACE_SECONDS
-    _soft_limit(resource.RLIMIT_CPU, int(seconds) + 1)
-    _soft_limit(resource.RLIMIT_AS, _address_space() + limits.memory_bytes)
+    _set_soft_limit(resource.RLIMIT_CPU, int(seconds) + 1)
+    _set_soft_limit(resource.RLIMIT_AS, _measure_address_space() + limits.memory_bytes)
 
 
-def _soft_limit(kind: int, wanted: int) -> None:
+def _set_soft_limit(kind: int, limit: int) -> None:
     import resource
 
     _, hard = resource.getrlimit(kind)
     if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
+        limit = min(limit, hard)
     try:
-        resource.setrlimit(kind, (wanted, hard))
+        resource.setrlimit(kind, (limit, hard))
     except (OSError, ValueError):  # pragma: no cover - macOS cannot limit address space
         return
 
 
-def _address_space() -> int:
+def _measure_address_space() -> int:
     """Return the bytes of address space in use; 0 without /proc."""
     try:
         pages = Path("/proc/self/statm").read_bytes().split()[0]
@@ -174,7 +174,7 @@ def main() -> None:
     serve(lambda cache, seconds: SecretScanner(cache, timeout=seconds))
 
 
-def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
+def serve(build_scanner: Callable[[Path | None, float], SecretScanner]) -> None:
     """Serve until standard input closes.
 
     Args:
@@ -191,7 +191,7 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
         return
     limits = ParseLimits(**settings[0]["limits"])
     cache = settings[0]["cache_dir"]
-    scanner = scanner_of(Path(cache) if cache else None, limits.seconds)
+    scanner = build_scanner(Path(cache) if cache else None, limits.seconds)
     documents: queue.SimpleQueue[_Message] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin.buffer, documents), daemon=True).start()
     prepare(scanner)
@@ -203,39 +203,39 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
         if "chunk" in header:
             limit_document(limits)
             with confinement:
-                answer = _chunk_sets(header["chunk"], data)
+                answer = _chunk_texts(header["chunk"], data)
             write_packed(out, answer, b"")
             continue
         options = ParseOptions.from_record(header["options"])
         warm_up_parser(data, header["media_type"], options)
         limit_document(limits)
-        if more := _more_seconds(data, header["media_type"], options, limits):
+        if more := _compute_more_seconds(data, header["media_type"], options, limits):
             write_message(out, {"more_seconds": more})
             limit_document(limits, more)
         with confinement:
-            answer, text = _answer(data, header["media_type"], options, scanner, limits)
+            answer, text = _parse_document(data, header["media_type"], options, scanner, limits)
         write_packed(out, answer, text)
 
 
-def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
+def _chunk_texts(requests: list[list[Any]], texts: bytes) -> bytes:
     """Return the chunk sets of parsed texts, packed; the answer is empty if chunking fails."""
     from rag_assets.ingest.chunking.chunk_set import chunk_document
     from rag_assets.ingest.chunking.chunk_set import to_record as chunk_set_record
-    from rag_assets.ingest.chunking.chunkers import chunker_of_workers
+    from rag_assets.ingest.chunking.chunkers import find_worker_chunker
     from rag_assets.ingest.chunking.kinds import ChunkParameters
 
-    made, at = [], 0
+    records, at = [], 0
     try:
-        for chunker, limits, digest, length, record in wanted:
+        for chunker, limits, digest, length, record in requests:
             parsed = from_record({**record, "text": texts[at : at + length].decode()})
-            kind = chunker_of_workers(chunker)
+            kind = find_worker_chunker(chunker)
             if kind is None:
                 return pack_header({})
             parameters = ChunkParameters(kind, *limits)
             chunk_set = chunk_document(parsed, parameters, parsed_digest=digest)
-            made.append(chunk_set_record(chunk_set))
+            records.append(chunk_set_record(chunk_set))
             at += length
-        return pack_header({"chunk_sets": made})
+        return pack_header({"chunk_sets": records})
     except Exception:  # the caller tries again in its own process, and gets the error there
         return pack_header({})
 
@@ -265,7 +265,7 @@ def prepare_chunking() -> None:
     load_detector()
 
 
-def _more_seconds(
+def _compute_more_seconds(
     data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
 ) -> float:
     from rag_assets.ingest.parsing.registry import more_seconds
@@ -276,7 +276,7 @@ def _more_seconds(
         return 0.0  # parsing raises the same error
 
 
-def _answer(
+def _parse_document(
     data: bytes,
     media_type: str | None,
     options: ParseOptions,
@@ -295,10 +295,10 @@ def _answer(
         text = record.pop("text").encode()
         return pack_header({"parsed": record}), text
     except BaseException as error:  # a panic of a library written in Rust is not an Exception
-        return pack_header(_refusal(error)), b""
+        return pack_header(_describe_failure(error)), b""
 
 
-def _refusal(error: BaseException) -> dict[str, Any]:
+def _describe_failure(error: BaseException) -> dict[str, Any]:
     match error:
         case DocumentTimeout():
             return {"late": error.message}

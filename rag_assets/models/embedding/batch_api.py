@@ -82,7 +82,7 @@ class BatchApi(Protocol):
         ...
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """Return the id of a batch with this tag submitted since a time; None if there is none."""
+        """Return the id of the batch submitted with this tag since a time; None if unknown."""
         ...
 
     async def status(self, batch_id: str) -> BatchStatus:
@@ -106,10 +106,10 @@ class BatchApi(Protocol):
 def split_into_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
     """Split texts into batches, in order, each as large as a provider accepts."""
 
-    def size(item: EmbedItem) -> int:
+    def count_bytes(item: EmbedItem) -> int:
         return len(item.text.encode("utf-8", "replace"))
 
-    return batched(items, MAX_TEXTS, weight=size, most=MAX_BYTES)
+    return batched(items, MAX_TEXTS, weight=count_bytes, most=MAX_BYTES)
 
 
 async def run_and_close(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:

@@ -54,20 +54,20 @@ class Batch:
         first = Batch(self.items[:texts], self.counts[:texts], self.is_part)
         return first, Batch(self.items[texts:], self.counts[texts:], self.is_part)
 
-    def part(self, positions: Sequence[int]) -> Batch:
+    def select(self, positions: Sequence[int]) -> Batch:
         """Return a batch of the texts at these positions."""
         items = tuple(self.items[position] for position in positions)
         return Batch(items, tuple(self.counts[position] for position in positions), is_part=True)
 
-    def halves(self) -> list[Batch]:
+    def split_in_half(self) -> list[Batch]:
         """Return the texts as two batches, or as one batch if there is only one text."""
         middle = len(self.items) // 2
-        places = range(len(self.items))
-        return [self.part(half) for half in (places[:middle], places[middle:]) if half]
+        positions = range(len(self.items))
+        return [self.select(half) for half in (positions[:middle], positions[middle:]) if half]
 
 
 class CallPace:
-    """Limits the size and number of concurrent calls, so that no call takes long.
+    """A limit on the size and number of concurrent calls, so that no call takes long.
 
     A call in progress cannot be postponed, so an edit has to wait for it. A run of several calls
     starts with a small call. Then the size of calls grows up to the number of texts that the
@@ -90,7 +90,9 @@ class CallPace:
             self.calls = min(self._most_calls, self.calls + 1)
 
 
-def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) -> Iterator[Batch]:
+def pack_batches(
+    items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits
+) -> Iterator[Batch]:
     """Pack texts into batches, each within the limits of a call.
 
     Args:
@@ -108,8 +110,8 @@ def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) 
         yield Batch(tuple(items[start:]), tuple(counts[start:]))
 
 
-class Packer:
-    """Counts the tokens of texts, and packs them in groups so that sending can start early.
+class BatchPacker:
+    """A packer that counts the tokens of texts, in groups so that sending can start early.
 
     Args:
         items: texts to send, in order.
@@ -161,7 +163,7 @@ class Packer:
     async def _pack(self, group: Sequence[EmbedItem]) -> list[Batch]:
         limits = self._embedder.limits
         if not self._counted:
-            return list(pack(group, [0] * len(group), limits))
+            return list(pack_batches(group, [0] * len(group), limits))
         texts = [item.text for item in group]
         counts = await asyncio.to_thread(self._embedder.count_tokens, texts)
         most = limits.input_tokens
@@ -174,14 +176,16 @@ class Packer:
                 )
             else:
                 fitting.append((item, count))
-        return list(pack([item for item, _ in fitting], [count for _, count in fitting], limits))
+        return list(
+            pack_batches([item for item, _ in fitting], [count for _, count in fitting], limits)
+        )
 
 
 Keep: TypeAlias = Callable[[Sequence[str], Vectors], None]
 
 
 class VectorBuffer:
-    """Collects vectors and stores them in groups, one group at a time, in a thread.
+    """A buffer that stores vectors in groups, one group at a time, in a thread.
 
     A group is written when it is full, or when its first vector has waited long enough. So a crash
     costs only seconds of work, and the lake gets few, large appends.
@@ -201,12 +205,12 @@ class VectorBuffer:
         self._since = 0.0
         self._writing: asyncio.Task[None] | None = None
         self._spooled: deque[tuple[SpooledCall, int]] = deque()
-        self._failed = False
+        self._has_failed = False
         self._added = 0
         self.kept = 0
 
     @property
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """Return whether vectors arrive faster than they are stored.
 
         That is so if a full group has to wait until another group is written.
@@ -259,7 +263,7 @@ class VectorBuffer:
 
     async def drain(self) -> None:
         """Write all waiting vectors, but stop at the first failure."""
-        while (self._writing is not None or self._keys) and not self._failed:
+        while (self._writing is not None or self._keys) and not self._has_failed:
             if self._writing is None:
                 self._start()
             await asyncio.wait(self.tasks)
@@ -277,7 +281,7 @@ class VectorBuffer:
         try:
             await asyncio.to_thread(self._keep, keys, vectors)
         except BaseException:
-            self._failed = True
+            self._has_failed = True
             raise
         self.kept += len(keys)
         while self._spooled and self._spooled[0][1] <= self.kept:

@@ -1,11 +1,11 @@
-"""Embeds many texts: batches, checks, storage, outages, rejected texts.
+"""Embed many texts: batches, checks, storage, outages, rejected texts.
 
 Completed vectors are stored within seconds, whatever happens to the other texts:
 
 - If the embedder is unavailable or refuses all requests, or the budget is spent, sending stops.
   Calls in progress may end, and the outcome contains the reason.
 - If the embedder fails for a batch but accepts other texts, the batch is halved and sent again
-  until the failing texts are found. The same applies to invalid vectors among valid ones.
+  until the failing texts are found. The same applies to a mixture of valid and invalid vectors.
 - If a text exceeds the embedder's limit, it is reported and never sent.
 - If the deadline passes, sending stops, and the outcome counts the remaining texts.
 - If the embedder returns a valid vector for no text at all, sending stops, then the error is
@@ -43,10 +43,10 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.embedding.batches import (
     Batch,
+    BatchPacker,
     CallPace,
     EmbedItem,
     Keep,
-    Packer,
     VectorBuffer,
 )
 from rag_assets.models.embedding.protocol import (
@@ -88,7 +88,7 @@ class EmbedOutcome:
     seconds: float
 
 
-_NONE: Final = np.empty((0, 0), np.float32)
+_NO_VECTORS: Final = np.empty((0, 0), np.float32)
 
 
 async def embed_all(
@@ -137,23 +137,23 @@ async def embed_all(
         MalformedResponse: the embedder does not return a valid vector for any text.
         Exception: any other error of embedder or keep; earlier valid vectors are stored.
     """
-    drive = _BulkRun(
+    run = _BulkRun(
         embedder, items, VectorBuffer(keep, group_size=flush_items, seconds=flush_seconds)
     )
-    drive.deadline, drive.progress, drive.budget = deadline, progress, budget
-    drive.purpose, drive.probe_first, drive.is_put_off = purpose, probe_first, is_put_off
-    drive.spool, drive.is_bulk = spool, is_bulk
+    run.deadline, run.progress, run.budget = deadline, progress, budget
+    run.purpose, run.probe_first, run.is_put_off = purpose, probe_first, is_put_off
+    run.spool, run.is_bulk = spool, is_bulk
     try:
-        await drive.run()
+        await run.run()
     except BaseException as error:  # also on cancellation: vectors already received are charged
         try:
-            await drive.abandon()
+            await run.abandon()
         except Exception as second:  # the first error is the one to report
             error.add_note(f"earlier vectors could not be stored: {second}")
         raise
     finally:
         await embedder.close()
-    return drive.outcome()
+    return run.build_outcome()
 
 
 _Call: TypeAlias = "asyncio.Task[tuple[Vectors, Mapping[int, str]]]"
@@ -181,11 +181,11 @@ class _BulkRun:
         self._queue: deque[Batch] = deque()
         self._calls: dict[_Call, Batch] = {}
         self._spooled: dict[_Call, SpooledCall] = {}
-        self._unstored: Exception | None = None
+        self._storage_error: Exception | None = None
         self._rejected: dict[str, str] = {}
         self._outage: RequestsStopped | None = None
-        self._bad: MalformedResponse | None = None
-        self._begun = self._late = False
+        self._malformed_response: MalformedResponse | None = None
+        self._has_sent = self._is_late = False
         self._pace = CallPace(embedder.limits, len(self._items))
         self._done = self._requests = self._retries = self._tokens = 0
         # Time when the embedder last accepted a text. If it has failed for every text since, this
@@ -197,39 +197,39 @@ class _BulkRun:
 
     async def run(self) -> None:
         """Embed and store until all texts are done, or sending has to stop."""
-        packer = Packer(self._items, self._embedder, counted=self.budget is not None)
+        packer = BatchPacker(self._items, self._embedder, counted=self.budget is not None)
         self._rejected = packer.rejected
         try:
             if self.probe_first:
                 await self._probe(None)
-            await self._drive(packer)
+            await self._run_calls(packer)
         except RequestsStopped as error:
             self._outage = error.with_traceback(None)
         except MalformedResponse as error:
-            self._bad = error.with_traceback(None)
+            self._malformed_response = error.with_traceback(None)
         finally:
             await packer.stop()
-        if self._unstored is not None:
-            raise self._unstored
+        if self._storage_error is not None:
+            raise self._storage_error
         await self._keeper.drain()
-        if self._bad is not None:
-            raise self._bad
+        if self._malformed_response is not None:
+            raise self._malformed_response
 
-    async def _drive(self, packer: Packer) -> None:
+    async def _run_calls(self, packer: BatchPacker) -> None:
         while True:
             self._queue.extend(packer.take())
             self._send()
             if not self._calls and not ((self._queue or packer.tasks) and self._may_send()):
                 break
-            pause = None if self._unstored else self._keeper.start_if_due()
+            pause = None if self._storage_error else self._keeper.start_if_due()
             waiting = {*self._calls, *self._keeper.tasks, *packer.tasks}
             await asyncio.wait(waiting, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
             try:
                 self._keeper.finish()
             except Exception as error:
-                self._unstored = error  # calls in progress are paid for, so they may end
+                self._storage_error = error  # calls in progress are paid for, so they may end
             for call in [call for call in self._calls if call.done()]:
-                self._take(call)
+                self._finish_call(call)
 
     async def abandon(self) -> None:
         """Stop the calls in progress and store the vectors of completed calls."""
@@ -239,12 +239,12 @@ class _BulkRun:
             await asyncio.wait(self._calls)
         for call, batch in self._calls.items():
             if not call.cancelled() and call.exception() is None:
-                self._add(batch, *call.result(), self._spooled.pop(call, None))
+                self._store_vectors(batch, *call.result(), self._spooled.pop(call, None))
         for spooled in self._spooled.values():
             spooled.release()
         await self._keeper.drain()
 
-    def outcome(self) -> EmbedOutcome:
+    def build_outcome(self) -> EmbedOutcome:
         """Return the outcome, once run() has ended."""
         return EmbedOutcome(
             embedded=self._keeper.kept,
@@ -259,9 +259,9 @@ class _BulkRun:
 
     def _may_send(self) -> bool:
         in_time = self.deadline is None or time.monotonic() < self.deadline
-        if self._begun and self._queue and self.is_put_off(self._queue[0].items[0].key):
+        if self._has_sent and self._queue and self.is_put_off(self._queue[0].items[0].key):
             in_time = False
-        is_over = self._late or self._outage or self._bad or self._unstored
+        is_over = self._is_late or self._outage or self._malformed_response or self._storage_error
         return (in_time or self._must_find_rejected_text()) and not is_over
 
     def _must_find_rejected_text(self) -> bool:
@@ -276,29 +276,29 @@ class _BulkRun:
     def _send(self) -> None:
         """Start as many calls as the limit allows, unless storing vectors falls behind."""
         while self._queue and len(self._calls) < self._pace.calls and self._may_send():
-            if self._keeper.behind:
+            if self._keeper.is_behind:
                 return
             batch, rest = self._queue.popleft().split_batch(self._pace.texts)
             if rest is not None:
                 self._queue.appendleft(rest)
             spooled = self._reserve(batch)
-            if self._unstored is not None:
+            if self._storage_error is not None:
                 return
             # The first call has no deadline: with few calls per minute, no run would ever make
             # progress.
-            deadline = self.deadline if self._begun and not batch.is_part else None
+            deadline = self.deadline if self._has_sent and not batch.is_part else None
             call = asyncio.create_task(self._embed(batch, deadline))
             self._calls[call] = batch
             if spooled is not None:
                 self._spooled[call] = spooled
-            self._begun = True
+            self._has_sent = True
 
     def _reserve(self, batch: Batch) -> SpooledCall | None:
-        """Reserve spool space for a batch's vectors; if there is none, stop sending."""
+        """Reserve spool space for a batch's vectors; without space, stop sending."""
         try:
             return None if self.spool is None else self.spool.reserve(len(batch.items))
         except ServiceUnavailable as error:
-            self._unstored = error
+            self._storage_error = error
             return None
 
     async def _embed(
@@ -309,18 +309,18 @@ class _BulkRun:
         Raises:
             ProviderError: the embedder fails for every text.
         """
-        began = time.monotonic()
+        started = time.monotonic()
         try:
             return await self._request(batch, deadline), {}
         except (InputRejected, MalformedResponse) as error:
             if isinstance(error, WrongShape) and len(batch.items) > 1 and not batch.is_part:
                 raise  # the model has changed
-            return await self._judge(batch, error, began, deadline)
+            return await self._judge(batch, error, started, deadline)
 
     async def _request(self, batch: Batch, deadline: float | None) -> Vectors:
         """Make a call within the budget, and return valid vectors."""
         texts = [item.text for item in batch.items]
-        answer = Answer(_NONE, 0, 0)
+        answer = Answer(_NO_VECTORS, 0, 0)
         started = time.monotonic()
         try:
             is_bulk = self.is_bulk(batch.items[0].key)
@@ -328,9 +328,9 @@ class _BulkRun:
             vectors = validate_answer(answer.vectors, len(texts), self._embedder)
         except ProviderError as error:
             paid = (answer.tokens, answer.requests) if answer.requests else None
-            self._count(*(paid or (error.tokens, error.requests)))
+            self._count_requests(*(paid or (error.tokens, error.requests)))
             raise
-        self._count(answer.tokens, answer.requests)
+        self._count_requests(answer.tokens, answer.requests)
         self._accepted_at = time.monotonic()
         if not batch.is_part:
             seconds = answer.seconds or time.monotonic() - started
@@ -341,7 +341,7 @@ class _BulkRun:
         self,
         batch: Batch,
         error: InputRejected | MalformedResponse,
-        began: float,
+        started: float,
         deadline: float | None,
     ) -> tuple[Vectors, Mapping[int, str]]:
         """Return the valid vectors of a failed call, and the reason for each other text."""
@@ -353,8 +353,10 @@ class _BulkRun:
         # Once the embedder is known to accept other texts, only a verdict on a single text is
         # verified.
         if not batch.is_part or len(batch.items) == 1:
-            await self._require_acceptance(error, began, deadline)
-        vectors = np.stack([usable[position] for position in sorted(usable)]) if usable else _NONE
+            await self._require_acceptance(error, started, deadline)
+        vectors = (
+            np.stack([usable[position] for position in sorted(usable)]) if usable else _NO_VECTORS
+        )
         refused = {position: reasons[position] for position in reasons if position not in usable}
         return vectors, refused
 
@@ -380,7 +382,7 @@ class _BulkRun:
         return answer
 
     async def _require_acceptance(
-        self, error: InputRejected | MalformedResponse, began: float, deadline: float | None
+        self, error: InputRejected | MalformedResponse, started: float, deadline: float | None
     ) -> None:
         """Check that the embedder accepts texts other than those for which it failed.
 
@@ -392,7 +394,7 @@ class _BulkRun:
             ProviderError: the embedder fails for every text.
         """
         async with self._probing:
-            if self._accepted_at > began:
+            if self._accepted_at > started:
                 return
             if self._failed_probe is None:
                 try:
@@ -424,7 +426,7 @@ class _BulkRun:
             return
         raise ProviderRefused(message, hint="check the embedder's model, dimensions and base_url")
 
-    def _take(self, call: _Call) -> None:
+    def _finish_call(self, call: _Call) -> None:
         batch, spooled = self._calls.pop(call), self._spooled.pop(call, None)
         if spooled is not None and (call.cancelled() or call.exception() is not None):
             spooled.release()
@@ -434,22 +436,22 @@ class _BulkRun:
             # Keep it without its traceback, whose frames refer to the batch.
             self._outage = self._outage or error.with_traceback(None)
         except DeadlineExceeded:
-            self._late = True
+            self._is_late = True
             self._queue.appendleft(batch)
         except MalformedResponse as error:
             # Calls in progress are charged too, so they may end and their charge is recorded.
-            self._bad = self._bad or error.with_traceback(None)
+            self._malformed_response = self._malformed_response or error.with_traceback(None)
         else:
-            self._add(batch, vectors, refused, spooled)
+            self._store_vectors(batch, vectors, refused, spooled)
         if self.progress is not None:
             self.progress(self._done)
 
-    def _count(self, tokens: int, requests: int) -> None:
+    def _count_requests(self, tokens: int, requests: int) -> None:
         self._tokens += tokens
         self._requests += requests
         self._retries += max(0, requests - 1)
 
-    def _add(
+    def _store_vectors(
         self,
         batch: Batch,
         vectors: Vectors,
@@ -457,13 +459,13 @@ class _BulkRun:
         spooled: SpooledCall | None,
     ) -> None:
         """Store a call's vectors, and queue the texts for which it failed again, in two halves."""
-        kept = [item.key for place, item in enumerate(batch.items) if place not in refused]
-        if kept:
-            self._keeper.add(kept, vectors, spooled)
+        keys = [item.key for position, item in enumerate(batch.items) if position not in refused]
+        if keys:
+            self._keeper.add(keys, vectors, spooled)
         elif spooled is not None:
             spooled.release()
-        self._done += len(kept)
+        self._done += len(keys)
         if refused and len(batch.items) == 1:
             self._rejected[batch.items[0].key] = refused[0]
         elif refused:
-            self._queue.extendleft(reversed(batch.part(sorted(refused)).halves()))
+            self._queue.extendleft(reversed(batch.select(sorted(refused)).split_in_half()))

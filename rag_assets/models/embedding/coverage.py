@@ -38,7 +38,7 @@ _NOT_ENGLISH: Final = 1 / 5
 
 An English question with one name from another language has a lower share, unless it is short.
 """
-_FEWEST_WORDS: Final = 2
+_MIN_WORDS: Final = 2
 """Minimum number of words with such letters. A single word may be a name or a loan word, as in
 `Café opening hours`."""
 _SHORT: Final = 6
@@ -49,12 +49,12 @@ _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
 _PIECES_PER_LETTER: Final = 0.75
 """Minimum number of pieces per letter at which a word counts as spelled letter by letter."""
-_FEWEST_LETTERS: Final = 3
+_MIN_LETTERS: Final = 3
 """Minimum letters of a word that can count as spelled: shorter words are often written as single
 letters."""
-_LONGEST: Final = 2_000
+_MAX_CHARACTERS: Final = 2_000
 """Maximum number of characters of a text that are examined."""
-_SIGNS: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900", "\ufaff"))
+_LOGOGRAM_RANGES: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900", "\ufaff"))
 """Ranges of Chinese and Japanese characters, each of which may be a word."""
 
 
@@ -82,15 +82,15 @@ def _has_other_letters(text: str) -> bool:
     They do if they occur in a fifth of the words and in more than one word, or in most words of a
     short text.
     """
-    words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_LONGEST]))
+    words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_MAX_CHARACTERS]))
     others = sum(_count_words(word) for word in words if not word.isascii())
     count = others + sum(word.isascii() for word in words)
-    is_share = others >= _FEWEST_WORDS and others >= _NOT_ENGLISH * count
+    is_share = others >= _MIN_WORDS and others >= _NOT_ENGLISH * count
     return is_share or (count < _SHORT and 2 * others > count)
 
 
 def _count_words(letters: str) -> int:
-    """Return the number of words in letters without blanks; a Chinese character may be a word."""
+    """Return the number of words in a run of letters; a Chinese character may be a word."""
     return max(1, sum(_classify_character(letter)[1] for letter in letters))
 
 
@@ -98,7 +98,7 @@ def is_read(embedder: Embedder, text: str) -> bool:
     """Return whether an embedder reads a text; True if that is unknown."""
     if text.isascii():  # every model has words in Latin letters
         return True
-    share = embedder.unread_share([text])
+    share = embedder.compute_unread_share([text])
     return share is None or share < UNREAD
 
 
@@ -106,7 +106,9 @@ def measure_unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
     """Return the share of letters that a tokenizer does not read as parts of words; 0 if none."""
     unread = letters = 0
     for text in texts:
-        for count, is_read in _measure_words(text[:_LONGEST], tokenizer.encode(text[:_LONGEST])):
+        for count, is_read in _measure_words(
+            text[:_MAX_CHARACTERS], tokenizer.encode(text[:_MAX_CHARACTERS])
+        ):
             letters += count
             unread += 0 if is_read else count
     return unread / letters if letters else 0.0
@@ -142,7 +144,7 @@ def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
 
 def _is_spelled(pieces: int, letters: int) -> bool:
     """Return whether a word has about as many pieces as letters, or bytes as pieces."""
-    if letters < _FEWEST_LETTERS:
+    if letters < _MIN_LETTERS:
         return pieces > letters
     return pieces >= _PIECES_PER_LETTER * letters
 
@@ -152,14 +154,14 @@ def _find_words(text: str) -> Iterator[tuple[int, int]]:
     for (is_word, is_sign), group in groupby(
         range(len(text)), lambda at: _classify_character(text[at])
     ):
-        places = [*group]
+        positions = [*group]
         if is_sign:
-            yield from ((at, at + 1) for at in places)
+            yield from ((at, at + 1) for at in positions)
         elif is_word:
-            yield places[0], places[-1] + 1
+            yield positions[0], positions[-1] + 1
 
 
 def _classify_character(character: str) -> tuple[bool, bool]:
     # Vowel signs of Indic scripts are in the category of marks, and are parts of words.
     is_word = unicodedata.category(character)[0] in "LM"
-    return is_word, is_word and any(first <= character <= last for first, last in _SIGNS)
+    return is_word, is_word and any(first <= character <= last for first, last in _LOGOGRAM_RANGES)

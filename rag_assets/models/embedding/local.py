@@ -100,11 +100,11 @@ class LocalEmbedder(Embedder, ABC):
         todo = deque(enumerate(texts))
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = np.zeros(len(texts), dtype=np.int64)
-        loop, pool = asyncio.get_running_loop(), self._thread_pool()
+        loop, pool = asyncio.get_running_loop(), self._get_thread_pool()
         # Start one job per thread, not per text: the event loop wakes rarely, and clearing `todo`
         # stops all jobs.
         jobs = [
-            loop.run_in_executor(pool, self._work_off, todo, purpose, vectors, tokens)
+            loop.run_in_executor(pool, self._embed_remaining, todo, purpose, vectors, tokens)
             for _ in range(min(self._threads, len(texts)))
         ]
         try:
@@ -135,7 +135,7 @@ class LocalEmbedder(Embedder, ABC):
         Several threads of the pool call this concurrently.
         """
 
-    def _work_off(
+    def _embed_remaining(
         self,
         todo: deque[tuple[int, str]],
         purpose: Purpose,
@@ -153,7 +153,7 @@ class LocalEmbedder(Embedder, ABC):
                 raise _build_rejection(index + 1, len(vectors))
             vectors[index], tokens[index] = embedded
 
-    def _thread_pool(self) -> ThreadPoolExecutor:
+    def _get_thread_pool(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
@@ -209,56 +209,56 @@ class OnnxEmbedder(LocalEmbedder):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text with its prefix, special tokens included."""
         prefix = self._model.document_prefix
-        return [_count_tokens(self._windows(prefix + text)) for text in texts]
+        return [_count_tokens(self._split_into_windows(prefix + text)) for text in texts]
 
     @property
     def languages(self) -> frozenset[str] | None:
         """Return the languages that the model card names."""
         return self._model.languages
 
-    def unread_share(self, texts: Sequence[str]) -> float | None:
+    def compute_unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the tokenizer does not read as words."""
-        return measure_unread_share(self._loaded_tokenizer(), texts)
+        return measure_unread_share(self._get_tokenizer(), texts)
 
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        network, prefix = self._loaded_network(), self._model.prefix(purpose)
-        windows = self._windows(prefix + text)
+        network, prefix = self._get_network(), self._model.get_prefix(purpose)
+        windows = self._split_into_windows(prefix + text)
         weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
         if not any(weights) or (prefix and not self._has_tokens(text)):
             return None
         tokens = _count_tokens(windows)
-        left_out = self._prefix_tokens(prefix)
+        prefix_tokens = self._count_prefix_tokens(prefix)
         if len(windows) == 1:
-            return network.vector(windows[0], left_out).astype(np.float32), tokens
+            return network.embed_window(windows[0], prefix_tokens).astype(np.float32), tokens
         total = np.zeros(self.dimensions)
         for number, (window, weight) in enumerate(zip(windows, weights, strict=True)):
-            total += weight * network.vector(window, 0 if number else left_out)
+            total += weight * network.embed_window(window, 0 if number else prefix_tokens)
         return normalize_vector(total).astype(np.float32), tokens
 
-    def _windows(self, text: str) -> list[Encoding]:
+    def _split_into_windows(self, text: str) -> list[Encoding]:
         """Cut a text into windows of at most the model's length, each with special tokens."""
         text = text.lower() if self._model.is_lowercase else text
-        first = self._loaded_tokenizer().encode(join_surrogates(text))
+        first = self._get_tokenizer().encode(join_surrogates(text))
         return [first, *first.overflowing]
 
     def _has_tokens(self, text: str) -> bool:
-        encoding = self._loaded_tokenizer().encode(join_surrogates(text), add_special_tokens=False)
+        encoding = self._get_tokenizer().encode(join_surrogates(text), add_special_tokens=False)
         return bool(encoding.ids)
 
-    def _prefix_tokens(self, prefix: str) -> int:
-        """Return how many first tokens are not pooled: those of the prefix, and any before it."""
+    def _count_prefix_tokens(self, prefix: str) -> int:
+        """Return the number of first tokens that are not pooled, up to the end of the prefix."""
         if self._model.pools_prefix or not prefix:
             return 0
-        encoding = self._windows(prefix)[0]
+        encoding = self._split_into_windows(prefix)[0]
         return len(encoding.ids) - encoding.special_tokens_mask[-1]
 
-    def _loaded_tokenizer(self) -> Tokenizer:
+    def _get_tokenizer(self) -> Tokenizer:
         with self._lock:
             if self._tokenizer is None:
                 self._tokenizer = _load_tokenizer(self._model)
             return self._tokenizer
 
-    def _loaded_network(self) -> Network:
+    def _get_network(self) -> Network:
         with self._lock:  # several threads start at once; one of them loads
             if self._network is None:
                 self._network = Network(self._model)
@@ -305,7 +305,7 @@ class Network:
         # An output for the whole text already includes all modules.
         self._dense = [_Dense(layer) for layer in model.dense] if returns_tokens else []
 
-    def vector(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
+    def embed_window(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
         """Embed one window of tokens, and return a unit vector.
 
         Args:
@@ -318,8 +318,8 @@ class Network:
         """
         answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
         pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
-        shaped = pooled.shape == (self._dimensions,)
-        if not (shaped and np.isfinite(pooled).all() and pooled.any()):
+        has_shape = pooled.shape == (self._dimensions,)
+        if not (has_shape and np.isfinite(pooled).all() and pooled.any()):
             raise BadVectors(
                 f"the local embedding model returned a vector of shape {pooled.shape} that is"
                 f" not {self._dimensions} finite numbers with a direction"

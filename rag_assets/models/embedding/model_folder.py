@@ -1,6 +1,6 @@
-"""Describes a folder with an embedding model without loading the model.
+"""Describe the folder of an embedding model, without loading the model.
 
-A run that has nothing to embed only needs the embedder's id. So describing a folder opens only
+A run without texts to embed only needs the embedder's id. So describing a folder opens only
 small JSON files, and imports neither onnxruntime nor tokenizers. The weights of a tenant's own
 folder are hashed once per process, and again if the file changes.
 
@@ -183,7 +183,7 @@ class ModelFolder:
         """Return whether all files have the checksums of a published model."""
         return all(digest in _KNOWN for _, digest in self.digests)
 
-    def prefix(self, purpose: Purpose) -> str:
+    def get_prefix(self, purpose: Purpose) -> str:
         """Return the prefix for texts with this purpose."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
@@ -215,7 +215,7 @@ def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSetting
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
     dimensions, pooling = settings.get("dimensions"), settings.get("pooling")
     if settings.get("former"):
-        return _describe_as_before(folder, dimensions, pooling)
+        return _describe_by_former_rules(folder, dimensions, pooling)
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_folder, dense_folders = _read_modules(folder)
     pooling_config = read_json(pooling_folder / "config.json")
@@ -242,7 +242,7 @@ def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSetting
     )
 
 
-def _describe_as_before(
+def _describe_by_former_rules(
     folder: Path, dimensions: int | None, pooling: Pooling | None
 ) -> ModelFolder:
     """Describe a folder as earlier versions did.
@@ -322,26 +322,26 @@ def _read_prompts(folder: Path) -> dict[Purpose, str]:
     """
     path = folder / "config_sentence_transformers.json"
     config = read_json(path)
-    prompts, named = config.get("prompts") or {}, config.get("default_prompt_name") or ""
+    prompts, default_name = config.get("prompts") or {}, config.get("default_prompt_name") or ""
     if not (
         isinstance(prompts, dict)
         and all(isinstance(prompt, str | None) for prompt in prompts.values())
-        and isinstance(named, str)
+        and isinstance(default_name, str)
     ):
         raise ConfigurationError(
             f"prompts must map names to texts, and default_prompt_name must be a name: {path}"
         )
-    default = prompts.get(named) or ""
+    default = prompts.get(default_name) or ""
     document = next((prompts[name] for name in _DOCUMENT_PROMPTS if name in prompts), default)
     return {"document": document or "", "query": prompts.get("query", default) or ""}
 
 
 def _read_pooling(folder: Path, config: Mapping[str, Any]) -> Pooling:
-    named = config.get("pooling_mode") or []
-    stated = named if isinstance(named, list) else [named]
-    if not all(isinstance(mode, str) for mode in stated):
+    setting = config.get("pooling_mode") or []
+    listed_modes = setting if isinstance(setting, list) else [setting]
+    if not all(isinstance(mode, str) for mode in listed_modes):
         raise ConfigurationError(f"pooling_mode must be a string: {folder / 'config.json'}")
-    modes = set(stated) | {
+    modes = set(listed_modes) | {
         key.removeprefix("pooling_mode_")
         for key, value in config.items()
         if key.startswith("pooling_mode_") and value is True

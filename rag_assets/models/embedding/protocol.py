@@ -54,10 +54,10 @@ class Answer:
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors; a vector depends only on its own text.
+    """A model that turns texts into unit vectors; a vector depends only on its own text.
 
-    An embedder that derives from this class may leave out `languages` and `unread_share`, which are
-    unknown by default.
+    An embedder that derives from this class may leave out `languages` and `compute_unread_share`,
+    which are unknown by default.
 
     Attributes:
         embedder_id: provider/model@dims and a digest of everything else that determines a
@@ -116,7 +116,7 @@ class Embedder(Protocol):
         """Return ISO 639-1 codes of the languages in the model's training; None if unknown."""
         return None
 
-    def unread_share(self, texts: Sequence[str]) -> float | None:
+    def compute_unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the model does not read as words (see coverage).
 
         None if unknown, for example if the tokenizer is at the provider.
@@ -159,7 +159,7 @@ class SpooledCall(Protocol):
 
 
 class Spool(Protocol):
-    """Keeps vectors from the end of a call until they are stored."""
+    """A spool that keeps vectors from the end of a call until they are stored."""
 
     def reserve(self, texts: int) -> SpooledCall:
         """Reserve space for the vectors of a call.
@@ -171,7 +171,7 @@ class Spool(Protocol):
 
 
 class Budget(Protocol):
-    """Limits spending: a price is reserved before every call, and the charge recorded after it."""
+    """A limit on spending: reserve a price before every call, and settle the charge after it."""
 
     def reserve(self, tokens: int) -> None:
         """Reserve the price of a call.
@@ -229,9 +229,9 @@ class WrappedEmbedder(Embedder):
         """See Embedder."""
         return self._embedder.languages
 
-    def unread_share(self, texts: Sequence[str]) -> float | None:
+    def compute_unread_share(self, texts: Sequence[str]) -> float | None:
         """See Embedder."""
-        return self._embedder.unread_share(texts)
+        return self._embedder.compute_unread_share(texts)
 
     async def close(self) -> None:
         """See Embedder."""

@@ -44,7 +44,7 @@ _FAILURES_BEFORE_PROBE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class EmbeddingReply:
     """The response to a request.
 
     Attributes:
@@ -63,7 +63,7 @@ class Endpoint(Protocol):
     first.
     """
 
-    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+    async def request(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
         """Send one request for the vectors of these texts.
 
         Raises:
@@ -101,7 +101,7 @@ class RemoteEmbedder(Embedder):
         connect: creates the endpoint for one event loop; no connection is opened before its
             first request.
         embedder_id, dimensions: see Embedder.
-        limits: limits of a call; the number of concurrent calls is that of the traffic.
+        limits: limits of a call; traffic limits the number of concurrent calls.
         traffic: the limits of this tenant at this provider, shared with the tenant's other
             embedders there.
         count: estimates the number of tokens of each text, as the provider counts them.
@@ -170,7 +170,7 @@ class RemoteEmbedder(Embedder):
         await self._connections.load()
         attempts = _Attempts(self._attempt, texts, purpose)
         call = RetriedCall(
-            attempts.next if purpose == "document" else attempts.send,
+            attempts.send_next if purpose == "document" else attempts.send,
             self._traffic,
             tokens=self._count_limited_tokens(texts),
             policy=self._retries[purpose],
@@ -230,13 +230,13 @@ class _Attempts:
         self._purpose = purpose
         self._failures = 0
         self._reason = ""
-        self._verified = len(texts) > 1
+        self._is_verified = len(texts) > 1
 
     async def send(self) -> Answer:
         """Send the texts."""
         return await self._attempt(self._texts, self._purpose)
 
-    async def next(self) -> Answer:
+    async def send_next(self) -> Answer:
         """Send the texts, or a harmless text after two failures that the texts may have caused.
 
         Raises:
@@ -246,8 +246,8 @@ class _Attempts:
         if self._failures < _FAILURES_BEFORE_PROBE:
             return await self._send_counted()
         answer = await self._attempt([PROBE_TEXT], self._purpose)
-        if not self._verified:
-            self._verified = True
+        if not self._is_verified:
+            self._is_verified = True
             return await self._send_counted()
         error = InputRejected(f"{self._reason}, for this text and not for others")
         error.tokens, error.is_compared = answer.tokens, True
@@ -358,13 +358,13 @@ class RemoteModel:
                 ("query_prefix", self.query_prefix),
                 ("native", None if self.native == self.dimensions else self.native),
                 ("task_types", self.task_types),
-                ("settings", self.settings.recipe()),
+                ("settings", self.settings.list_vector_settings()),
             )
             if value
         }
         return f"{plain}+{compute_key('remote_embedder', recipe)[:12]}" if recipe else plain
 
-    def prefix(self, purpose: Purpose) -> str:
+    def get_prefix(self, purpose: Purpose) -> str:
         """Return the prefix for texts with this purpose."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
@@ -385,14 +385,14 @@ class SdkEndpoint(SdkConnection[Sdk]):
         super().__init__(server, credentials, allowed, model.name)
         self.model = model
 
-    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+    async def request(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
         """Send a request; see Endpoint."""
-        prefix = self.model.prefix(purpose)
+        prefix = self.model.get_prefix(purpose)
         prefixed = [replace_surrogates(prefix + text) for text in texts]
         return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
 
     @abstractmethod
-    async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
+    async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> EmbeddingReply:
         """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
 
     def _require_count(self, vectors: Sequence[T] | None, count: int) -> Sequence[T]:
@@ -408,10 +408,12 @@ class SdkEndpoint(SdkConnection[Sdk]):
             )
         return vectors
 
-    def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
+    def _build_reply(
+        self, vectors: Callable[[], npt.ArrayLike], tokens: int | None
+    ) -> EmbeddingReply:
         """Unpack the vectors of a response; if that fails, the error carries the charged tokens."""
         try:
-            return Reply(vectors(), tokens)
+            return EmbeddingReply(vectors(), tokens)
         except Exception as error:
             failure = self._classify_error(error)
         failure.tokens = tokens or 0

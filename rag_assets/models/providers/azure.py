@@ -2,8 +2,8 @@
 
 A deployment is a model under a name that the customer chose. `model` names OpenAI's model, which
 determines dimensions, limits and prices; `connection.deployment` names the deployment, if it has
-another name. Prices are those of OpenAI, which Azure charges in its global and US regions (as of
-November 2026).
+another name. Azure charges OpenAI's prices in its global and US regions (as of November
+2026).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rag_assets.models.providers.openai import (
     OpenAIEndpoint,
 )
 from rag_assets.models.transport.connection import REQUEST_SECONDS
-from rag_assets.models.transport.failures import HttpRefusal, iterate_causes
+from rag_assets.models.transport.failures import HttpRefusal, iter_causes
 from rag_assets.models.transport.settings import KEY_HEADERS, CloudSettings
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class AzureSettings(CloudSettings):
     )
     client_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F-]{36}$")] | None = None
 
-    def recipe(self) -> dict[str, str]:
+    def list_vector_settings(self) -> dict[str, str]:
         """Return the settings that determine a vector; see ConnectionSettings.
 
         A deployment may serve a model other than its name suggests, so its name is one of them.
@@ -77,12 +77,12 @@ class AzureConnection(OpenAIConnection):
         """Return the headers of a token or of a key; see SdkConnection."""
         return KEY_HEADERS if self.server.settings.uses_identity else frozenset({"api-key"})
 
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
         from openai import AsyncAzureOpenAI
 
         settings = cast("AzureSettings", self.server.settings)
         return AsyncAzureOpenAI(
-            azure_endpoint=self.address(),
+            azure_endpoint=self.get_address(),
             azure_deployment=settings.deployment,
             api_version=settings.api_version,
             api_key=key.get_secret_value() if key is not None else None,
@@ -92,7 +92,7 @@ class AzureConnection(OpenAIConnection):
             max_retries=0,
         )
 
-    def _refusal(self, error: Exception) -> ProviderError | None:
+    def _convert_error(self, error: Exception) -> ProviderError | None:
         is_of_azure = type(error).__module__.startswith("azure.")
         if isinstance(error, HttpRefusal) or (is_of_azure and _is_without_response(error)):
             return ProviderUnavailable(
@@ -107,7 +107,7 @@ class AzureConnection(OpenAIConnection):
                 " OpenAI User; or remove identity from connection, and set a key",
                 fault="key",
             )
-        return super()._refusal(error)
+        return super()._convert_error(error)
 
 
 class AzureEndpoint(AzureConnection, OpenAIEndpoint):
@@ -129,10 +129,12 @@ def _build_token_source(settings: AzureSettings) -> Callable[[], Awaitable[str]]
 
     last = threading.local()
 
-    def note(response: PipelineResponse[object, HttpResponse]) -> None:
+    def record_status(response: PipelineResponse[object, HttpResponse]) -> None:
         last.status = response.http_response.status_code
 
-    credential = ManagedIdentityCredential(client_id=settings.client_id, raw_response_hook=note)
+    credential = ManagedIdentityCredential(
+        client_id=settings.client_id, raw_response_hook=record_status
+    )
 
     def fetch() -> str:
         last.status = 0
@@ -143,10 +145,10 @@ def _build_token_source(settings: AzureSettings) -> Callable[[], Awaitable[str]]
                 raise
         raise HttpRefusal(last.status, {})
 
-    async def token() -> str:
+    async def get_token() -> str:
         return await asyncio.to_thread(fetch)
 
-    return token
+    return get_token
 
 
 def _is_without_response(error: Exception) -> bool:
@@ -154,7 +156,7 @@ def _is_without_response(error: Exception) -> bool:
     from azure.core.exceptions import ServiceRequestError, ServiceResponseError
 
     kinds = (ServiceRequestError, ServiceResponseError)
-    return any(isinstance(cause, kinds) for cause in iterate_causes(error))
+    return any(isinstance(cause, kinds) for cause in iter_causes(error))
 
 
 AZURE = Provider(

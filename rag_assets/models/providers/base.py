@@ -61,7 +61,7 @@ class EmbedderOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalEmbedding:
-    """Embedding on this machine.
+    """A provider's embedding models that run on this machine.
 
     Attributes:
         options: names of the fields of EmbedderConfig that are supported.
@@ -78,7 +78,7 @@ class LocalEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class RemoteEmbedding:
-    """Embedding by a remote provider.
+    """The embedding models of a remote provider.
 
     Attributes:
         endpoint: creates the endpoint for one event loop, without opening connections.
@@ -102,7 +102,7 @@ class RemoteEmbedding:
     options: frozenset[str] = REMOTE_OPTIONS
     module: str | None = None
 
-    def known(self, model: str, dimensions: int | None) -> KnownModel:
+    def get_model(self, model: str, dimensions: int | None) -> KnownModel:
         """Return the properties of a model: known, or assumed if the model is not listed.
 
         Raises:
@@ -121,7 +121,7 @@ class RemoteEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class ChatOffer:
-    """Chat models of a remote provider.
+    """The chat models of a remote provider.
 
     Attributes:
         endpoint: creates the endpoint of a model for one event loop, without opening
@@ -153,7 +153,7 @@ class KnownReranker:
 
 @dataclass(frozen=True, slots=True)
 class RerankOffer:
-    """Rerankers of a remote provider.
+    """The rerankers of a remote provider.
 
     Attributes:
         endpoint: creates the connection of a model for one event loop, without opening it.
@@ -213,14 +213,14 @@ class Provider:
     chat_names: re.Pattern[str] | None = None
     embeddings_of: tuple[str, ...] = ()
 
-    def embedding_price(self, model: str) -> Price | None:
+    def find_embedding_price(self, model: str) -> Price | None:
         """Return the price of a model at the provider's own server; None if unknown."""
         if isinstance(self.embedding, LocalEmbedding):
             return FREE
         listed = self.embedding.models.get(model) if self.embedding else None
         return listed.price if listed else None
 
-    def chat_price(self, model: str) -> ChatPrice | None:
+    def find_chat_price(self, model: str) -> ChatPrice | None:
         """Return the price of a chat model at the provider's own server; None if unknown."""
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
@@ -247,8 +247,8 @@ class Provider:
             first = error.errors(include_input=False, include_url=False)[0]
             where = ".".join(("connection", *map(str, first["loc"])))
             reason = first["msg"].removeprefix("Value error, ")
-            known = ", ".join(self.settings.model_fields) or "none"
-        raise ValueError(f"{where}: {reason} (settings of the provider {self.name!r}: {known})")
+            names = ", ".join(self.settings.model_fields) or "none"
+        raise ValueError(f"{where}: {reason} (settings of the provider {self.name!r}: {names})")
 
     def require_extra(self, settings: ConnectionSettings | None = None) -> None:
         """Require that the provider's SDK is installed, without importing it.

@@ -29,10 +29,9 @@ from rag_assets.common.errors import (
     ProviderRefused,
     ProviderUnavailable,
 )
-from rag_assets.models.chat import Prompt, SdkChatEndpoint
-from rag_assets.models.chat import Reply as ChatReply
+from rag_assets.models.chat import ChatReply, Prompt, SdkChatEndpoint
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.embedding.remote import EmbeddingReply, KnownModel, SdkEndpoint
 from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import ChatOffer, Extra, Provider, RemoteEmbedding
 from rag_assets.models.providers.cohere import INPUT_TYPES
@@ -75,7 +74,7 @@ class BedrockSettings(CloudSettings):
     region: str = Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")
 
 
-class _Client:
+class _BedrockClient:
     """A botocore client that sends its requests through the guarded client.
 
     Before botocore opens a connection, it asks the handlers of its event `before-send` for a
@@ -87,7 +86,7 @@ class _Client:
         self._sdk = sdk
         self._http = http
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="bedrock")
-        self._of_thread = threading.local()
+        self._calls_by_thread = threading.local()
         sdk.meta.events.register("before-send.bedrock-runtime", self._send)
 
     async def call(self, send: Callable[[Any], Any]) -> Any:
@@ -96,7 +95,7 @@ class _Client:
         call = _Call(loop)
 
         def run() -> Any:
-            self._of_thread.call = call
+            self._calls_by_thread.call = call
             return send(self._sdk)
 
         try:
@@ -117,11 +116,11 @@ class _Client:
 
         headers = {name: _decode_header(value) for name, value in request.headers.items()}
         body = request.body.encode() if isinstance(request.body, str) else request.body
-        call: _Call = self._of_thread.call
+        call: _Call = self._calls_by_thread.call
         response = call.await_result(
             lambda: send(self._http, request.method, request.url, headers, body)
         )
-        raw = _Body(response.content)
+        raw = _ResponseBody(response.content)
         return AWSResponse(request.url, response.status_code, dict(response.headers), raw)
 
 
@@ -155,7 +154,7 @@ class _Call:
                 self._sent.cancel()
 
 
-class _Body(BytesIO):
+class _ResponseBody(BytesIO):
     """A complete response body with the interface of urllib3's, which botocore expects."""
 
     def stream(self, *_: object, **__: object) -> Any:
@@ -167,7 +166,7 @@ def _decode_header(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-class BedrockConnection(SdkConnection[_Client]):
+class BedrockConnection(SdkConnection[_BedrockClient]):
     """A connection to Bedrock in one region; see SdkConnection.
 
     The key is either an API key of Bedrock, or `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, followed by
@@ -176,8 +175,8 @@ class BedrockConnection(SdkConnection[_Client]):
 
     key_headers = frozenset({"authorization", "x-amz-security-token"})
 
-    def address(self) -> str:
-        """Return the server's address, by default that of the region; see SdkConnection."""
+    def get_address(self) -> str:
+        """Return the base_url, or the region's own address; see SdkConnection."""
         region = self._settings.region
         return self.server.base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
 
@@ -185,14 +184,14 @@ class BedrockConnection(SdkConnection[_Client]):
     def _settings(self) -> BedrockSettings:
         return cast("BedrockSettings", self.server.settings)
 
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _Client:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _BedrockClient:
         from botocore.config import Config
 
         # At DEBUG level, botocore logs requests with their headers, and responses.
         logger = logging.getLogger("botocore")
         logger.setLevel(max(logger.level, logging.INFO))
         is_api_key = key is not None and ":" not in key.get_secret_value()
-        if is_api_key and not self.address().startswith("https://"):
+        if is_api_key and not self.get_address().startswith("https://"):
             raise ProviderRefused(
                 f"{self.server.id}: an API key of Bedrock can only be sent over https",
                 hint="set a base_url with https://, or a key ACCESS_KEY_ID:SECRET_ACCESS_KEY",
@@ -205,7 +204,7 @@ class BedrockConnection(SdkConnection[_Client]):
         sdk = session.create_client(
             "bedrock-runtime",
             region_name=self._settings.region,
-            endpoint_url=self.address(),
+            endpoint_url=self.get_address(),
             config=Config(
                 retries={"mode": "standard", "total_max_attempts": 1},
                 # Set it explicitly, since the operator's AWS_BEARER_TOKEN_BEDROCK would change it.
@@ -215,12 +214,12 @@ class BedrockConnection(SdkConnection[_Client]):
                 tcp_keepalive=False,
             ),
         )
-        return _Client(sdk, http)
+        return _BedrockClient(sdk, http)
 
-    def _shut(self, sdk: _Client) -> None:
+    def _close_sdk(self, sdk: _BedrockClient) -> None:
         sdk.close()
 
-    def _refusal(self, error: Exception) -> ProviderError | None:
+    def _convert_error(self, error: Exception) -> ProviderError | None:
         if isinstance(error, HttpRefusal) and _read_error_kind(error) in _LIMITED:
             return classify_refusal(
                 Refusal(HTTPStatus.TOO_MANY_REQUESTS, error.headers), self.server.id
@@ -244,9 +243,9 @@ class BedrockConnection(SdkConnection[_Client]):
                 " remove identity from connection, and set a key",
                 fault="key",
             )
-        return super()._refusal(error)
+        return super()._convert_error(error)
 
-    def _fault(self, refusal: HttpRefusal) -> Fault | None:
+    def _find_fault(self, refusal: HttpRefusal) -> Fault | None:
         return _FAULTS.get(_read_error_kind(refusal))
 
 
@@ -286,12 +285,12 @@ def _open_tenant_session(key: str) -> tuple[Session, str]:
     if separator:
         session.set_credentials(access, secret, token or None)
         return session, "v4"
-    session.register_component("token_provider", _Tokens(FrozenAuthToken(key)))
+    session.register_component("token_provider", _TokenProvider(FrozenAuthToken(key)))
     return session, "bearer"
 
 
-class _Tokens:
-    """Provides an API key in place of the operator's environment variable."""
+class _TokenProvider:
+    """A provider of an API key in place of the operator's environment variable."""
 
     def __init__(self, token: object) -> None:
         self._token = token
@@ -301,23 +300,31 @@ class _Tokens:
         return self._token
 
 
-class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
+class BedrockEndpoint(BedrockConnection, SdkEndpoint[_BedrockClient]):
     """An embedding model of Bedrock: Titan, or Cohere; see SdkEndpoint."""
 
-    async def _embed(self, sdk: _Client, texts: list[str], purpose: Purpose) -> Reply:
+    async def _embed(
+        self, sdk: _BedrockClient, texts: list[str], purpose: Purpose
+    ) -> EmbeddingReply:
         name = self.model.name
-        body = self._cohere(texts, purpose) if "cohere." in name else self._titan(texts)
+        body = (
+            self._build_cohere_body(texts, purpose)
+            if "cohere." in name
+            else self._build_titan_body(texts)
+        )
         answer, headers = await sdk.call(lambda client: _invoke(client, name, body))
         charged = answer.get("inputTextTokenCount", _read_token_header(headers))
-        return self._reply(lambda: self._vectors(answer, len(texts)), read_token_count(charged))
+        return self._build_reply(
+            lambda: self._extract_vectors(answer, len(texts)), read_token_count(charged)
+        )
 
-    def _titan(self, texts: list[str]) -> dict[str, Any]:
+    def _build_titan_body(self, texts: list[str]) -> dict[str, Any]:
         body: dict[str, Any] = {"inputText": texts[0]}
         if self.model.requested_dimensions is not None:
             body["dimensions"] = self.model.requested_dimensions
         return body
 
-    def _cohere(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:
+    def _build_cohere_body(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:
         body: dict[str, Any] = {
             "texts": texts,
             "input_type": INPUT_TYPES[purpose],
@@ -340,7 +347,7 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
             error.requests = 0
             raise error
 
-    def _vectors(self, answer: Mapping[str, Any], count: int) -> Sequence[Any]:
+    def _extract_vectors(self, answer: Mapping[str, Any], count: int) -> Sequence[Any]:
         single = answer.get("embedding")
         vectors = [single] if single is not None else answer["embeddings"]["float"]
         return self._require_count(vectors, count)
@@ -364,10 +371,10 @@ def _read_token_header(headers: Mapping[str, str]) -> int | None:
     return int(count) if count.isdecimal() else None
 
 
-class BedrockChat(BedrockConnection, SdkChatEndpoint[_Client]):
+class BedrockChat(BedrockConnection, SdkChatEndpoint[_BedrockClient]):
     """A chat model of Bedrock, by its Converse API; see SdkChatEndpoint."""
 
-    async def _complete(self, sdk: _Client, prompt: Prompt) -> ChatReply:
+    async def _request_completion(self, sdk: _BedrockClient, prompt: Prompt) -> ChatReply:
         answer = await sdk.call(
             lambda client: client.converse(
                 modelId=self._model,

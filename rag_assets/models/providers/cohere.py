@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from rag_assets.common.errors import MalformedResponse, ProviderError
-from rag_assets.models.chat import Prompt, SdkChatEndpoint
-from rag_assets.models.chat import Reply as ChatReply
+from rag_assets.models.chat import ChatReply, Prompt, SdkChatEndpoint
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.embedding.remote import EmbeddingReply, KnownModel, SdkEndpoint
 from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import (
     ChatOffer,
@@ -44,7 +43,7 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
 
     own_server = "https://api.cohere.com"
 
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncClientV2:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncClientV2:
         from cohere import AsyncClientV2
 
         from rag_assets.models.transport.http_client import build_httpx_client
@@ -53,26 +52,28 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
             raise ValueError("Cohere requires a key")
         return AsyncClientV2(
             api_key=key.get_secret_value(),
-            base_url=self.address(),
+            base_url=self.get_address(),
             timeout=REQUEST_SECONDS,
             max_retries=0,
             httpx_client=build_httpx_client(http),
             log_warning_experimental_features=False,
         )
 
-    def _refusal(self, error: Exception) -> ProviderError | None:
+    def _convert_error(self, error: Exception) -> ProviderError | None:
         from cohere.core import ApiError
 
         # The SDK never sees a refusal, so its own errors are about a successful response.
         if isinstance(error, ApiError):
             return MalformedResponse(f"{self.server.id} returned a malformed response")
-        return super()._refusal(error)
+        return super()._convert_error(error)
 
 
 class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
     """An embedding model of Cohere; see SdkEndpoint."""
 
-    async def _embed(self, sdk: AsyncClientV2, texts: list[str], purpose: Purpose) -> Reply:
+    async def _embed(
+        self, sdk: AsyncClientV2, texts: list[str], purpose: Purpose
+    ) -> EmbeddingReply:
         options: dict[str, Any] = {}
         if self.model.requested_dimensions is not None:
             options["output_dimension"] = self.model.requested_dimensions
@@ -85,7 +86,7 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
             **options,
         )
         units = answer.meta.billed_units if answer.meta else None
-        return self._reply(
+        return self._build_reply(
             lambda: self._require_count(answer.embeddings.float_, len(texts)),
             _read_tokens(units.input_tokens if units else None),
         )
@@ -94,7 +95,7 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
 class CohereChat(CohereConnection, SdkChatEndpoint["AsyncClientV2"]):
     """A chat model of Cohere; see SdkChatEndpoint."""
 
-    async def _complete(self, sdk: AsyncClientV2, prompt: Prompt) -> ChatReply:
+    async def _request_completion(self, sdk: AsyncClientV2, prompt: Prompt) -> ChatReply:
         from cohere import SystemChatMessageV2, UserChatMessageV2
 
         answer = await sdk.chat(

@@ -22,7 +22,7 @@ def identify_deterministic(dimensions: int = DEFAULT_DIMENSIONS) -> str:
 
 
 class DeterministicEmbedder(Embedder):
-    """Computes vectors from a hash of the text; for tests and benchmarks only.
+    """An embedder with vectors from a hash of the text; for tests and benchmarks only.
 
     Equal texts have equal vectors on every machine and with every version of numpy. The vectors of
     two different texts are nearly orthogonal, however similar their meaning is. So searches cannot
@@ -71,7 +71,7 @@ class DeterministicEmbedder(Embedder):
         await asyncio.sleep(self._seconds_per_text * len(texts))
         vectors = np.empty((len(texts), self._dimensions), dtype=np.float32)
         for row, text in enumerate(texts):
-            vectors[row] = self._vector(text)
+            vectors[row] = self._compute_vector(text)
         return Answer(vectors, sum(self.count_tokens(texts)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -81,7 +81,7 @@ class DeterministicEmbedder(Embedder):
     async def close(self) -> None:
         """Do nothing: this embedder opens no connections."""
 
-    def _vector(self, text: str) -> Vectors:
+    def _compute_vector(self, text: str) -> Vectors:
         # With surrogatepass, every str has a vector, even one that is not valid Unicode.
         seed = text.encode("utf-8", "surrogatepass")
         stream = hashlib.shake_256(seed).digest(4 * self._dimensions)

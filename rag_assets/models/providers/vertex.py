@@ -32,7 +32,7 @@ from rag_assets.models.providers.gemini import (
     GeminiConnection,
     GeminiEndpoint,
 )
-from rag_assets.models.transport.failures import iterate_causes
+from rag_assets.models.transport.failures import iter_causes
 from rag_assets.models.transport.settings import KEY_HEADERS, CloudSettings
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class VertexConnection(GeminiConnection):
 
     key_headers = KEY_HEADERS
 
-    def address(self) -> str:
-        """Return the server's address, by default that of the location; see SdkConnection."""
+    def get_address(self) -> str:
+        """Return the base_url, or the location's own address; see SdkConnection."""
         location = self._settings.location
         host = "" if location == "global" else f"{location}-"
         return self.server.base_url or f"https://{host}aiplatform.googleapis.com"
@@ -71,7 +71,7 @@ class VertexConnection(GeminiConnection):
     def _settings(self) -> VertexSettings:
         return cast("VertexSettings", self.server.settings)
 
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
         from google.genai import Client
         from google.genai.types import HttpOptions
 
@@ -85,17 +85,15 @@ class VertexConnection(GeminiConnection):
             location=self._settings.location,
             credentials=credentials,
             http_options=HttpOptions(
-                base_url=self.address(), api_version="v1", httpx_async_client=http
+                base_url=self.get_address(), api_version="v1", httpx_async_client=http
             ),
         )
 
-    def _refusal(self, error: Exception) -> ProviderError | None:
+    def _convert_error(self, error: Exception) -> ProviderError | None:
         from google.auth.exceptions import GoogleAuthError, TransportError
 
         if isinstance(error, GoogleAuthError):
-            is_unreachable = any(
-                isinstance(cause, TransportError) for cause in iterate_causes(error)
-            )
+            is_unreachable = any(isinstance(cause, TransportError) for cause in iter_causes(error))
             if is_unreachable or error.retryable:
                 return ProviderUnavailable(
                     f"{self.server.id}: the server that issues Google's tokens is unavailable"
@@ -106,7 +104,7 @@ class VertexConnection(GeminiConnection):
                 " in base64 (base64 -w0 FILE)",
                 fault="key",
             )
-        return super()._refusal(error)
+        return super()._convert_error(error)
 
 
 class VertexEndpoint(VertexConnection, GeminiEndpoint):
@@ -131,7 +129,7 @@ def _build_tenant_credentials(key: str, allowed: PrivateEndpoints) -> Credential
     """Return a service account's credentials, which fetch tokens over a guarded connection.
 
     Raises:
-        google.auth.exceptions.GoogleAuthError: the key is not that of a service account.
+        google.auth.exceptions.GoogleAuthError: the key does not belong to a service account.
     """
     from google.auth.exceptions import MalformedError
     from google.oauth2.service_account import Credentials
@@ -144,8 +142,8 @@ def _build_tenant_credentials(key: str, allowed: PrivateEndpoints) -> Credential
             def refresh(self, _: object) -> None:
                 super().refresh(request)  # type: ignore[no-untyped-call]
 
-        found = GuardedCredentials.from_service_account_info(account, scopes=_SCOPES)  # type: ignore[no-untyped-call]
-        return cast("Credentials", found)
+        credentials = GuardedCredentials.from_service_account_info(account, scopes=_SCOPES)  # type: ignore[no-untyped-call]
+        return cast("Credentials", credentials)
     except (ValueError, TypeError, AttributeError):
         failure = MalformedError("not a service account's JSON in base64")  # type: ignore[no-untyped-call]
     raise failure

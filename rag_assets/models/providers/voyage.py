@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from rag_assets.common.errors import MalformedResponse, ProviderError, ProviderRefused
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import KnownModel, Reply, SdkEndpoint
+from rag_assets.models.embedding.remote import EmbeddingReply, KnownModel, SdkEndpoint
 from rag_assets.models.prices import Price
 from rag_assets.models.providers.base import (
     Extra,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _MODULE = "voyageai"
 
 
-class _Client:
+class _VoyageClient:
     """The SDK's resources with the HTTP session that sends their requests.
 
     The SDK takes a session only from a context variable, which is set for each request. Requests of
@@ -61,29 +61,31 @@ class _Client:
             voyageai.aiosession.reset(token)
 
 
-class VoyageConnection(SdkConnection[_Client]):
+class VoyageConnection(SdkConnection[_VoyageClient]):
     """A connection to Voyage, or to a server that implements its API; see SdkConnection."""
 
     own_server = "https://api.voyageai.com/v1"
 
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _Client:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _VoyageClient:
         if key is None:
             raise ValueError("Voyage requires a key")
-        return _Client(key.get_secret_value(), self.address(), http)
+        return _VoyageClient(key.get_secret_value(), self.get_address(), http)
 
-    def _refusal(self, error: Exception) -> ProviderError | None:
+    def _convert_error(self, error: Exception) -> ProviderError | None:
         from voyageai.error import VoyageError
 
         # The SDK never sees a refusal, so its own errors are about a successful response.
         if isinstance(error, VoyageError):
             return MalformedResponse(f"{self.server.id} returned a malformed response")
-        return super()._refusal(error)
+        return super()._convert_error(error)
 
 
-class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):
+class VoyageEndpoint(VoyageConnection, SdkEndpoint[_VoyageClient]):
     """An embedding model of Voyage; see SdkEndpoint."""
 
-    async def _embed(self, sdk: _Client, texts: list[str], purpose: Purpose) -> Reply:
+    async def _embed(
+        self, sdk: _VoyageClient, texts: list[str], purpose: Purpose
+    ) -> EmbeddingReply:
         from voyageai.local.helpers import is_local_model
 
         if is_local_model(self.model.name):
@@ -102,16 +104,16 @@ class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):
             output_dimension=self.model.requested_dimensions,
             encoding_format="base64",
         )
-        return self._reply(
+        return self._build_reply(
             lambda: order_vectors(answer.data, len(texts), self.model.embedder_id),
             read_token_count(answer.usage.total_tokens),
         )
 
 
-class VoyageReranker(VoyageConnection, SdkReranker[_Client]):
+class VoyageReranker(VoyageConnection, SdkReranker[_VoyageClient]):
     """A reranker of Voyage; see SdkReranker."""
 
-    async def _rank(self, sdk: _Client, question: str, passages: Sequence[str]) -> object:
+    async def _rank(self, sdk: _VoyageClient, question: str, passages: Sequence[str]) -> object:
         answer = await sdk.create(
             "Reranking",
             query=question,
@@ -122,10 +124,10 @@ class VoyageReranker(VoyageConnection, SdkReranker[_Client]):
         return [{"index": result.index, "score": result.relevance_score} for result in answer.data]
 
 
-def _describe_model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> KnownModel:
+def _describe_model(dollars: float, request_tokens: int) -> KnownModel:
     """Describe a model with vectors of 256 to 2,048 dimensions."""
     return KnownModel(
-        dimensions,
+        1024,
         2048,
         (256, 512, 1024, 2048),
         input_tokens=32_000,

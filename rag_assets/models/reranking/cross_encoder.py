@@ -35,7 +35,7 @@ from rag_assets.models.reranking.protocol import MODELS
 
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2
-_LEAST_SCORED = 2
+_MIN_SCORED_PASSAGES = 2
 """Minimum number of scored passages that are worth ordering."""
 
 
@@ -81,7 +81,7 @@ class CrossEncoder:
         self._lock = threading.Lock()
         self._loading = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._pairs: _Pairs | None = None
+        self._scorer: _PairScorer | None = None
 
     @property
     def reranker_id(self) -> str:
@@ -94,9 +94,9 @@ class CrossEncoder:
         Raises:
             ConfigurationError: the model cannot be loaded, or is not a cross-encoder.
         """
-        self._get_pairs()
+        self._get_scorer()
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
         """Return one score for each passage; see Reranker.scores.
@@ -109,9 +109,9 @@ class CrossEncoder:
         deadline = time.monotonic() + seconds
         todo = deque(enumerate(passages))
         scores: list[float | None] = [None] * len(passages)
-        loop, pool = asyncio.get_running_loop(), self._thread_pool()
+        loop, pool = asyncio.get_running_loop(), self._get_thread_pool()
         jobs = [
-            loop.run_in_executor(pool, self._work_off, question, todo, scores, deadline)
+            loop.run_in_executor(pool, self._score_remaining, question, todo, scores, deadline)
             for _ in range(min(self._threads, len(passages)))
         ]
         with contextlib.suppress(TimeoutError):
@@ -122,14 +122,14 @@ class CrossEncoder:
                 todo.clear()  # after a failure or a cancellation, no thread starts another pair
         # Threads end in any order, so passages after the first one without a score do not count.
         count = scores.index(None) if None in scores else len(scores)
-        if count < min(_LEAST_SCORED, len(passages)):
+        if count < min(_MIN_SCORED_PASSAGES, len(passages)):
             raise RerankFailed(f"{self._id} was not ready in time", "late")
         return [*scores[:count], *[None] * (len(scores) - count)]
 
     async def close(self) -> None:
         """Keep the loaded model for the next call; no connections are open."""
 
-    def _work_off(
+    def _score_remaining(
         self,
         question: str,
         todo: deque[tuple[int, str]],
@@ -140,32 +140,32 @@ class CrossEncoder:
 
         Each score is stored at the position of its passage.
         """
-        pairs = self._get_pairs()
-        shortened = pairs.cut(question)
+        scorer = self._get_scorer()
+        shortened = scorer.cut(question)
         while todo and time.monotonic() < deadline:
             try:
                 index, passage = todo.popleft()
             except IndexError:
                 return
-            score = pairs.score(shortened, passage)
+            score = scorer.score(shortened, passage)
             if not math.isfinite(score):
                 raise RerankFailed(f"{self._id} returned a score that is not a number", "malformed")
             scores[index] = score
 
-    def _thread_pool(self) -> ThreadPoolExecutor:
+    def _get_thread_pool(self) -> ThreadPoolExecutor:
         with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="rerank")
             return self._pool
 
-    def _get_pairs(self) -> _Pairs:
+    def _get_scorer(self) -> _PairScorer:
         # This is not the pool's lock, because an event loop acquires that one and loading takes
         # seconds.
         with self._loading:  # several threads start at once; one of them loads
-            if self._pairs is None:
+            if self._scorer is None:
                 _require_checksums(self._weights.parent)
-                self._pairs = _Pairs(self._weights, self._tokenizer, self._window)
-            return self._pairs
+                self._scorer = _PairScorer(self._weights, self._tokenizer, self._window)
+            return self._scorer
 
 
 def _require_checksums(folder: Path) -> None:
@@ -184,7 +184,7 @@ def _require_checksums(folder: Path) -> None:
             )
 
 
-class _Pairs:
+class _PairScorer:
     """A loaded cross-encoder, which scores a pair of question and passage."""
 
     def __init__(self, weights: Path, tokenizer: Path, window: int) -> None:

@@ -44,7 +44,7 @@ from rag_assets.models.transport.settings import Credentials
 if TYPE_CHECKING:
     import httpx2
 
-_MOST_BYTES = 8 * 1024 * 1024
+_MAX_BYTES = 8 * 1024 * 1024
 """Maximum bytes of a response, since vLLM returns the passages too."""
 
 HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
@@ -93,7 +93,7 @@ class RerankEndpoint:
         """Return the server's host or the provider, and the model's name."""
         return self._id
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> list[float]:
         """Return one score for each passage; see Reranker.scores.
@@ -157,7 +157,7 @@ def _classify_fault(error: ProviderError) -> RerankFault:
 class SdkReranker(SdkConnection[Sdk]):
     """A reranker through a provider's SDK; see RerankConnection, SdkConnection."""
 
-    most_bytes = _MOST_BYTES
+    most_bytes = _MAX_BYTES
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
         """Send a request; see RerankConnection.rank."""
@@ -195,7 +195,7 @@ class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
     ) -> object:
         body: dict[str, Any] = {"model": self._model} if self._model else {}
         body |= {"query": question, self._passages_field: passages}
-        response = await sdk.post(self.address(), json=body)
+        response = await sdk.post(self.get_address(), json=body)
         if response.status_code != HTTPStatus.OK:
             raise HttpRefusal(response.status_code, response.headers)
         try:
@@ -204,7 +204,7 @@ class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
             raise ValueError("nested too deep") from None
         return answer
 
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> httpx2.AsyncClient:
         if key is not None:
             http.headers["authorization"] = f"Bearer {key.get_secret_value()}"
         return http

@@ -15,7 +15,7 @@ MS_MARCO: Final = "ms-marco-minilm-l12"
 
 
 class Reranker(Protocol):
-    """Reads a question and a passage together, and scores how well the passage answers it.
+    """A model that reads a question and a passage together, and scores the passage as an answer.
 
     A reranker is slower and more accurate than a comparison of vectors, so it is used only for a
     search's top candidates.
@@ -26,7 +26,7 @@ class Reranker(Protocol):
         """Return the model's name, for people and logs."""
         ...
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
         """Return one finite score for each passage, in the order of the passages; higher is better.
@@ -73,7 +73,7 @@ class CircuitBreakerReranker:
         """Return the id of the wrapped reranker."""
         return self._reranker.reranker_id
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
         """Return one score for each passage; see Reranker.scores.
@@ -83,7 +83,7 @@ class CircuitBreakerReranker:
         """
         self._require_closed()
         try:
-            scores = await self._reranker.scores(question, passages, seconds=seconds)
+            scores = await self._reranker.score_passages(question, passages, seconds=seconds)
         except RerankFailed:
             self._count_failure()
             raise

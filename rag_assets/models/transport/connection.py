@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 REQUEST_SECONDS = 120.0
 """Maximum seconds of one request, since a server may send one byte per minute for ever."""
 
-_MOST_TOKENS = 10_000_000
+_MAX_TOKENS = 10_000_000
 """Maximum number of tokens reported for a request, beyond that of any model."""
 
 Sdk = TypeVar("Sdk")
@@ -70,8 +70,8 @@ class Server:
 class _OpenClient(Generic[Sdk]):
     sdk: Sdk
     http: httpx2.AsyncClient
-    users: int = 0
-    retired: bool = False
+    user_count: int = 0
+    is_retired: bool = False
 
 
 class SdkConnection(ABC, Generic[Sdk]):
@@ -117,13 +117,13 @@ class SdkConnection(ABC, Generic[Sdk]):
             InputRejected: the provider never accepts this input.
             MalformedResponse: the response is malformed, or longer than allowed.
         """
-        async with self._client() as client:
+        async with self._use_client() as client:
             try:
                 async with asyncio.timeout(seconds or REQUEST_SECONDS):
                     return await send(client.sdk)
             except Exception as error:  # an error of the SDK, its HTTP client or its parsers
                 failure = self._classify_error(error)
-            client.retired |= isinstance(failure, ProviderRefused)
+            client.is_retired |= isinstance(failure, ProviderRefused)
         # Raise it outside the except block, since the context would quote the provider's response.
         raise failure
 
@@ -133,46 +133,46 @@ class SdkConnection(ABC, Generic[Sdk]):
         A later request opens them again.
         """
         if self._current is not None:
-            self._current.retired = True
+            self._current.is_retired = True
             await self._close_if_done(self._current)
 
     @abstractmethod
-    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
+    def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
         """Create the SDK's client; called in a thread. Only this method unwraps the key."""
 
-    def _refusal(self, error: Exception) -> ProviderError | None:
+    def _convert_error(self, error: Exception) -> ProviderError | None:
         """Convert an error of the SDK; None if it is not about a response of the provider."""
         if not isinstance(error, HttpRefusal):
             return None
-        refusal = Refusal(error.status, error.headers, fault=self._fault(error))
+        refusal = Refusal(error.status, error.headers, fault=self._find_fault(error))
         return classify_refusal(refusal, self.server.id)
 
-    def _fault(self, refusal: HttpRefusal) -> Fault | None:
+    def _find_fault(self, refusal: HttpRefusal) -> Fault | None:
         """Return the fault that a refusal states in addition to its status; None if it has none."""
         return None
 
-    def _shut(self, sdk: Sdk) -> None:
+    def _close_sdk(self, sdk: Sdk) -> None:
         """Close the SDK's resources other than the HTTP client; by default there are none."""
 
     @asynccontextmanager
-    async def _client(self) -> AsyncIterator[_OpenClient[Sdk]]:
+    async def _use_client(self) -> AsyncIterator[_OpenClient[Sdk]]:
         """Yield a client whose key the provider has not refused; it stays open for the block."""
         async with self._opening:
-            if self._current is None or self._current.retired:
-                self._current = await self._opened(await self._key())
+            if self._current is None or self._current.is_retired:
+                self._current = await self._open_client(await self._fetch_key())
             client = self._current
-            client.users += 1
+            client.user_count += 1
         try:
             yield client
         finally:
-            client.users -= 1
+            client.user_count -= 1
             await self._close_if_done(client)
 
-    async def _opened(self, key: SecretStr | None) -> _OpenClient[Sdk]:
-        http = self._http()
+    async def _open_client(self, key: SecretStr | None) -> _OpenClient[Sdk]:
+        http = self._build_http_client()
         try:
             # Run in a thread: an SDK may read files, or request credentials from the platform.
-            return _OpenClient(await asyncio.to_thread(self._open, key, http), http)
+            return _OpenClient(await asyncio.to_thread(self._open_sdk, key, http), http)
         except ImportError:
             raise
         except Exception as error:  # an error of the SDK may quote a malformed key
@@ -181,8 +181,8 @@ class SdkConnection(ABC, Generic[Sdk]):
         raise failure
 
     async def _close_if_done(self, client: _OpenClient[Sdk]) -> None:
-        if client.retired and not client.users:
-            self._shut(client.sdk)
+        if client.is_retired and not client.user_count:
+            self._close_sdk(client.sdk)
             await client.http.aclose()
 
     @property
@@ -190,11 +190,11 @@ class SdkConnection(ABC, Generic[Sdk]):
         """Return the headers that carry the key; other such headers of the SDK are removed."""
         return KEY_HEADERS
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         """Return the server's address: the tenant's base_url, or the provider's own."""
         return self.server.base_url or self.own_server
 
-    async def _key(self) -> SecretStr | None:
+    async def _fetch_key(self) -> SecretStr | None:
         if self.server.settings.uses_identity:
             self._require_identity_host()
             return None
@@ -206,7 +206,7 @@ class SdkConnection(ABC, Generic[Sdk]):
             raise
 
     def _require_identity_host(self) -> None:
-        host = urlsplit(self.address()).hostname or ""
+        host = urlsplit(self.get_address()).hostname or ""
         if host.lower() not in self._allowed.identity_hosts:
             raise build_unsent_refusal(
                 f"the operator does not allow sending this installation's cloud identity to {host}",
@@ -214,13 +214,13 @@ class SdkConnection(ABC, Generic[Sdk]):
                 " identity from connection, and set a key",
             )
 
-    def _http(self) -> httpx2.AsyncClient:
+    def _build_http_client(self) -> httpx2.AsyncClient:
         from rag_assets.models.transport import http_client
 
         most = self.most_bytes or http_client.MAX_RESPONSE_BYTES
         if self.server.base_url is None:
             return http_client.build_provider_client(
-                self.address(), most_bytes=most, key_headers=self.key_headers
+                self.get_address(), most_bytes=most, key_headers=self.key_headers
             )
         return http_client.build_tenant_client(
             self.server.base_url,
@@ -233,7 +233,7 @@ class SdkConnection(ABC, Generic[Sdk]):
     def _classify_error(self, error: Exception) -> ProviderError:
         if isinstance(error, ProviderError):
             return error.with_traceback(None)
-        refusal = self._refusal(error)
+        refusal = self._convert_error(error)
         if refusal is not None:
             return refusal
         if isinstance(error, ValueError | TypeError | AttributeError | LookupError | OverflowError):
@@ -244,7 +244,7 @@ class SdkConnection(ABC, Generic[Sdk]):
 
 def read_token_count(reported: object) -> int | None:
     """Return the tokens that a provider reports as charged; None if not a positive number."""
-    return reported if type(reported) is int and 0 < reported <= _MOST_TOKENS else None
+    return reported if type(reported) is int and 0 < reported <= _MAX_TOKENS else None
 
 
 def replace_surrogates(text: str) -> str:
@@ -253,7 +253,7 @@ def replace_surrogates(text: str) -> str:
 
 
 class Closable(Protocol):
-    """Holds the connections of one event loop."""
+    """An owner of one event loop's connections."""
 
     async def close(self) -> None:
         """Close the connections."""
@@ -266,12 +266,12 @@ ClientT = TypeVar("ClientT", bound=Closable)
 @dataclass(slots=True)
 class _SharedClient(Generic[ClientT]):
     client: ClientT
-    users: int = 0
-    wanted: bool = True
+    user_count: int = 0
+    is_wanted: bool = True
 
 
 class LoopClients(Generic[ClientT]):
-    """Opens an event loop's client when it is first used, and closes it when it is no longer used.
+    """The clients of event loops: each is opened at its first use, and closed after its last.
 
     Args:
         module: module that its requests need and that is slow to import; None without such a
@@ -284,7 +284,7 @@ class LoopClients(Generic[ClientT]):
         self._lock = threading.Lock()
         # Weak references: a loop that ended without closing its client does not keep the client
         # alive.
-        self._opened: WeakKeyDictionary[asyncio.AbstractEventLoop, _SharedClient[ClientT]] = (
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _SharedClient[ClientT]] = (
             WeakKeyDictionary()
         )
 
@@ -302,22 +302,22 @@ class LoopClients(Generic[ClientT]):
         """Yield this event loop's client, which stays open for the block."""
         loop = asyncio.get_running_loop()
         with self._lock:
-            opened = self._opened.get(loop)
-            if opened is None:
-                opened = self._opened[loop] = _SharedClient(self._connect())
-        opened.users += 1
+            shared = self._clients.get(loop)
+            if shared is None:
+                shared = self._clients[loop] = _SharedClient(self._connect())
+        shared.user_count += 1
         try:
-            yield opened.client
+            yield shared.client
         finally:
-            opened.users -= 1
-            if not opened.users and not opened.wanted:
-                await opened.client.close()
+            shared.user_count -= 1
+            if not shared.user_count and not shared.is_wanted:
+                await shared.client.close()
 
     async def close(self) -> None:
         """Close this event loop's client: now, or as soon as no request uses it."""
         with self._lock:
-            opened = self._opened.pop(asyncio.get_running_loop(), None)
-        if opened is not None:
-            opened.wanted = False
-            if not opened.users:
-                await opened.client.close()
+            shared = self._clients.pop(asyncio.get_running_loop(), None)
+        if shared is not None:
+            shared.is_wanted = False
+            if not shared.user_count:
+                await shared.client.close()

@@ -68,11 +68,11 @@ def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
     status = refusal.status
     fault = refusal.fault or _FAULTS.get(status)
     if fault is not None:
-        return _build_refused(fault, status, model)
+        return _build_refused_error(fault, status, model)
     if status in _INPUT_REJECTED:
         return InputRejected(f"{model} rejects a text (HTTP {status})")
     if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _build_unavailable(refusal, model)
+        return _build_unavailable_error(refusal, model)
     if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         return ProviderRefused(
             f"{model} redirects to a different address (HTTP {status}), which is not followed",
@@ -92,7 +92,7 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
     error is returned unchanged. A certificate that cannot be verified is a permanent failure, which
     needs a person.
     """
-    for cause in iterate_causes(error):
+    for cause in iter_causes(error):
         if isinstance(cause, ProviderError):
             return cause
         if isinstance(cause, SSLCertVerificationError):
@@ -109,7 +109,7 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait from a response's headers, in any usual form; None without.
+    """Return the seconds to wait, from any usual header of a response; None without a header.
 
     Args:
         headers: headers with names in lower case, or with case-insensitive names.
@@ -127,19 +127,19 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-def _build_unavailable(refusal: Refusal, model: str) -> ProviderUnavailable:
-    stated = refusal.retry_after
-    wait = parse_retry_after(refusal.headers) if stated is None else stated
+def _build_unavailable_error(refusal: Refusal, model: str) -> ProviderUnavailable:
+    stated_seconds = refusal.retry_after
+    wait = parse_retry_after(refusal.headers) if stated_seconds is None else stated_seconds
     wait = None if wait is None else min(wait, _LONGEST_WAIT)
     is_limited = refusal.status == HTTPStatus.TOO_MANY_REQUESTS
-    what = "limits requests" if is_limited else "is unavailable"
-    error = ProviderUnavailable(f"{model} {what} (HTTP {refusal.status})", retry_after=wait)
+    problem = "limits requests" if is_limited else "is unavailable"
+    error = ProviderUnavailable(f"{model} {problem} (HTTP {refusal.status})", retry_after=wait)
     error.is_limited = is_limited
     error.may_be_input = wait is None and refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return error
 
 
-def _build_refused(fault: Fault, status: int, model: str) -> ProviderRefused:
+def _build_refused_error(fault: Fault, status: int, model: str) -> ProviderRefused:
     if fault == "key":
         return ProviderRefused(
             f"the key for {model} is refused (HTTP {status})", hint=_KEY_HINT, fault=fault
@@ -165,12 +165,12 @@ def _parse_seconds(text: str | None) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def iterate_causes(error: BaseException) -> Iterator[BaseException]:
+def iter_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes, outermost first."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def build_unsent_refusal(message: str, *, hint: str | None = None) -> ProviderRefused:

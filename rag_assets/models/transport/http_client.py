@@ -39,7 +39,7 @@ MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """Twice the size of 100 vectors of 4,096 dimensions as JSON, which leaves room for verbose
 servers."""
 
-_MOST_REFUSAL_BYTES = 64 * 1024
+_MAX_REFUSAL_BYTES = 64 * 1024
 _TIMEOUTS = {"connect": 10.0, "read": 60.0, "write": 60.0, "pool": 60.0}
 _CONNECTIONS = httpx2.Limits(max_connections=256, max_keepalive_connections=64)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -61,8 +61,8 @@ _HEADERS_TAKEN = frozenset(
 
 async def resolve(host: str, port: int) -> list[str]:
     """Resolve a name with the system's resolver, which also accepts literal addresses."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def build_tenant_client(
@@ -141,7 +141,7 @@ def _build_client(
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """Limits the headers sent, responses and timeouts, whatever an SDK's settings are."""
+    """A transport that limits headers, responses and timeouts, whatever an SDK's settings are."""
 
     def __init__(
         self,
@@ -170,17 +170,17 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
             extensions={**request.extensions, "timeout": self._timeouts},
         )
         response = await self._inner.handle_async_request(bounded)
-        taken = [(k, v) for k, v in response.headers.items() if k.lower() in _HEADERS_TAKEN]
-        good = response.is_success
+        headers_taken = [(k, v) for k, v in response.headers.items() if k.lower() in _HEADERS_TAKEN]
+        is_success = response.is_success
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
-            if good:
+            if is_success:
                 raise MalformedResponse(
                     "a provider compressed its response, although the request excluded this"
                 )
-            return httpx2.Response(response.status_code, headers=taken)
-        stream = _BoundedStream(response, self._most_bytes if good else _MOST_REFUSAL_BYTES)
-        return httpx2.Response(response.status_code, headers=taken, stream=stream)
+            return httpx2.Response(response.status_code, headers=headers_taken)
+        stream = _BoundedStream(response, self._most_bytes if is_success else _MAX_REFUSAL_BYTES)
+        return httpx2.Response(response.status_code, headers=headers_taken, stream=stream)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -194,10 +194,10 @@ class _BoundedStream(httpx2.AsyncByteStream):
         self._most_bytes = most_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        taken = 0
+        size = 0
         async for part in self._response.aiter_raw():
-            taken += len(part)
-            if taken > self._most_bytes:
+            size += len(part)
+            if size > self._most_bytes:
                 if not self._response.is_success:
                     return
                 raise MalformedResponse(
@@ -210,7 +210,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 class _PinnedTransport(httpx2.AsyncBaseTransport):
-    """Connects only to the permitted addresses of a server's name."""
+    """A transport that connects only to the permitted addresses of a server's name."""
 
     def __init__(self, base_url: httpx2.URL, allowed: PrivateEndpoints, resolver: Resolve) -> None:
         self._origin = _parse_origin(base_url)
@@ -244,16 +244,16 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         async with self._resolving:
             if not self._addresses:
                 try:
-                    found = await self._resolver(host, port)
+                    addresses = await self._resolver(host, port)
                 except OSError:
-                    found = []
-                if not found:
+                    addresses = []
+                if not addresses:
                     raise ProviderUnavailable(
                         f"the host of base_url has no address: {host}",
                         hint="check the spelling of the host, and this machine's name resolution",
                     )
                 self._addresses = require_permitted(
-                    found, scheme=scheme, host=host, port=port, allowed=self._allowed
+                    addresses, scheme=scheme, host=host, port=port, allowed=self._allowed
                 )
         return self._addresses
 

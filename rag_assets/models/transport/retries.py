@@ -19,7 +19,7 @@ MINUTE = 60.0
 
 
 class SlidingWindowLimiter:
-    """Limits a sum over any window of a fixed length.
+    """A limit on a sum over any window of a fixed length.
 
     The first burst may use the whole limit. A leaky bucket, as in libraries, allows up to twice the
     limit in the first window. Here a request counts while it is in progress and for one window
@@ -100,7 +100,7 @@ class RetryPolicy:
     first_pause: float = 1.0
     longest_pause: float = 20.0
 
-    def pause(self, attempts: int) -> float:
+    def draw_pause(self, attempts: int) -> float:
         """Return the seconds to wait after a number of failed attempts.
 
         They are drawn evenly between zero and a maximum that doubles with each attempt ("full
@@ -117,7 +117,7 @@ QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pau
 """Limits for queries, for which callers wait: ten seconds in total."""
 
 
-class Charged(Protocol):
+class ChargedResponse(Protocol):
     """A response of a provider."""
 
     @property
@@ -126,7 +126,7 @@ class Charged(Protocol):
         ...
 
 
-AnswerT = TypeVar("AnswerT", bound=Charged)
+AnswerT = TypeVar("AnswerT", bound=ChargedResponse)
 
 
 class RetriedCall(Generic[AnswerT]):
@@ -220,7 +220,7 @@ class RetriedCall(Generic[AnswerT]):
             DeadlineExceeded: see answer.
         """
         failure = self._build_failure()
-        pause = self._policy.pause(self._attempts)
+        pause = self._policy.draw_pause(self._attempts)
         if failure.retry_after is not None:
             pause = max(pause, failure.retry_after)
             shared = min(pause, _LONGEST_SHARED_PAUSE)
@@ -266,7 +266,7 @@ class Turn:
 
 
 class Traffic:
-    """Limits requests to a provider; a tenant's runs, event loops and threads share it.
+    """The limits on a tenant's requests to a provider, shared by its runs, event loops and threads.
 
     Args:
         concurrency: maximum number of requests in progress.
@@ -367,7 +367,7 @@ class Traffic:
 
 
 class _BulkPace:
-    """Keeps bulk requests from using up a limit: they get half of it in a burst, then an even rate.
+    """The pace of bulk requests: half of a limit in a burst, then an even rate.
 
     Args:
         limit: limit of the limiter; None for no limit.

@@ -37,8 +37,8 @@ def normalize_base_url(url: str) -> str:
     if port == 0:
         raise ValueError("base_url has an invalid port")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    where = host if port is None else f"{host}:{port}"
-    return f"{parts.scheme}://{where}{parts.path.rstrip('/')}"
+    address = host if port is None else f"{host}:{port}"
+    return f"{parts.scheme}://{address}{parts.path.rstrip('/')}"
 
 
 MAX_URL = 2_000
@@ -52,7 +52,7 @@ BaseUrl: TypeAlias = Annotated[str, Field(max_length=MAX_URL), AfterValidator(no
 
 
 class ConnectionSettings(BaseModel):
-    """Settings of connections that are specific to one provider; by default there are none."""
+    """The settings of connections that are specific to one provider; by default, no settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,7 +61,7 @@ class ConnectionSettings(BaseModel):
         """Return whether requests carry a token of the installation's cloud identity, not a key."""
         return False
 
-    def recipe(self) -> dict[str, str]:
+    def list_vector_settings(self) -> dict[str, str]:
         """Return the settings that determine a vector, which are part of an embedder's id."""
         return {}
 
@@ -89,11 +89,11 @@ def require_key_reference(setting: str) -> AfterValidator:
         setting: name of the setting, for messages.
     """
 
-    def checked(reference: str) -> str:
+    def check_reference(reference: str) -> str:
         require_reference(setting, reference)
         return reference
 
-    return AfterValidator(checked)
+    return AfterValidator(check_reference)
 
 
 Credentials: TypeAlias = "Callable[[], SecretStr]"

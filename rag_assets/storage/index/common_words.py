@@ -312,19 +312,19 @@ def sentence_language(query: str) -> str | None:
     if language == "en" and is_latin:
         return language
     # Imported here, because a process that never gets a question needs no detector.
-    from rag_assets.ingest.parsing.languages import language_of_text
+    from rag_assets.ingest.parsing.languages import detect_text_language
 
     # Words in plain letters may be common words in other languages, as `go to` is in Polish.
     is_doubtful = language == "en" or (language is not None and query.isascii())
     is_short = query.isascii() and len(words) < _SHORT and "?" not in query
-    guess = language_of_text(
-        query, is_guess=not is_short, least_probability=_CERTAIN, least_bytes=0
+    guess = detect_text_language(
+        query, is_guess=not is_short, min_probability=_CERTAIN, min_bytes=0
     )
     if is_doubtful and guess != language:
         language = None
     detected = _find_detected_language(query, words)
     if is_short and detected not in {None, "en", language}:
-        detected = language_of_text(query, least_probability=_CERTAIN_OF_SHORT)
+        detected = detect_text_language(query, min_probability=_CERTAIN_OF_SHORT)
     return language if detected == "en" and language is not None else detected or language
 
 
@@ -338,9 +338,9 @@ def is_certainly_english(query: str) -> bool:
     language = sentence_language(query)
     if language is not None:
         return language == "en"
-    from rag_assets.ingest.parsing.languages import language_of_text
+    from rag_assets.ingest.parsing.languages import detect_text_language
 
-    return language_of_text(query, least_probability=_CERTAIN, least_bytes=0) == "en"
+    return detect_text_language(query, min_probability=_CERTAIN, min_bytes=0) == "en"
 
 
 def _find_detected_language(query: str, words: Sequence[str]) -> str | None:
@@ -348,9 +348,9 @@ def _find_detected_language(query: str, words: Sequence[str]) -> str | None:
     letters = sum(len(run) for run in _UNSPACED.findall(query))
     if len(words) < _LEAST_WORDS and letters < _LEAST_SIGNS:
         return None
-    from rag_assets.ingest.parsing.languages import language_of_text
+    from rag_assets.ingest.parsing.languages import detect_text_language
 
-    language = language_of_text(query, least_probability=_CERTAIN)
+    language = detect_text_language(query, min_probability=_CERTAIN)
     if language in _HAN_LANGUAGES:
         return "ja" if _KANA.search(query) else "zh"
     return language

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rag_assets.common.hashing import compute_key, keyed_digest
 from rag_assets.common.times import stamp
-from rag_assets.ingest.chunking.model import location_fields
+from rag_assets.ingest.chunking.model import get_location_fields
 from rag_assets.storage.index.model import (
     Entry,
     EntryVector,
@@ -80,7 +80,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         }
     if entry.within:
         optional["within"] = list(entry.within)
-    optional |= location_fields(chunk.location)
+    optional |= get_location_fields(chunk.location)
     fields |= {name: value for name, value in optional.items() if value is not None}
     fields["digest"] = hash_fields(fields, owner.digest_key)
     return fields

@@ -20,8 +20,8 @@ import polars as pl
 
 from rag_assets.common.errors import BadVectors, DocumentRejected
 from rag_assets.common.hashing import compute_key
-from rag_assets.ingest.chunking.chunk_set import fact_records, parse_facts
-from rag_assets.ingest.chunking.model import Fact, chunk_record, parse_chunk
+from rag_assets.ingest.chunking.chunk_set import parse_facts, serialize_facts
+from rag_assets.ingest.chunking.model import Fact, build_chunk_record, parse_chunk
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
@@ -390,7 +390,7 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         "digest": row.digest,
         "chunks": [
             {name: record[name] for name in _CHUNK_FIELDS}
-            for record in map(chunk_record, row.chunks)
+            for record in map(build_chunk_record, row.chunks)
         ],
         "text_sha256": [chunk.text_sha256 for chunk in row.chunks],
         "dropped": [
@@ -400,7 +400,7 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         "language": row.language,
         "created_at": row.created_at,
         "definitions": _definitions(row),
-        "facts": orjson.dumps(fact_records(row.facts)).decode() if row.facts else None,
+        "facts": orjson.dumps(serialize_facts(row.facts)).decode() if row.facts else None,
         "blocks": _blocks(row),
         "contexts": _contexts(row),
     }

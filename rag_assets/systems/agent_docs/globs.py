@@ -23,18 +23,18 @@ from pydantic import Field, field_validator
 from rag_assets.common.errors import ConfigurationError, DocumentVanished, ListingFailed
 from rag_assets.ingest.parsing.media_types import PLAIN, find_media_type
 from rag_assets.ingest.sources.disk import (
-    MOST_MOUNTS,
+    MAX_MOUNTS,
     FolderIdentity,
     Roots,
-    home_of_owner,
+    find_owner_home,
     is_reached_by_link,
     require_no_link,
+    resolve_system_link,
     stream_file,
-    without_system_link,
 )
-from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, storable_time
+from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, clamp_time
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.model import ListedDocument, build_uri, document_id
+from rag_assets.ingest.sources.model import ListedDocument, build_uri, compute_document_id
 from rag_assets.systems.agent_docs.stores import build_passage_id_prefix
 
 MAX_ENTRIES: Final = 200_000
@@ -274,7 +274,7 @@ class _GlobWalker:
         status = os.stat(folder)  # noqa: PTH116 - strings: this is called often
         self._devices[folder] = status.st_dev
         parent = self._devices.get(os.path.dirname(folder))  # noqa: PTH120
-        if parent is not None and parent != status.st_dev and len(self.mounts) < MOST_MOUNTS:
+        if parent is not None and parent != status.st_dev and len(self.mounts) < MAX_MOUNTS:
             self.mounts[folder] = FolderIdentity(status.st_ino, os.statvfs(folder).f_fsid)
 
 
@@ -357,10 +357,10 @@ class GlobsSource:
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """Return the start folders of patterns, and mount points inside them; see ReadsFolders."""
+        """Return the start folders of patterns, and mount points inside them; see FolderSource."""
         return self._folders
 
-    def place_of(self, folder: str) -> Path:
+    def locate_folder(self, folder: str) -> Path:
         """Return the real path of one of `folders`."""
         return Path(os.path.realpath(self._base / folder))
 
@@ -420,11 +420,11 @@ class GlobsSource:
         for folder in {root.boundary for root in self._roots}:
             if not self._follows_links:
                 try:
-                    require_no_link(without_system_link(folder))
+                    require_no_link(resolve_system_link(folder))
                 except ListingFailed as error:
                     what = f"source {self.name}: {error.message}"
                     raise ListingFailed(what, hint=error.hint) from None
-            identity = FolderIdentity.at(Path(os.path.realpath(folder)))
+            identity = FolderIdentity.from_path(Path(os.path.realpath(folder)))
             if identity is not None:
                 path = "" if folder == self._base else self._get_source_path(str(folder))
                 follows_link = self._config.follow_root_link
@@ -440,12 +440,12 @@ class GlobsSource:
         return ListedDocument(
             source=self.name,
             path=path,
-            document_id=document_id(self.name, path),
+            document_id=compute_document_id(self.name, path),
             uri=build_uri(self.name, path),
             media_type=find_media_type(path) or PLAIN,
             size=file.size,
-            mtime_ns=storable_time(file.mtime_ns),
-            ctime_ns=storable_time(file.ctime_ns),
+            mtime_ns=clamp_time(file.mtime_ns),
+            ctime_ns=clamp_time(file.ctime_ns),
             inode=file.inode,
         )
 
@@ -454,7 +454,7 @@ class GlobsSource:
         return any(
             _has_prefix(os.path.normpath(path), root.folder)
             and _has_prefix(real, os.path.realpath(root.boundary))
-            and (self._follows_links or not is_reached_by_link(without_system_link(root.boundary)))
+            and (self._follows_links or not is_reached_by_link(resolve_system_link(root.boundary)))
             for root in self._roots
         )
 
@@ -487,7 +487,7 @@ def _has_prefix(path: str, folder: str | Path) -> bool:
 def _find_home(config: GlobsConfig) -> Path:
     """Return the folder for `~`; without a home, any folder unless a pattern needs it."""
     try:
-        return home_of_owner()
+        return find_owner_home()
     except ConfigurationError:
         if any(pattern.startswith("~") for pattern in config.patterns):
             raise

@@ -15,12 +15,12 @@ from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, is_dropped
 from rag_assets.ingest.chunking.chunkers import SENTENCE
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkRequest
-from rag_assets.ingest.chunking.model import Passage, find_touched_masks, locate
+from rag_assets.ingest.chunking.model import Passage, build_chunks, find_touched_masks
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.masking import mask_document
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
+from rag_assets.ingest.parsing.registry import PARSERS, compute_parsers_version
 from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
 from rag_assets.systems.agent_docs.globs import MatchedFile
@@ -85,7 +85,7 @@ def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
         raise DocumentRejected("the file is UTF-16 text", hint="save the file as UTF-8")
     if b"\0" in data[:_BINARY_CHECK_BYTES]:
         raise DocumentUnsupported("the file is a binary file")
-    parsed = PARSERS[kind].function()(data, kind, ParseOptions(), ParseLimits())
+    parsed = PARSERS[kind].load_function()(data, kind, ParseOptions(), ParseLimits())
     return parsed, len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0
 
 
@@ -143,7 +143,7 @@ class Chunking:
     @property
     def recipe(self) -> str:
         """Return a key for all settings and versions that affect a file's passages."""
-        versions = (_RECIPE_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
+        versions = (_RECIPE_VERSION, CHUNKER_VERSION, compute_parsers_version(), rules_version())
         return compute_key("agent_passages", self.size, self.overlap, *versions)
 
 
@@ -211,13 +211,15 @@ def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Ma
     parsed, mark_bytes = parse_file(path, data)
     text = mask(parsed)
     request = ChunkRequest(text, chunking.size, chunking.overlap, kind=text.media_type)
-    chunks = list(locate(text, split(request)))
+    chunks = list(build_chunks(text, split(request)))
     passages = []
     for chunk, masks in zip(chunks, find_touched_masks(text.masked, chunks), strict=True):
         if not masks or not is_dropped(chunk, masks):
             offset = chunk.byte_start + mark_bytes
             passage = DocChunk.from_location(agent_id, path, offset, chunk.text)
-            passages.append(CutPassage(passage, chunk.embedded(text.title), chunk.text_sha256))
+            passages.append(
+                CutPassage(passage, chunk.build_embedding_text(text.title), chunk.text_sha256)
+            )
     rules = tuple(sorted({span.rule for span in text.masked}))
     return CutFile(tuple(passages), len(chunks) - len(passages), rules)
 

@@ -17,7 +17,7 @@ from rag_assets.common.errors import DocumentRejected, InvalidRequest
 from rag_assets.common.formatting import format_count
 from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text, count_tokens
-from rag_assets.ingest.chunking.boundaries import unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import find_unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.search.contexts import escape_imitations, format_source
 from rag_assets.storage.index.common_words import COMMON_WORDS
@@ -160,7 +160,7 @@ def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
 
 def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:
     """Return the separator and as many sentences of a section as fit; "" if none does."""
-    ends = [cut for cut, _ in unicode_sentence_cuts(section, 0, len(section))]
+    ends = [cut for cut, _ in find_unicode_sentence_cuts(section, 0, len(section))]
 
     def cut(count: int) -> str:
         return separator + section[: ends[count - 1]].rstrip() if count else ""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.mcp.tools import DISABLED, Knowledge, Tool, ToolFunction
 from rag_assets.search.contexts import format_passages
 from rag_assets.search.progress import Ranking, SearchProgress
@@ -141,7 +141,7 @@ def _create_search(knowledge: Knowledge) -> ToolFunction:
         if answer.disabled:
             return DISABLED
         return format_passages(
-            (hit.number, hit.score, escape_path(path_from_uri(hit.uri)), hit.text)
+            (hit.number, hit.score, escape_path(parse_path(hit.uri)), hit.text)
             for hit in answer.hits
         )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.ingest.sources.disk import home_of_owner
+from rag_assets.ingest.sources.disk import find_owner_home
 from rag_assets.systems.agent_docs.configuration import Environment, load_file
 from rag_assets.systems.agent_docs.manager import (
     find_cached_models,
@@ -140,7 +140,7 @@ def _read_file(
     environment = Environment.from_process()
     with suppress(ConfigurationError):
         # The home folder is the same in every process of this user, whatever HOME is.
-        environment = replace(environment, home=home_of_owner())
+        environment = replace(environment, home=find_owner_home())
     user_file = environment.find_user_file()
 
     def parse(_: bytes) -> list[list[Any]]:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, Hit, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
@@ -255,7 +255,7 @@ class CodeAnswers:
             )
         ]
         if only_tests:
-            in_tests = (one for one in uses.possible if is_test(path_from_uri(one.uri)))
+            in_tests = (one for one in uses.possible if is_test(parse_path(one.uri)))
             uses = replace(uses, possible=tuple(in_tests))
             counted = format_count(sum(line.startswith(" ") for line in lines), "test")
         lines += format_possible_uses(uses.possible, several=self._has_several_repositories)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from rag_assets.ingest.chunking.boundaries import Cuts, Rank, line_cuts, sentence_cuts
+from rag_assets.ingest.chunking.boundaries import Cuts, Rank, find_line_cuts, find_sentence_cuts
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkerKind, ChunkRequest, CutText
 from rag_assets.ingest.chunking.model import Definition, Fact, Passage
-from rag_assets.ingest.chunking.packer import Limits, at_levels, find_sections, pack
-from rag_assets.ingest.chunking.units import TOKENS, Grammar, Region, Units
+from rag_assets.ingest.chunking.packer import Limits, find_sections, merge_deeper_sections, pack
+from rag_assets.ingest.chunking.units import TOKENS, CutRules, Region, Units
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block
 from rag_assets.systems.code_memory.languages.tree import add_rest_units
@@ -55,13 +55,13 @@ def cut_document(request: ChunkRequest) -> CutText:
 
     reading = read_code(request.parsed.text, request.kind, request.frameworks)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
-    listed = request.place == _BUGS or is_bug_list(request.parsed.text)
+    listed = request.path_hint == _BUGS or is_bug_list(request.parsed.text)
     if request.kind == _MARKDOWN and listed:
         bugs = replace(reading, units=list_known_bugs(request.parsed.text))
         return CutText(_split_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_split_along_sections(request), facts)
-    if request.place == _DATA or len(reading.units) > _MOST_KEYS:
+    if request.path_hint == _DATA or len(reading.units) > _MOST_KEYS:
         joined = (
             replace(unit, alone=False) if unit.role == "key" else unit for unit in reading.units
         )
@@ -89,7 +89,7 @@ def _is_prose(request: ChunkRequest) -> bool:
 
 def _split_along_sections(request: ChunkRequest) -> list[Passage]:
     longest = 3 * (request.limit - request.overlap) // 4
-    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
+    grammar = CutRules(TOKENS, longest, longest // 2, find_sentence_cuts)
     limits = Limits(request.limit, request.overlap)
     grouping = partial(
         _iter_sections, minimum=request.minimum, limit=request.limit, levels=request.levels
@@ -102,7 +102,7 @@ def _iter_sections(
     regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the range of units of each section; a small section is joined with later sections."""
-    bounds = [section.low for section in at_levels(find_sections(regions), levels)]
+    bounds = [section.low for section in merge_deeper_sections(find_sections(regions), levels)]
     edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
     yield from _join_small_ranges(edges, units, minimum, limit)
 
@@ -113,8 +113,8 @@ def _join_small_ranges(
     """Yield the ranges between edges; a range below the minimum is joined with later ranges."""
     low = edges[0]
     for middle, high in zip(edges[1:], [*edges[2:], edges[-1]], strict=True):
-        small = units.size(low, middle) < minimum
-        if small and high > middle and units.size(low, high) <= limit:
+        small = units.estimate_size(low, middle) < minimum
+        if small and high > middle and units.estimate_size(low, high) <= limit:
             continue
         if middle > low:
             yield low, middle
@@ -129,7 +129,9 @@ def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage
         Block("code", unit.start, unit.end, (unit.symbol,) if unit.symbol else ()) for unit in found
     )
     longest = 3 * request.limit // 4
-    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _build_statement_cuts(found))
+    grammar = CutRules(
+        TOKENS, longest, longest // 2, find_sentence_cuts, _build_statement_cuts(found)
+    )
     grouping = partial(_group_units, found=found, minimum=request.minimum, limit=request.limit)
     parsed = replace(request.parsed, blocks=blocks)
     # The continuation of a unit has its signature among the headings.
@@ -164,7 +166,7 @@ def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
 
     def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         before = start
-        for at, rank in line_cuts(text, start, end):
+        for at, rank in find_line_cuts(text, start, end):
             here = bisect_right(ends, before) < bisect_right(ends, at)
             blank = Rank.LINE if rank is Rank.PARAGRAPH else Rank.SENTENCE
             yield at, Rank.PARAGRAPH if here else blank
@@ -218,7 +220,7 @@ CODE = ChunkerKind(
     prepare=_prepare,
     reading_version=READING_VERSION,
     programs=_PROGRAMS,
-    place=classify_path,
+    find_path_hint=classify_path,
     unit="tokens",
     limit=1200,
     overlap=200,

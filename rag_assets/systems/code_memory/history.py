@@ -20,7 +20,7 @@ from rag_assets.common.errors import ListingFailed, RagAssetsError
 from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.kinds import SourceContext
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.privacy.masker import get_masker
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.systems.code_memory.sources.repositories.repository import Repository
@@ -117,7 +117,7 @@ class Histories:
     def iter_lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
         """Yield lines about the commits that changed a target, newest first, and about gaps."""
         yield f"{target.label}:"
-        path = path_from_uri(target.uri)
+        path = parse_path(target.uri)
         try:
             source = self._find_source(target.uri.partition("/")[0])
             if source is None:

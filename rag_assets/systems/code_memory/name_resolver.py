@@ -10,7 +10,7 @@ from typing import Final
 
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
-from rag_assets.ingest.sources.model import build_uri, path_from_uri
+from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
 from rag_assets.systems.code_memory.languages.tags import load_tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
@@ -236,7 +236,7 @@ class NameResolver:
 
 def _get_program_language(uri: str) -> str:
     """Return the language of a program file; "" for other files."""
-    media_type = find_repository_type(path_from_uri(uri)) or ""
+    media_type = find_repository_type(parse_path(uri)) or ""
     language = get_language_of_type(media_type) if media_type in SOURCE_CODE else ""
     return "" if language in NO_PROGRAMS else language
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.contexts import escape_imitations
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
@@ -58,7 +58,7 @@ def format_place(uri: str | None, line: int | None, *, several: bool) -> str:
     """
     if uri is None or get_repository_source(uri.partition("/")[0]) != uri.partition("/")[0]:
         return ""  # Derived documents have no lines: the lines that state them are shown.
-    path = uri if several else path_from_uri(uri)
+    path = uri if several else parse_path(uri)
     return path if line is None else f"{path}:{line}"
 
 
@@ -72,7 +72,7 @@ def format_name(name: str) -> str:
     The file next to the name distinguishes definitions of several packages.
     """
     if name.startswith(_FILE):
-        return path_from_uri(name.removeprefix(_FILE))
+        return parse_path(name.removeprefix(_FILE))
     # An anonymous class is named after its file.
     shown = (name.partition("#")[2] or name).removeprefix("route:")
     namespaces = shown.split("::")
@@ -242,7 +242,7 @@ def format_tests(
     calling: list[str] = []
     lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
     for node, path in found:
-        if node.uri is None or not is_test(path_from_uri(node.uri)):
+        if node.uri is None or not is_test(parse_path(node.uri)):
             continue
         at = lines.get(node.name, (node.uri, node.line_start))
         through = " < ".join(format_name(name) for name in reversed(path[:-1]))

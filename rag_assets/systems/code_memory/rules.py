@@ -9,7 +9,7 @@ from typing import Final
 
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.sources.globs import compile_globs
-from rag_assets.ingest.sources.model import build_uri, path_from_uri
+from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
@@ -124,7 +124,7 @@ class _Candidate:
     def _governs_file(self, file: QuestionFile) -> bool:
         if self.kind not in _RULES:
             return False
-        path = _TOOL_FOLDER.sub("", path_from_uri(self.document.uri))
+        path = _TOOL_FOLDER.sub("", parse_path(self.document.uri))
         return file.matches(self.document.source, self.globs, path[: path.rfind("/") + 1])
 
 
@@ -220,7 +220,7 @@ class RuleBook:
             uris.append(build_uri(first, rest))
         paths: dict[str, list[str]] = {}
         for file in self.view.find_files([FILE + uri for uri in dict.fromkeys(uris)]):
-            paths.setdefault(file.repository, []).append(path_from_uri(file.uri or ""))
+            paths.setdefault(file.repository, []).append(parse_path(file.uri or ""))
         return paths
 
     def _list_names(self, uris: Sequence[str]) -> frozenset[str]:
@@ -250,7 +250,7 @@ def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
 
 def _get_type(document: FoundDocument) -> str:
     if document.source_type == _FILE:
-        return type_of_place(path_from_uri(document.uri))
+        return type_of_place(parse_path(document.uri))
     return document.source_type
 
 

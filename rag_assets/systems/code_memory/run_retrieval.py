@@ -16,7 +16,7 @@ from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.run_responses import ChunkMetadata, CodeChunk, RetrievalDebug, RetrievedChunks
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.access import AccessPolicy
 from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import (
@@ -95,7 +95,7 @@ def _build_chunk_metadata(
     lines = hit.line_start, hit.line_end
     return ChunkMetadata(
         framework=framework,
-        file_path=path_from_uri(hit.uri),
+        file_path=parse_path(hit.uri),
         line_range=None if lines[0] is None or lines[1] is None else (lines[0], lines[1]),
         language=None if _is_derived(hit) else hit.language,
         related_symbols=tuple(related.get("symbol", ())[:MOST_RELATED]),

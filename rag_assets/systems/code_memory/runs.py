@@ -26,7 +26,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import NoRecordsSource, UnknownRun
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.common.times import parse_boundary
-from rag_assets.ingest.sources.model import SourceMetadata, document_id
+from rag_assets.ingest.sources.model import SourceMetadata, compute_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.records.model import PushedRecord, record_values
@@ -180,7 +180,7 @@ def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
     """Return the ids that the documents of these paths may have; the documents need not exist."""
     configs = list_runs_sources(tenant)
     return frozenset(
-        document_id(c.of, p) for path in paths for c, p in list_path_readings(configs, path)
+        compute_document_id(c.of, p) for path in paths for c, p in list_path_readings(configs, path)
     )
 
 
@@ -345,7 +345,7 @@ class _RunSources:
         """
         possible = [*list_path_readings(self.configs, path)]
         for config, within in possible:
-            if document_id(config.of, within) in self.known:
+            if compute_document_id(config.of, within) in self.known:
                 return config, within
         qualified = [reading for reading in possible if reading[1] != path]
         return (qualified or possible)[0]

@@ -193,7 +193,7 @@ class Assessor:
             instructions,
             prompt,
             max_tokens=config.max_tokens,
-            seconds=config.seconds_for(
+            seconds=config.compute_time_limit(
                 estimate_input_tokens(instructions, prompt), config.max_tokens
             ),
         )

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, func, select
 
 from rag_assets.api.experience_responses import Pattern
-from rag_assets.ingest.sources.model import document_id
+from rag_assets.ingest.sources.model import compute_document_id
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.experience.model import About, KeptAbout
 from rag_assets.systems.experience.tables import knowledge_staging
@@ -32,7 +32,7 @@ class FilesOfTenant:
     def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
         """Return a hash of the content of each existing location; None if it was not read yet."""
         ids = {
-            document_id(source.name, place.path): place.path
+            compute_document_id(source.name, place.path): place.path
             for place in places
             for source in self.tenant.sources
         }

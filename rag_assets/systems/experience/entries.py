@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from rag_assets.common.errors import UnknownProject
 from rag_assets.common.hashing import compute_key, sha256_hex
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
@@ -290,7 +290,7 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         "source": source,
         "source_type": SOURCE_TYPE,
         "source_id": str(entry.id),
-        "document_id": record_document_id(source, SOURCE_TYPE, str(entry.id)),
+        "document_id": compute_record_document_id(source, SOURCE_TYPE, str(entry.id)),
         "record_key": compute_key("record", digest, said),
         "text": text,
         "media_type": "text/plain",

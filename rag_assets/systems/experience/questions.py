@@ -34,7 +34,7 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
     UnknownTenant,
 )
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.model import (
     MAX_QUERY,
     MAX_TOP_K,
@@ -402,7 +402,7 @@ def _score_entries(hits: Sequence[Hit]) -> dict[UUID, float]:
         for uri in (hit.uri, *hit.also):
             # Records of this type in another source of the tenant are not entries.
             with suppress(ValueError):
-                scores.setdefault(UUID(path_from_uri(uri).rpartition("/")[2]), hit.cosine or 0.0)
+                scores.setdefault(UUID(parse_path(uri).rpartition("/")[2]), hit.cosine or 0.0)
     return scores
 
 

@@ -40,7 +40,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.model import describe_location
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.mcp.tools import Knowledge, Prompt, PromptFunction, current_message
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.contexts import escape_imitations, format_source
@@ -410,7 +410,7 @@ def render_passages(
 
 def get_file_name(hit: Hit) -> str:
     """Return the name of the file of a passage."""
-    return path_from_uri(hit.uri).rpartition("/")[2]
+    return parse_path(hit.uri).rpartition("/")[2]
 
 
 def _fits(hits: Sequence[Hit], tokens: int) -> bool:

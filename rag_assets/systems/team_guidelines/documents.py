@@ -22,10 +22,10 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.common.failure_kinds import WORDS, empty_note
-from rag_assets.ingest.chunking.chunk_set import chunk_set_key
+from rag_assets.ingest.chunking.chunk_set import compute_chunk_set_key
 from rag_assets.ingest.chunking.model import Chunk
-from rag_assets.ingest.parsing.registry import parse_key
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.parsing.registry import compute_parse_key
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.models.prices import FREE
 from rag_assets.pipeline.chunking import map_lines_by_rule
@@ -163,7 +163,7 @@ def read_progress(
     tenant = project.tenant
     options = tenant.parser.options
     keys = {
-        document.document_id: parse_key(
+        document.document_id: compute_parse_key(
             document.content_sha256, document.media_type, options, document.reindex_requests
         )
         for document in documents
@@ -178,9 +178,9 @@ def read_progress(
                 source=document.source,
                 source_type=document.source_type,
                 media_type=head.media_type,
-                path=path_from_uri(document.uri),
+                path=parse_path(document.uri),
             )
-            chunk_keys[document.document_id] = chunk_set_key(
+            chunk_keys[document.document_id] = compute_chunk_set_key(
                 head.digest, head.media_type, parameters
             )
     sets = lake.chunk_sets(set(chunk_keys.values()))
@@ -225,7 +225,7 @@ def build_document(
         done=None,
         total=None,
         token_count=tokens,
-        estimated_cost=None if tokens is None or price is None else price.of(tokens),
+        estimated_cost=None if tokens is None or price is None else price.compute_cost(tokens),
         dropped=_count_dropped(state, progress),
         retry_at=state.retry_at,
         enabled=state.enabled,
@@ -414,7 +414,7 @@ class GuidelineLibrary:
         """Return the masked credentials in the current text of a document."""
         lake, options = self._open_lake(project), project.tenant.parser.options
         keys = [
-            parse_key(
+            compute_parse_key(
                 document.content_sha256, document.media_type, options, document.reindex_requests
             )
             for document in self._catalog.documents.find(project.record.id, [document_id])
@@ -499,7 +499,7 @@ class GuidelineLibrary:
         tenant = project.tenant
         caps = find_present_caps(self._catalog, project.ref, tenant, run=0.0)
         # If less than the price of one passage remains below a cap, the cap stops all embedding.
-        passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
+        passage = (project.price or FREE).compute_cost(tenant.chunker.parameters.limit)
         cap = find_stopping_cap(caps, passage)
         if cap is None:
             return

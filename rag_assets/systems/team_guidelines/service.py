@@ -179,7 +179,7 @@ class GuidelineUsage:
         present = find_present_caps(self._catalog, project.ref, tenant, run=0.0)
         stopped = self._find_stopped_caps(project, present)
         # If less than the price of one passage remains below a cap, the cap stops all embedding.
-        passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
+        passage = (project.price or FREE).compute_cost(tenant.chunker.parameters.limit)
         return tuple(
             _build_cap(
                 cap, reached=cap.share >= 1 or cap.would_stop(passage) or cap.name in stopped
@@ -200,7 +200,7 @@ class GuidelineUsage:
         return Waiting(
             documents=documents,
             tokens=tokens,
-            cost=None if project.price is None else project.price.of(tokens),
+            cost=None if project.price is None else project.price.compute_cost(tokens),
             unmeasured=unmeasured,
         )
 

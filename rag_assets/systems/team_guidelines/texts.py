@@ -30,7 +30,7 @@ from sqlalchemy.sql import func
 
 from rag_assets.api.guideline_responses import GuidelinesText, RuleKind
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable, VersionChanged
-from rag_assets.ingest.chunking.model import Location, location_fields
+from rag_assets.ingest.chunking.model import Location, get_location_fields
 from rag_assets.ingest.parsing.media_types import MARKDOWN
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.globs import compile_globs
@@ -399,7 +399,7 @@ def _build_hit(entry: StoredEntry) -> Hit:
         modified_at=None,
         start=fields["start"],
         end=fields["end"],
-        **location_fields(Location.of(fields)),
+        **get_location_fields(Location.from_row(fields)),
         document_id=fields["document_id"],
         chunk_id=fields["chunk_id"],
         source_sha256=None,

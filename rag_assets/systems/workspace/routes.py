@@ -27,7 +27,7 @@ from rag_assets.api.workspace_responses import (
 )
 from rag_assets.common.errors import RagAssetsError, UnknownDocument
 from rag_assets.common.invalid_values import InvalidFields, invalid, validate_values
-from rag_assets.ingest.sources.records import MOST_UUID, PAGE_UUID, ROOT
+from rag_assets.ingest.sources.records import MAX_UUID_LENGTH, PAGE_UUID, ROOT
 from rag_assets.systems.workspace.page_table import PageEdit
 from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
 from rag_assets.systems.workspace.tree import Page
@@ -125,7 +125,7 @@ async def change_settings(draft: SettingsDraft, asked: AdminDependency) -> Setti
 
 tree_router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
 
-_Uuid = Annotated[str, Path(pattern=PAGE_UUID, max_length=MOST_UUID)]
+_Uuid = Annotated[str, Path(pattern=PAGE_UUID, max_length=MAX_UUID_LENGTH)]
 _Principal = Annotated[
     str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000)
 ]
@@ -381,7 +381,7 @@ def _parse_edit(line: bytes) -> PageEdit:
     values = _parse_object(line)
     op: Literal["put", "change"] = values.pop("op", "put")
     uuid = values.pop("uuid", None)
-    if not isinstance(uuid, str) or len(uuid) > MOST_UUID:
+    if not isinstance(uuid, str) or len(uuid) > MAX_UUID_LENGTH:
         raise invalid("uuid", "uuid must be the id of a page")
     if op == "put":
         draft = validate_values(PageDraft, values)

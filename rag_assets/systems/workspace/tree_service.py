@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
     UnknownDocument,
 )
 from rag_assets.common.principals import GUESTS
-from rag_assets.ingest.sources.records import MOST_UUID, NOBODY, PAGE_UUID, ROOT, UUID_RULE
+from rag_assets.ingest.sources.records import MAX_UUID_LENGTH, NOBODY, PAGE_UUID, ROOT, UUID_RULE
 from rag_assets.pipeline.uploads import drop_blobs
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
@@ -64,7 +64,7 @@ def _check_reader(name: str) -> str:
     return name
 
 
-PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
+PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MAX_UUID_LENGTH)]
 Principal = Annotated[
     str,
     StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000),
@@ -101,7 +101,7 @@ class PageDraft(BaseModel):
             InvalidRequest: the id is malformed, or the root would be put below another page or
                 excluded from searches.
         """
-        if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
+        if len(uuid) > MAX_UUID_LENGTH or not re.fullmatch(PAGE_UUID, uuid):
             raise InvalidRequest(
                 f"the page cannot be stored: {UUID_RULE}", hint="choose a different id"
             )

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from rag_assets.common.times import LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.erasure import settle_open
 from rag_assets.storage.catalog import database
@@ -127,7 +127,7 @@ def test_a_record_whose_date_cannot_be_read_keeps_no_other_from_being_listed(api
     metadata = SourceMetadata(modified_at=late)
     record = PushedRecord("pushed", "page", "late", "a", "text/plain", metadata)
     put_record(records, ref, record, scope="public")
-    [listed] = [*records.for_tenant("acme").listed("pushed")]
+    [listed] = [*records.for_tenant("acme").iter_records("pushed")]
     assert listed.source_metadata.modified_at == LAST_DAY
     remove_record(records, ref, record.document_id, "chief")
 
@@ -257,7 +257,7 @@ def test_any_id_is_a_record_of_its_own(api: Api, id_: str) -> None:
     path = f"/rag/records/row/{quote(id_, safe='')}"
     answer = api.send("PUT", path, {"text": "A row."})
     assert answer.status_code == 202, answer.text
-    assert answer.json()["document_id"] == record_document_id("pushed", "row", id_)
+    assert answer.json()["document_id"] == compute_record_document_id("pushed", "row", id_)
     assert api.send("DELETE", path).json()["outcome"] == "removed"
 
 
@@ -292,7 +292,7 @@ def test_a_secret_record_is_kept_nowhere(api: Api) -> None:
     assert api.send("PUT", path, secret).json()["outcome"] == "secret"
     assert status(api) == (0, 0)
     records = api.driver.session.catalog.records.for_tenant("acme")
-    assert [record for record in records.listed("pushed") if record.source_id == "s"] == []
+    assert [record for record in records.iter_records("pushed") if record.source_id == "s"] == []
 
 
 def test_only_an_admin_of_the_tenant_writes(api: Api) -> None:

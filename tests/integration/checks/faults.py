@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from elasticsearch import Elasticsearch
 
 from rag_assets.cli.runs import CheckResult, Runner
-from rag_assets.ingest.chunking.model import Chunk, text_hash
+from rag_assets.ingest.chunking.model import Chunk, compute_text_hash
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, find_parsed_documents
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -221,7 +221,7 @@ def _rows(check: CheckResult, title: str) -> list[dict[str, Any]]:
 
 
 def _rehashed(chunk: Chunk, title: str | None) -> Chunk:
-    return replace(chunk, text_sha256=text_hash(title, chunk.heading_path, chunk.text))
+    return replace(chunk, text_sha256=compute_text_hash(title, chunk.heading_path, chunk.text))
 
 
 def _delete(url: str, predicate: str) -> None:

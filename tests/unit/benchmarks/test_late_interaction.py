@@ -23,7 +23,7 @@ PASSAGES = (
 @pytest.mark.slow
 def test_a_pair_is_scored_by_the_nearest_word_pieces_of_each_text_alone(tmp_path: Path) -> None:
     build(tmp_path)
-    scores = asyncio.run(CrossEncoder(tmp_path).scores(QUESTION, PASSAGES, seconds=60))
+    scores = asyncio.run(CrossEncoder(tmp_path).score_passages(QUESTION, PASSAGES, seconds=60))
     shipped = describe_folder()
     session, tokenizer = load_session(shipped.weights), load_tokenizer(shipped.tokenizer)
     tokenizer.no_padding()

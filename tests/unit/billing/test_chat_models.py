@@ -69,7 +69,7 @@ def test_a_key_is_named_and_never_written_down() -> None:
 def test_the_price_is_the_listed_one_at_the_providers_own_server_alone() -> None:
     def price(**config: Any) -> float | None:
         found = find_chat_price(*find_chat_model(tenant(config))[:2])
-        return None if found is None else found.of(1_000_000, 1_000_000)
+        return None if found is None else found.compute_cost(1_000_000, 1_000_000)
 
     assert price(model="gpt-4.1-mini") == pytest.approx(2.0)
     assert price(model="models/gemini-2.5-flash") == pytest.approx(2.8)

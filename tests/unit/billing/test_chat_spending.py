@@ -25,7 +25,7 @@ from rag_assets.tenants.model import CapsConfig, Tenant
 
 REF = TenantRef("acme", 1)
 PRICE = ChatPrice(input_per_million=1.0, output_per_million=1_000.0)
-MOST = PRICE.of(estimate_input_tokens("Be short.", "What?"), 100)
+MOST = PRICE.compute_cost(estimate_input_tokens("Be short.", "What?"), 100)
 
 
 class Books:

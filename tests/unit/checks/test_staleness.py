@@ -14,7 +14,12 @@ from rag_assets.checks.staleness import (
     behind_in_catalog,
     build_verdict,
 )
-from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, build_uri, document_id
+from rag_assets.ingest.sources.model import (
+    ListedDocument,
+    ListingFacts,
+    build_uri,
+    compute_document_id,
+)
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import Status
 
@@ -29,7 +34,9 @@ def nanoseconds(at: datetime) -> int:
 def listed(name: str, changed: datetime = NOW - 9 * HOUR, size: int = 5) -> ListedDocument:
     at = nanoseconds(changed)
     uri = build_uri("files", name)
-    return ListedDocument("files", name, document_id("files", name), uri, None, size, at, at, 1)
+    return ListedDocument(
+        "files", name, compute_document_id("files", name), uri, None, size, at, at, 1
+    )
 
 
 def row(document: ListedDocument, status: Status = "READY", key: str = "k1") -> Document:

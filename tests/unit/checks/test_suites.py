@@ -18,8 +18,8 @@ import pytest
 from rag_assets.checks.expectations import ChunkUser, build_verdict, chunk_rows, vector_rows
 from rag_assets.checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.chunking.chunkers import chunk_parameters
-from rag_assets.ingest.chunking.model import Chunk, text_hash
+from rag_assets.ingest.chunking.chunkers import build_chunk_parameters
+from rag_assets.ingest.chunking.model import Chunk, compute_text_hash
 from rag_assets.storage.lake.model import ChunkSetRow
 from rag_assets.storage.lake.rows import EMBEDDINGS, chunk_sets_frame
 from tests.chunking import lines, parameters_of
@@ -184,7 +184,7 @@ def test_templates_of_pages_are_compiled_once_per_process(
 
 def test_chunk_rows_hold_facts_and_no_text() -> None:
     text = "Nobody may read this."
-    hashed = text_hash("Title", ("A",), text)
+    hashed = compute_text_hash("Title", ("A",), text)
     made = Chunk(0, text, 3, 24, 3, ("A",), 6, hashed, lines(1, 2))
     stored = chunk_sets_frame([ChunkSetRow("k", "d", (made,))])
     user = ChunkUser("files/a.md", "Title", parameters_of("heading", 64, 8))
@@ -207,10 +207,10 @@ def test_rows_that_a_crash_wrote_twice_count_once() -> None:
         0,
         (),
         1,
-        text_hash(None, (), "text"),
+        compute_text_hash(None, (), "text"),
         lines(1, 1),
     )
-    user = ChunkUser("a", None, chunk_parameters("heading"))
+    user = ChunkUser("a", None, build_chunk_parameters("heading"))
     later = ChunkSetRow("k", "d", (made,), created_at=NOW)
     stored = pl.concat(
         [chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), chunk_sets_frame([later])]

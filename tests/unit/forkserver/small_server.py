@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET
-from rag_assets.forkserver.server import Fingerprint, ForkServer, begin_anew
+from rag_assets.forkserver.server import Fingerprint, ForkServer, restart_process
 
 
 def command(arguments: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ def main() -> None:
         refused_commands={"own"},
     )
     if server.serve():
-        begin_anew()
+        restart_process()
 
 
 if __name__ == "__main__":

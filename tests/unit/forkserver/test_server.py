@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.forkserver.client import start
+from rag_assets.forkserver.client import start_fork
 from rag_assets.forkserver.protocol import (
     COMMAND,
     RUN,
@@ -250,7 +250,7 @@ def test_nothing_is_done_for_a_client_that_gives_up(small: Small, tmp_path: Path
     folder = os.open(tmp_path, os.O_RDONLY)
     with connect(str(small.home / SOCKET), 5) as connection:
         send_request(connection, request, [folder, 0, 1, 2])
-        pid = Replies(connection).next()["pid"]
+        pid = Replies(connection).read_next()["pid"]
     os.close(folder)
     wait_for(lambda: not Path(f"/proc/{pid}").exists())
     assert not path.exists()
@@ -260,16 +260,16 @@ def test_a_run_outlives_its_client(small: Small, tmp_path: Path) -> None:
     path = tmp_path / "run"
     started: list[int] = []
     environment = {**small.environment, "PYTHONWARNINGS": "ignore"}
-    connection = start(str(small.home), RUN, [str(path)], environment, started.append)
+    connection = start_fork(str(small.home), RUN, [str(path)], environment, started.append)
     assert connection is not None
-    assert Replies(connection).next() == {"exit": 0}
-    assert Replies(connection).next() == {}, "its end is the connection's"
+    assert Replies(connection).read_next() == {"exit": 0}
+    assert Replies(connection).read_next() == {}, "its end is the connection's"
     connection.close()
     wait_for(lambda: path.exists() and path.read_text() == "this")
     assert len(started) == 1
     small.process.kill()
     small.process.wait()
-    assert start(str(small.home), RUN, [str(path)], environment, started.append) is None
+    assert start_fork(str(small.home), RUN, [str(path)], environment, started.append) is None
     assert len(started) == 1
 
 
@@ -301,7 +301,7 @@ def test_a_server_of_another_container_is_not_used(tmp_path: Path) -> None:
         wait_for(server.answers)
         # Its small pids are those of other processes here, which signals would be sent to.
         assert server.run("exit", "0") == (NOT_RUN, "not run\n", "")
-        assert start(str(home), RUN, [str(tmp_path / "run")], server.environment) is None
+        assert start_fork(str(home), RUN, [str(tmp_path / "run")], server.environment) is None
     finally:
         container.kill()
         container.communicate()

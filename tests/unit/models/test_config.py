@@ -7,7 +7,12 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.config import ChatModelConfig, EmbedderConfig, RerankConfig
-from rag_assets.models.factory import build_embedder, build_traffic, get_embedder_id, remote_model
+from rag_assets.models.factory import (
+    build_embedder,
+    build_remote_model,
+    build_traffic,
+    get_embedder_id,
+)
 
 SERVER = "https://models.example.org/v1"
 
@@ -54,7 +59,7 @@ def test_an_id_is_plain_where_nothing_is_special(options, embedder_id):
     ids=get_embedder_id,
 )
 def test_an_id_holds_whatever_determines_a_vector(embedder):
-    model = remote_model(embedder)
+    model = build_remote_model(embedder)
     plain, _, digest = get_embedder_id(embedder).partition("+")
     assert plain == f"{embedder.provider}/{model.name}@{model.dimensions}"
     assert len(digest) == 12
@@ -92,20 +97,20 @@ def test_ids_are_equal_where_vectors_are():
 
 
 def test_limits_are_the_models_or_what_was_chosen():
-    small = remote_model(config("openai")).limits
+    small = build_remote_model(config("openai")).limits
     assert (small.texts, small.tokens, small.input_tokens) == (100, 300_000, 8192)
-    assert remote_model(config("gemini")).limits.input_tokens == 2048
-    assert remote_model(config("gemini", "gemini-embedding-2")).limits.input_tokens == 8192
+    assert build_remote_model(config("gemini")).limits.input_tokens == 2048
+    assert build_remote_model(config("gemini", "gemini-embedding-2")).limits.input_tokens == 8192
     chosen = config("openai", batch_size=10, max_input_tokens=512, concurrency=3)
-    limits = remote_model(chosen).limits
+    limits = build_remote_model(chosen).limits
     assert (limits.texts, limits.input_tokens, limits.concurrency) == (10, 512, 3)
     assert build_traffic(chosen).concurrency == 3
 
 
 def test_a_prefix_is_counted():
-    model = remote_model(config("gemini", "gemini-embedding-2"))
+    model = build_remote_model(config("gemini", "gemini-embedding-2"))
     assert model.count_tokens(["word"])[0] > 4
-    assert remote_model(config("openai")).count_tokens(["word"]) == [1]
+    assert build_remote_model(config("openai")).count_tokens(["word"]) == [1]
 
 
 @pytest.mark.parametrize(
@@ -172,15 +177,18 @@ OWN = {"model": "m", "provider": "openai-compatible", "base_url": "http://127.0.
 
 def test_limit_grows_with_the_tokens_where_the_speed_is_configured() -> None:
     slow = ChatModelConfig(**OWN, seconds=20, tokens_per_second={"read": 50, "write": 4})
-    assert slow.seconds_for(4_000, 400) == 20 + 80 + 100
-    assert slow.seconds_for(500, 40) == 20 + 10 + 10
-    assert slow.seconds_for(1_000_000, 16_384) == 1_800
-    assert ChatModelConfig(**OWN, tokens_per_second={}).seconds_for(3_000, 300) == 45 + 100 + 100
+    assert slow.compute_time_limit(4_000, 400) == 20 + 80 + 100
+    assert slow.compute_time_limit(500, 40) == 20 + 10 + 10
+    assert slow.compute_time_limit(1_000_000, 16_384) == 1_800
+    assert (
+        ChatModelConfig(**OWN, tokens_per_second={}).compute_time_limit(3_000, 300)
+        == 45 + 100 + 100
+    )
 
 
 def test_limit_is_fixed_without_a_speed() -> None:
-    assert ChatModelConfig(**OWN).seconds_for(4_000, 16_384) == 45
-    assert ChatModelConfig(model="gpt-4.1-mini", seconds=7).seconds_for(10**6, 16) == 7
+    assert ChatModelConfig(**OWN).compute_time_limit(4_000, 16_384) == 45
+    assert ChatModelConfig(model="gpt-4.1-mini", seconds=7).compute_time_limit(10**6, 16) == 7
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
-from rag_assets.models.factory import build_embedder, get_embedder_id, make_same_vectors
+from rag_assets.models.factory import build_embedder, get_embedder_id, have_same_vectors
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
@@ -84,7 +84,7 @@ def test_asking_for_an_id_loads_no_heavy_library():
     code = (
         "import sys\n"
         "from rag_assets.models.config import EmbedderConfig\n"
-        "from rag_assets.models.factory import build_embedder, get_embedder_id, make_same_vectors\n"
+        "from rag_assets.models.factory import build_embedder, get_embedder_id, have_same_vectors\n"
         "for config in (EmbedderConfig(), EmbedderConfig(provider='openai'),\n"
         "               EmbedderConfig(provider='gemini')):\n"
         "    build_embedder(config); get_embedder_id(config)\n"
@@ -162,10 +162,10 @@ def test_embedders_make_the_same_vectors_whatever_they_cost() -> None:
         ({"revision": "2026-11"}, False),
     ):
         two = (EmbedderConfig.model_validate(one) for one in (large, {**large, **other}))
-        assert make_same_vectors(*two) is same, other
+        assert have_same_vectors(*two) is same, other
     chosen = EmbedderConfig(provider="auto")
-    assert make_same_vectors(chosen, EmbedderConfig(provider="auto", concurrency=2))
-    assert not make_same_vectors(chosen, EmbedderConfig(provider="auto", only="openai"))
+    assert have_same_vectors(chosen, EmbedderConfig(provider="auto", concurrency=2))
+    assert not have_same_vectors(chosen, EmbedderConfig(provider="auto", only="openai"))
     gone = EmbedderConfig(path=Path("/nowhere"), dimensions=8)
-    assert make_same_vectors(gone, gone)
-    assert not make_same_vectors(gone, EmbedderConfig())
+    assert have_same_vectors(gone, gone)
+    assert not have_same_vectors(gone, EmbedderConfig())

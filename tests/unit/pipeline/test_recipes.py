@@ -10,8 +10,8 @@ import pytest
 from rag_assets.common.errors import BuildNotWritable
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, DROPPING_VERSION
-from rag_assets.ingest.parsing.languages import detector_version
-from rag_assets.ingest.parsing.registry import parsers_version
+from rag_assets.ingest.parsing.languages import get_detector_version
+from rag_assets.ingest.parsing.registry import compute_parsers_version
 from rag_assets.models.factory import get_embedder_id
 from rag_assets.pipeline.recipes import (
     Recipe,
@@ -93,8 +93,8 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
     assert compute_config_key(tenant, "embedder") == compute_key(
         "config",
         key,
-        parsers_version(),
-        detector_version(),
+        compute_parsers_version(),
+        get_detector_version(),
         DROPPING_VERSION,
         TERMS_VERSION,
         tenant.parser.model_dump(mode="json"),

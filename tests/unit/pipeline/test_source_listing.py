@@ -10,14 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, build_uri, document_id
+from rag_assets.ingest.sources.model import (
+    ListedDocument,
+    ListingFacts,
+    build_uri,
+    compute_document_id,
+)
 from rag_assets.pipeline.source_listing import ListingDigest
 from rag_assets.pipeline.source_plans import Deletions, decide_deletions, require_any_listed
 from rag_assets.storage.catalog.documents.model import DocumentChange
 
 
 def listed(path: str, size: int = 1, mtime_ns: int = 2, ctime_ns: int = 3) -> ListedDocument:
-    id_, uri = document_id("s", path), build_uri("s", path)
+    id_, uri = compute_document_id("s", path), build_uri("s", path)
     return ListedDocument("s", path, id_, uri, None, size, mtime_ns, ctime_ns, 4)
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import NoRecordsSource
 from rag_assets.common.invalid_values import InvalidFields
-from rag_assets.records.text_records import RecordBody, records_source
+from rag_assets.records.text_records import RecordBody, find_records_source
 from rag_assets.tenants.model import Tenant
 
 
@@ -21,12 +21,12 @@ def tenant(*records: str) -> Tenant:
 
 
 def key(**changes: Any) -> str:
-    return RecordBody(**{"text": "a", **changes}).of("pushed", "page", "1").key
+    return RecordBody(**{"text": "a", **changes}).build_record("pushed", "page", "1").key
 
 
 def test_the_only_source_of_records_need_not_be_named() -> None:
-    assert records_source(tenant("pushed"), None).name == "pushed"
-    assert records_source(tenant("one", "two"), "two").name == "two"
+    assert find_records_source(tenant("pushed"), None).name == "pushed"
+    assert find_records_source(tenant("one", "two"), "two").name == "two"
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_an_ambiguous_records_source_is_an_error(
     records: list[str], wanted: str | None, hint: str
 ) -> None:
     with pytest.raises(NoRecordsSource) as refused:
-        records_source(tenant(*records), wanted)
+        find_records_source(tenant(*records), wanted)
     assert hint in (refused.value.hint or "")
 
 
@@ -99,7 +99,9 @@ def test_a_date_that_is_none_in_utc_is_refused(at: str) -> None:
     ],
 )
 def test_a_record_may_have_an_address_of_its_own(uri: str) -> None:
-    assert RecordBody(text="a", uri=uri).of("pushed", "page", "1").source_metadata.uri == uri
+    assert (
+        RecordBody(text="a", uri=uri).build_record("pushed", "page", "1").source_metadata.uri == uri
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,5 +125,5 @@ def test_a_record_may_have_an_address_of_its_own(uri: str) -> None:
 )
 def test_and_none_of_another_source_or_that_runs_something(uri: str) -> None:
     with pytest.raises(InvalidFields) as refused:
-        RecordBody(text="a", uri=uri).of("pushed", "page", "1")
+        RecordBody(text="a", uri=uri).build_record("pushed", "page", "1")
     assert refused.value.errors[0]["loc"] == ("body", "uri")

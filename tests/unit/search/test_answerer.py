@@ -104,7 +104,7 @@ def test_claims_are_compared_beside_the_event_loop(monkeypatch: pytest.MonkeyPat
     written = Completion("The valve opens at 4 bar [1].", 50, 9)
     chat: Any = SimpleNamespace(
         id="a/b",
-        config=SimpleNamespace(max_tokens=99, seconds_for=lambda *_: 9.0),
+        config=SimpleNamespace(max_tokens=99, compute_time_limit=lambda *_: 9.0),
         model=SimpleNamespace(complete=lambda *_, **__: returned(written)),
     )
     found = SimpleNamespace(hits=HITS, degraded=(), warnings=(), disabled=False)

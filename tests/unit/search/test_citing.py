@@ -10,7 +10,7 @@ import pytest
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.model import BlockPlace
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.providers.local import shipped_model
+from rag_assets.models.providers.local import get_shipped_model
 from rag_assets.search.answerer import CitedHit, build_citation, compare_meanings, list_cited_hits
 from rag_assets.search.hits import BlockPart
 from tests.unit.search.hits import hit_of
@@ -50,7 +50,7 @@ def cited(claim: str) -> CitedHit:
 )
 def test_a_claim_in_other_words_leads_to_its_block(claim: str, block: str) -> None:
     one = cited(claim)
-    near = asyncio.run(compare_meanings([one], shipped_model))
+    near = asyncio.run(compare_meanings([one], get_shipped_model))
     citation = build_citation(one, near.get(1))
     assert (citation.block_id, citation.url) == (block, f"https://wiki.example/p#{block}")
     assert BLOCKS[block] in citation.excerpt
@@ -62,7 +62,7 @@ def test_meaning_tells_where_no_word_does() -> None:
     blank = CitedHit(HIT, one.claim, tuple(_without_share(one)))
     assert blank.is_undecided
     assert build_citation(blank).block_id != "pay"
-    near = asyncio.run(compare_meanings([blank], shipped_model))
+    near = asyncio.run(compare_meanings([blank], get_shipped_model))
     assert build_citation(blank, near[1]).block_id == "pay"
 
 

@@ -14,14 +14,14 @@ import pytest
 from rag_assets.common.errors import ConfigurationError, DocumentRejected, ListingFailed
 from rag_assets.ingest.sources.disk import (
     FolderIdentity,
-    folders_as_json,
-    folders_from_json,
-    home_of_owner,
-    without_system_link,
+    decode_folders,
+    encode_folders,
+    find_owner_home,
+    resolve_system_link,
 )
 from rag_assets.ingest.sources.files import FILES, FilesConfig
 from rag_assets.ingest.sources.kinds import SourceContext
-from rag_assets.ingest.sources.model import DocumentSource, ReadsFolders
+from rag_assets.ingest.sources.model import DocumentSource, FolderSource
 from rag_assets.systems.agent_docs.globs import GLOBS, GlobsConfig
 from rag_assets.systems.code_memory.sources.git import GIT, GitConfig
 from tests.mounts import Mounts, with_mounts
@@ -125,7 +125,7 @@ def test_a_link_is_followed_to_each_release_if_the_source_says_so(
         [document] = opened.list()
         assert document.path.endswith(f"{release}.md")
         assert opened.read(document.path, max_bytes=100) == b"# A page\n"
-        assert isinstance(opened, ReadsFolders)
+        assert isinstance(opened, FolderSource)
         known.append(dict(opened.folders))
     # Releases of one file system count as one folder: what a release lacks is deleted.
     assert known[0] == known[1]
@@ -156,9 +156,9 @@ def test_links_in_the_topmost_folder_belong_to_the_system(tmp_path: Path) -> Non
     if not links:
         pytest.skip("there is no link in /")
     real = Path(os.path.realpath(links[0]))
-    assert without_system_link(links[0] / "docs/../files") == real / "files"
-    assert without_system_link(links[0]) == links[0], "a root of its own is no system's folder"
-    assert without_system_link(tmp_path / "docs") == tmp_path / "docs"
+    assert resolve_system_link(links[0] / "docs/../files") == real / "files"
+    assert resolve_system_link(links[0]) == links[0], "a root of its own is no system's folder"
+    assert resolve_system_link(tmp_path / "docs") == tmp_path / "docs"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -168,9 +168,9 @@ def test_a_folder_is_known_again_and_told_from_another_one(kind: str, tmp_path: 
     def root() -> FolderIdentity:
         opened = source(kind, tmp_path / "docs")
         names(opened)
-        assert isinstance(opened, ReadsFolders)
-        [(path, identity)] = folders_from_json(folders_as_json(opened.folders)).items()
-        assert opened.place_of(path) == tmp_path / "docs"
+        assert isinstance(opened, FolderSource)
+        [(path, identity)] = decode_folders(encode_folders(opened.folders)).items()
+        assert opened.locate_folder(path) == tmp_path / "docs"
         return identity
 
     first = root()
@@ -195,11 +195,11 @@ def test_mount_points_below_a_root_are_listed(kind: str, tmp_path: Path) -> None
             config = GlobsConfig(name="docs", base=tmp_path / "docs", patterns=("**/*.md",))
             opened = GLOBS.build(config, SourceContext(Path("/")))
         assert names(opened) == ["a.md", "b.md"]
-        assert isinstance(opened, ReadsFolders)
-        folders = folders_from_json(folders_as_json(opened.folders))
+        assert isinstance(opened, FolderSource)
+        folders = decode_folders(encode_folders(opened.folders))
         assert folders.keys() == {"", "sub/\udce9"}
-        assert opened.place_of("sub/\udce9") == disk
-        assert folders["sub/\udce9"] == FolderIdentity.at(disk)
+        assert opened.locate_folder("sub/\udce9") == disk
+        assert folders["sub/\udce9"] == FolderIdentity.from_path(disk)
 
     with_mounts(work)
 
@@ -219,7 +219,7 @@ def test_the_home_folder_is_that_of_the_user_and_not_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HOME", "/somewhere/else")
-    assert home_of_owner() == Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
+    assert find_owner_home() == Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
     monkeypatch.setattr(os, "getuid", lambda: 987_654_321)
     with pytest.raises(ConfigurationError, match="987654321 is not in the user database"):
-        home_of_owner()
+        find_owner_home()

@@ -8,7 +8,7 @@ import pytest
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, build_chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters, ChunkRequest
 from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.media_types import CSV, MARKDOWN, PDF, PLAIN, TSV, XLSX
@@ -66,7 +66,7 @@ def test_rows_are_records_unless_a_tenant_sets_another_chunker() -> None:
 @pytest.mark.parametrize("chunker", CHUNKERS)
 def test_another_chunker_than_the_profiles_takes_its_own_defaults(chunker: str) -> None:
     tenant = Tenant.from_config({"id": "a", "chunker": {"chunker": chunker}})
-    own = DEFAULT if chunker == "heading" else chunk_parameters(chunker)
+    own = DEFAULT if chunker == "heading" else build_chunk_parameters(chunker)
     assert tenant.chunker.parameters == own
 
 

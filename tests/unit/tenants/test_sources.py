@@ -49,7 +49,7 @@ def test_a_kind_of_a_system_is_validated_and_opened(tmp_path: Path) -> None:
     (tmp_path / "notes/b.md").write_text("b")
     built = kind.build(source, SourceContext(tmp_path))
     assert [document.path for document in built.list()] == ["a.txt"]
-    assert kind.folder_of(source) == Path("notes")
+    assert kind.get_folder(source) == Path("notes")
     defaults = {"scope": None, "tags": [], "deletion_window_hours": 24}
     assert tenant.model_dump(mode="json")["sources"] == [{**SOURCE, **defaults}]
 

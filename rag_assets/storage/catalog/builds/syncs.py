@@ -52,7 +52,7 @@ class Sync:
         held_deletions: number of deletions that await a person's confirmation.
         held_reason: why they await confirmation; None without held deletions.
         held_prunes: number of documents past their retention that await confirmation.
-        folders: the root and the mount points of the last listing, see folders_from_json; None if
+        folders: the root and the mount points of the last listing, see decode_folders; None if
             unknown.
         attempts: failed attempts since the last success.
         retry_at: the earliest time of the next attempt.

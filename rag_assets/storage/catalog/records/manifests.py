@@ -16,7 +16,7 @@ from sqlalchemy.types import Boolean, Text
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DeletionsHeld
-from rag_assets.ingest.sources.diff import deletions_suspicious
+from rag_assets.ingest.sources.diff import are_deletions_suspicious
 from rag_assets.ingest.sources.record_bodies import PageBody
 from rag_assets.storage.catalog.builds.syncs import (
     accept_manifest,
@@ -196,8 +196,8 @@ class ManifestTable(CatalogQueries):
             window = read_window(connection, ref, source, window_hours)
             left = len(ids) + window.left
             is_held = not allow_deletes and (
-                deletions_suspicious(len(ids), known or 0)
-                or deletions_suspicious(left, (known or 0) + window.left)
+                are_deletions_suspicious(len(ids), known or 0)
+                or are_deletions_suspicious(left, (known or 0) + window.left)
             )
             if not is_held:
                 record_departures(

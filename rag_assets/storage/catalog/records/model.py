@@ -31,7 +31,7 @@ from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.common.times import stamp
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
 from rag_assets.storage.catalog.installation.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import documents, source_records, tenants
@@ -66,7 +66,7 @@ class PushedRecord:
     @cached_property
     def document_id(self) -> str:
         """Return the id of the record's document."""
-        return record_document_id(self.source, self.source_type, self.source_id)
+        return compute_record_document_id(self.source, self.source_type, self.source_id)
 
     @cached_property
     def content_sha256(self) -> str:

@@ -166,7 +166,7 @@ class TenantRecords:
     database: Database
     tenant_id: str
 
-    def listed(self, source: str) -> Iterator[StoredRecord]:
+    def iter_records(self, source: str) -> Iterator[StoredRecord]:
         """Stream every record of one source that may be found, without the texts.
 
         The content of a file is an upload of the same document; without the upload, it cannot be
@@ -201,7 +201,7 @@ class TenantRecords:
                     source_metadata=_source_metadata(row.said, row.modified_at),
                 )
 
-    def withheld(self, source: str) -> frozenset[str]:
+    def list_withheld(self, source: str) -> frozenset[str]:
         """Return the document ids of a source's records that are not listed."""
         columns = source_records.c
         query = select(columns.document_id).where(
@@ -223,7 +223,7 @@ class TenantRecords:
         newest, count, expired = self.database.fetch_one(query)
         return f"{newest or 0:x}-{count - expired:x}"
 
-    def former_text(self, document_id: str, content_sha256: str) -> str | None:
+    def find_former_text(self, document_id: str, content_sha256: str) -> str | None:
         """Return a record's former text, if it is kept."""
         columns = record_texts.c
         query = select(columns.text).where(

@@ -30,7 +30,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import make_same_vectors
+from rag_assets.models.factory import have_same_vectors
 from rag_assets.storage.catalog.database import (
     TENANTS,
     CatalogQueries,
@@ -367,7 +367,7 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         configs = [EmbedderConfig.model_validate(embedder) for embedder in (one, other)]
     except ValueError:
         return False
-    return make_same_vectors(*configs)
+    return have_same_vectors(*configs)
 
 
 def _select_settings(tenant_id: str) -> Select[Any]:

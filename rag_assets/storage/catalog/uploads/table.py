@@ -28,8 +28,8 @@ from sqlalchemy import (
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.common.failure_kinds import empty_note
-from rag_assets.ingest.sources.disk import readable_size
-from rag_assets.ingest.sources.model import StoredUpload, document_id
+from rag_assets.ingest.sources.disk import format_size
+from rag_assets.ingest.sources.model import StoredUpload, compute_document_id
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     Database,
@@ -93,7 +93,7 @@ class UploadTable(CatalogQueries):
             keep()
             if present is None:
                 path = uuid4().hex[:16]
-                values = {"document_id": document_id(new.source, path), "path": path}
+                values = {"document_id": compute_document_id(new.source, path), "path": path}
                 values |= {"tenant": ref.id, **upload_values(new)}
                 id_ = connection.scalar(insert(uploads).values(values).returning(table.document_id))
                 notify(connection, ref.id)
@@ -234,7 +234,7 @@ def _require_room(
         raise _uploads_full(f"there are already {count:,} files, and no more are allowed")
     if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
         raise _uploads_full(
-            f"all files together must not exceed {readable_size(new.max_total_bytes)}"
+            f"all files together must not exceed {format_size(new.max_total_bytes)}"
         )
 
 
@@ -305,7 +305,7 @@ class TenantUploads:
     database: Database
     tenant_id: str
 
-    def listed(self, source: str) -> Iterator[StoredUpload]:
+    def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """Stream every enabled upload of one source."""
         table = uploads.c
         query = select(
@@ -324,7 +324,10 @@ class TenantUploads:
         query = (
             select(tenants.c.incarnation, table.content_sha256)
             .join(tenants, tenants.c.id == table.tenant)
-            .where(table.tenant == self.tenant_id, table.document_id == document_id(source, path))
+            .where(
+                table.tenant == self.tenant_id,
+                table.document_id == compute_document_id(source, path),
+            )
         )
         row = self.database.fetch_row(query)
         return None if row is None else (row.incarnation, row.content_sha256)
@@ -337,7 +340,7 @@ class TenantUploads:
             .join(record_files, kept.tenant == tenants.c.id)
             .where(
                 kept.tenant == self.tenant_id,
-                kept.document_id == document_id(source, path),
+                kept.document_id == compute_document_id(source, path),
                 kept.content_sha256 == content_sha256,
             )
         )

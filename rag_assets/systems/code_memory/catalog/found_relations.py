@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from rag_assets.ingest.sources.model import build_uri, path_from_uri
+from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.search.access import ScopedDocument
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, short_name
@@ -154,7 +154,7 @@ def qualify_name(name: str, uri: str) -> str:
     if name.startswith(FILE):
         repository = get_repository_source(unquote(uri.partition("/")[0]))
         return FILE + build_uri(repository, name.removeprefix(FILE))
-    return resolve_spelling(name, path_from_uri(uri))
+    return resolve_spelling(name, parse_path(uri))
 
 
 def qualify_definition(name: str, uri: str) -> str:
@@ -162,14 +162,14 @@ def qualify_definition(name: str, uri: str) -> str:
     if name.startswith(NAMELESS):
         return f"{uri}#{name}"
     if name.startswith(OWN_SETTING):
-        return resolve_spelling(name, path_from_uri(uri))
-    return name if get_name_style(uri) == "none" else defined_name(name, path_from_uri(uri))
+        return resolve_spelling(name, parse_path(uri))
+    return name if get_name_style(uri) == "none" else defined_name(name, parse_path(uri))
 
 
 def list_name_spellings(name: str) -> Iterator[str]:
     """Yield the names by which documents may refer to a node."""
     if name.startswith(FILE):
-        yield FILE + path_from_uri(name.removeprefix(FILE))
+        yield FILE + parse_path(name.removeprefix(FILE))
     else:
         yield from spellings(name, short_name(name))
 
@@ -177,7 +177,7 @@ def list_name_spellings(name: str) -> Iterator[str]:
 def list_own_spellings(name: str) -> Iterator[str]:
     """Yield the names of a node in documents that state something about it."""
     if name.startswith(FILE):
-        yield FILE + path_from_uri(name.removeprefix(FILE))
+        yield FILE + parse_path(name.removeprefix(FILE))
     else:
         yield from own_spellings(name)
 

@@ -24,7 +24,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.model import Definition
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.ingest.sources.model import SourceMetadata, path_from_uri
+from rag_assets.ingest.sources.model import SourceMetadata, parse_path
 from rag_assets.pipeline.context import DailyShare, TenantContext
 from rag_assets.pipeline.fact_stores import DerivedWork, Kinds, StoreRepair
 from rag_assets.pipeline.mark_keeper import may_delete
@@ -373,7 +373,7 @@ def _read_references(
     read = [
         ScipIndex.read(texts[one.document_id].text) for one in indexes if one.document_id in texts
     ]
-    by_path = {path_from_uri(document.uri): document for document in documents}
+    by_path = {parse_path(document.uri): document for document in documents}
     wanted = {path for index in read for path in index.locate_files(by_path)}
     texts = _read_parsed_texts(ctx, [by_path[path] for path in wanted])
     sources = {

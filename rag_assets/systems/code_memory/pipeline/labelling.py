@@ -23,7 +23,7 @@ from typing import Final
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import SliceWork, find_parsed_documents
 from rag_assets.storage.catalog.catalog import Catalog
@@ -200,7 +200,7 @@ def find_changed_labels(
     for (path, symbol), kind in find_source_types(list(files.values())).items():
         by_path.setdefault(path, {})[symbol] = kind
     wanted = {
-        document.document_id: by_path.get(path_from_uri(document.uri), {}) for document in documents
+        document.document_id: by_path.get(parse_path(document.uri), {}) for document in documents
     }
     return {
         document.document_id: wanted[document.document_id]
@@ -411,7 +411,7 @@ def _is_label_fact(kind: str) -> bool:
 
 
 def _build_file_facts(document: CodeDocument, facts: tuple[Fact, ...]) -> FileFacts:
-    return FileFacts(path_from_uri(document.uri), get_language(document), facts)
+    return FileFacts(parse_path(document.uri), get_language(document), facts)
 
 
 def _read_facts(

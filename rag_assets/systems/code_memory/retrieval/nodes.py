@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge, FoundSymbol
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED
 from rag_assets.systems.code_memory.symbols.names import (
@@ -141,10 +141,10 @@ def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | 
 
 
 def _name_relation(edge: FoundEdge, target: Node) -> str:
-    path = path_from_uri(edge.uri)
+    path = parse_path(edge.uri)
     if edge.kind == "documents":
         return _DOCUMENT_RELATIONS.get(type_of_place(path), edge.kind)
-    inner = target.uri is not None and is_test(path_from_uri(target.uri))
+    inner = target.uri is not None and is_test(parse_path(target.uri))
     if edge.kind in TEST_EDGES and is_test(path) and not inner:
         return "tests"
     if edge.kind == "takes" and _is_model_policy(get_stating_node(edge), target):
@@ -166,7 +166,7 @@ def build_node(one: FoundSymbol) -> Node:
     # The name of an anonymous class starts with the name of its document.
     own = one.name.removeprefix(f"{one.uri}#")
     kind = get_source_type(role, own, one.kinds, one.document_type)
-    kind = _TEST if kind == _CODE and is_test(path_from_uri(one.uri)) else kind
+    kind = _TEST if kind == _CODE and is_test(parse_path(one.uri)) else kind
     lines = one.line_start, one.line_end
     return Node(
         *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
@@ -194,9 +194,9 @@ def build_other_node(name: str, repository: str) -> Node:
 def build_file_node(name: str, repository: str) -> Node:
     """Return the node of a file."""
     uri = name.removeprefix(FILE)
-    kind = type_of_place(path_from_uri(uri))
+    kind = type_of_place(parse_path(uri))
     return Node(
-        name, _TEST if kind == _CODE and is_test(path_from_uri(uri)) else kind, repository, uri
+        name, _TEST if kind == _CODE and is_test(parse_path(uri)) else kind, repository, uri
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.common.batches import batched
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses, FoundSymbol
 from rag_assets.systems.code_memory.languages.tags import get_language_family, load_tag_languages
 from rag_assets.systems.code_memory.reading import get_language_of_type
@@ -95,7 +95,7 @@ class Use:
     def relation(self) -> Relation:
         """Return the use as a relation from its source to its target."""
         kind = _RELATIONS[self.kind]
-        if kind != "mentions" and is_test(path_from_uri(self.uri)):
+        if kind != "mentions" and is_test(parse_path(self.uri)):
             kind = "tests"
         how = "scip" if self.why == BY_INDEX else "name" if self.why else "possible"
         return Relation(
@@ -154,7 +154,7 @@ class _FileUses:
 
     @property
     def path(self) -> str:
-        return path_from_uri(self.row.uri)
+        return parse_path(self.row.uri)
 
     @property
     def language(self) -> str:
@@ -489,7 +489,7 @@ def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
         uses,
         key=lambda use: (
             use.uri not in programs,
-            is_test(path_from_uri(use.uri)),
+            is_test(parse_path(use.uri)),
             _ORDER.index(use.kind),
             use.uri,
             use.line,
@@ -508,7 +508,7 @@ def _build_target(node: Node) -> _Target | None:
     holder = node.name[: -len(name)].rstrip(":.#\\/") if node.name.endswith(name) else ""
     is_type = holder and _get_owner(node.name)[:1].isupper()
     family = get_language_family(
-        get_language_of_type(find_repository_type(path_from_uri(node.uri)) or "")
+        get_language_of_type(find_repository_type(parse_path(node.uri)) or "")
     )
     owner = _get_owner(node.name)
     return _Target(node, name, owner, holder if is_type else "", _get_stem(node.uri), family)
@@ -537,7 +537,7 @@ def _find_innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | 
 
 def _get_last_part(name: str, uri: str) -> str:
     """Return a name without its qualifiers."""
-    if get_name_style(path_from_uri(uri)) == "none":
+    if get_name_style(parse_path(uri)) == "none":
         return name.rpartition("::")[2]
     parts = name_parts(name, folded=False)
     return parts[-1] if parts else ""
@@ -550,6 +550,6 @@ def _get_owner(name: str) -> str:
 
 def _get_stem(uri: str) -> str:
     """Return the name of a file in imports: without suffixes; for an index file, of its folder."""
-    folder, name = posixpath.split(path_from_uri(uri))
+    folder, name = posixpath.split(parse_path(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.access import AccessPolicy, FlatScopes
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import (
@@ -86,7 +86,7 @@ class NameLookup(NamedTuple):
     def from_edge(cls, edge: FoundEdge, name: str) -> NameLookup:
         """Return the lookup of a name at an end of an edge."""
         is_scoped = name.startswith(SCOPED)
-        return cls(edge.source, name, edge.stated_of if is_scoped else path_from_uri(edge.uri))
+        return cls(edge.source, name, edge.stated_of if is_scoped else parse_path(edge.uri))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Reexports:
             frontier = []
             for edge in self.edges([HANDED + name for name in members], "in"):
                 target = edge.target.removeprefix(HANDED)
-                definition = find_definition(target, path_from_uri(edge.uri), members)
+                definition = find_definition(target, parse_path(edge.uri), members)
                 alias = edge.stated_of.removeprefix(HANDED)
                 fresh = (
                     list_import_names(alias, definition, members[definition])
@@ -172,7 +172,7 @@ class Reexports:
         reexports: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*nodes], "out") if nodes else ():
             alias = edge.stated_of.removeprefix(HANDED)
-            target = edge.target.removeprefix(HANDED), path_from_uri(edge.uri)
+            target = edge.target.removeprefix(HANDED), parse_path(edge.uri)
             reexports.setdefault(edge.source, {}).setdefault(alias, []).append(target)
         return dict(reexports)
 

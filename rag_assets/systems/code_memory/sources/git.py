@@ -26,11 +26,11 @@ from rag_assets.ingest.sources.disk import (
     DiskReader,
     FolderIdentity,
     Roots,
-    folders_as_json,
-    readable_size,
+    encode_folders,
+    format_size,
     require_no_link,
 )
-from rag_assets.ingest.sources.files import storable_time
+from rag_assets.ingest.sources.files import clamp_time
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.kinds import (
     OriginDescription,
@@ -44,7 +44,7 @@ from rag_assets.ingest.sources.model import (
     ListedDocument,
     SourceMetadata,
     build_uri,
-    document_id,
+    compute_document_id,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE as DERIVED_TYPE
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
@@ -159,7 +159,7 @@ class GitSource:
 
     @property
     def disk(self) -> DiskReader:
-        """Return the reader that limits the time of disk reads; see ReadsDisk."""
+        """Return the reader that limits the time of disk reads; see DiskSource."""
         return self._disk
 
     @property
@@ -174,10 +174,10 @@ class GitSource:
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """Return the root and the mount points in the worktree; see ReadsFolders."""
+        """Return the root and the mount points in the worktree; see FolderSource."""
         return self._folders
 
-    def place_of(self, folder: str) -> Path:
+    def locate_folder(self, folder: str) -> Path:
         """Return the path of a folder in `folders`."""
         return self._root / folder
 
@@ -192,7 +192,7 @@ class GitSource:
         """
         self._left_out.clear()
         self._listed.clear()
-        yield from self._disk.items(self._list())
+        yield from self._disk.iter_items(self._list())
 
     def _list(self) -> Iterator[ListedDocument]:
         try:
@@ -224,13 +224,13 @@ class GitSource:
                 tree = repository.resolve_tree(self._config.ref)
                 indexes = _list_index_state(self._indexes.find())
                 return compute_key(
-                    "git", tree, info, folders_as_json(self._select_folders()), *indexes
+                    "git", tree, info, encode_folders(self._select_folders()), *indexes
                 )
             tree, worktree = _read_worktree(repository)
         except ListingFailed as error:
             raise self._add_source_name(error) from error
         facts = [_get_file_state(file) for file in worktree.files.values()]
-        folders = folders_as_json(self._select_folders(worktree.folders))
+        folders = encode_folders(self._select_folders(worktree.folders))
         attributes = worktree.attributes.compute_state(worktree.files)
         indexes = _list_index_state(self._indexes.find(worktree.files))
         state = tree, info, repository.autocrlf, facts, attributes, folders
@@ -242,7 +242,7 @@ class GitSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in pieces; see DocumentSource.stream."""
-        return self._disk.content(self._read_pieces(document_path, max_bytes), document_path)
+        return self._disk.iter_content(self._read_pieces(document_path, max_bytes), document_path)
 
     def _read_pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
         if document_path in self._indexes:
@@ -293,7 +293,7 @@ class GitSource:
         Raises:
             ListingFailed: the root is missing.
         """
-        root = listed.get("") or FolderIdentity.at(self._root)
+        root = listed.get("") or FolderIdentity.from_path(self._root)
         if root is None:
             raise ListingFailed(
                 f"the root {str(self._root)!r} does not exist",
@@ -376,13 +376,13 @@ class GitSource:
         return ListedDocument(
             source=self.name,
             path=path,
-            document_id=document_id(self.name, path),
+            document_id=compute_document_id(self.name, path),
             uri=build_uri(self.name, path),
             media_type=find_repository_type(path),
             source_type=type_of_place(path),
             size=size if facts is None else facts.st_size,
-            mtime_ns=0 if facts is None else storable_time(facts.st_mtime_ns),
-            ctime_ns=0 if facts is None else storable_time(facts.st_ctime_ns),
+            mtime_ns=0 if facts is None else clamp_time(facts.st_mtime_ns),
+            ctime_ns=0 if facts is None else clamp_time(facts.st_ctime_ns),
             inode=0 if facts is None else facts.st_ino,
             source_metadata=_METADATA,
             version=listed.blob,
@@ -438,7 +438,7 @@ class GitSource:
 
     def _build_too_large_error(self, path: str, max_bytes: int) -> DocumentTooLarge:
         return DocumentTooLarge(
-            f"{path!r} is larger than the limit of {readable_size(max_bytes)}",
+            f"{path!r} is larger than the limit of {format_size(max_bytes)}",
             hint="increase max_bytes of the source, or exclude the file",
         )
 

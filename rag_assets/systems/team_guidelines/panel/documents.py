@@ -18,7 +18,7 @@ from rag_assets.api.problems import HttpRefusal
 from rag_assets.common.errors import VersionChanged
 from rag_assets.common.formatting import format_count
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.sources.uploads import shown_name
+from rag_assets.ingest.sources.uploads import clean_file_name
 from rag_assets.panel.frame import Visit
 from rag_assets.panel.guarding import SignedForm
 from rag_assets.storage.catalog.uploads.states import UploadStatus
@@ -123,7 +123,7 @@ async def watch(visit: Visit) -> Response:
 async def find_same_name(visit: Visit) -> Response:
     """Return the id of the document with a name, which the script offers to replace."""
     room = await open_room(visit)
-    name = shown_name(visit.request.query_params.get("name", ""))
+    name = clean_file_name(visit.request.query_params.get("name", ""))
     whole = await _read_all(room)
     ids = (document.id for document in whole.documents if document.file_name == name)
     return JSONResponse({"id": next(ids, None)})
@@ -234,7 +234,7 @@ async def _list_matching(room: Room) -> Listing:
     parameters = room.visit.request.query_params
     status = parameters.get("status", "")
     status = status if status in get_args(UploadStatus) else ""
-    query = shown_name(parameters.get("q", "").strip())
+    query = clean_file_name(parameters.get("q", "").strip())
     whole = await _read_all(room)
     matching = [
         document

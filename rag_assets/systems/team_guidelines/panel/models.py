@@ -99,7 +99,7 @@ def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> P
         documents=len(states),
         passages=passages,
         tokens=tokens,
-        cost=None if changed.price is None else changed.price.of(tokens),
+        cost=None if changed.price is None else changed.price.compute_cost(tokens),
         seconds=None if rate is None else passages / rate,
         lacks_key=changed.choice.key == "missing",
     )

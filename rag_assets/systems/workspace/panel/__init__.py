@@ -26,11 +26,11 @@ from rag_assets.common.failure_kinds import WORDS, FailureKind
 from rag_assets.common.formatting import duration, format_count
 from rag_assets.common.invalid_values import describe_problem
 from rag_assets.ingest.sources.record_bodies import BODIES
-from rag_assets.ingest.sources.records import ROOT, build_page_scope, record_document_id
+from rag_assets.ingest.sources.records import ROOT, build_page_scope, compute_record_document_id
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.providers.local import E5_MODEL
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
-from rag_assets.records.text_records import records_source
+from rag_assets.records.text_records import find_records_source
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
@@ -381,7 +381,7 @@ async def record(visit: Visit) -> Response:
     room = await open_room(visit)
     source, source_type, source_id = (query_text(visit, name) for name in _PLACE)
     pushed = _find_source(room, source)
-    scope, document_id = pushed[1], record_document_id(pushed[0], source_type, source_id)
+    scope, document_id = pushed[1], compute_record_document_id(pushed[0], source_type, source_id)
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
         backend, tenant_id = visit.backend, room.record.id
@@ -420,7 +420,7 @@ def _find_source(room: Room, name: str) -> tuple[str, str]:
         NoRecordsSource: no source has this name, or several could be meant.
     """
     tenant = Tenant.from_config(room.record.config)
-    source = records_source(tenant, name or None, pulled=True)
+    source = find_records_source(tenant, name or None, pulled=True)
     return source.name, source.scope or tenant.access.scope
 
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from rag_assets.common.errors import ListingFailed, TenantBusy, UnknownDocument
 from rag_assets.common.invalid_values import InvalidFields
-from rag_assets.records.drafts import BlockChange, Draft, Drafting, Removal
+from rag_assets.records.drafts import BlockChange, Draft, DraftBuilder, Removal
 from rag_assets.records.writing import BULK, URGENT, Outcome, RecordWrite, write_drafts
 from rag_assets.storage.catalog.records.model import UNORDERED
 from rag_assets.storage.catalog.records.table import RecordVersion
@@ -83,7 +83,7 @@ class Follower:
         self.aside = AsideRows(puller.catalog.database)
         self.zone = ZoneInfo(config.timezone)
         self._pulls_blocks = "block" in config.queries
-        self._drafting = Drafting(puller.tenant, config, puller.masker)
+        self._drafting = DraftBuilder(puller.tenant, config, puller.masker)
         self._writer = RecordWriter(puller, config, lock)
         self.by = self._writer.by
         # A mark in the future would hide all changes up to that time.

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.invalid_values import InvalidFields
-from rag_assets.records.drafts import Draft, Drafting
+from rag_assets.records.drafts import Draft, DraftBuilder
 from rag_assets.records.text_records import SOURCE_ID
 from rag_assets.systems.workspace.pulling import RecordType
 from rag_assets.systems.workspace.pulling.dialects import MOST_ROW_BYTES
@@ -280,7 +280,7 @@ def parse_row_time(value: Any, zone: ZoneInfo) -> datetime | None:
         return None
 
 
-def draft_row(drafting: Drafting, source_type: RecordType, row: PulledRow) -> Draft | SetAside:
+def draft_row(drafting: DraftBuilder, source_type: RecordType, row: PulledRow) -> Draft | SetAside:
     """Return a row as a draft, validated like a pushed record."""
     try:
         return drafting.put(source_type, row.source_id, row.body)

@@ -24,7 +24,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS, Knowledge, MessageContext
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -233,7 +233,7 @@ def test_all_passages_are_the_same_bytes_of_their_files(place: Place) -> None:
     assert {one["chunk_id"]: one["text"] for one in stored} == light
     assert len(stored) == len(light) > 200
     for one in stored:
-        path = path_from_uri(one["uri"])
+        path = parse_path(one["uri"])
         offset = int(one["chunk_id"].removeprefix(f"{build_passage_id_prefix(ID, path)}:"))
         data = (place.root / path).read_bytes()
         text = one["text"].encode()

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.pipeline import listing
 from rag_assets.pipeline.erasure import settle_open
 from rag_assets.storage.blobs.store import open_blobs
@@ -24,7 +24,7 @@ from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace
 from tests.unit.ingest.parsing import pdfs
 
-FILE = record_document_id("pushed", "file", "clock")
+FILE = compute_record_document_id("pushed", "file", "clock")
 PLACED = {"page_uuid": "p-1", "name": "clock.md"}
 
 

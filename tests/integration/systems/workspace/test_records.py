@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from rag_assets.ingest.sources.record_bodies import PageBlocks
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.records import drafts
 from tests import driving
 from tests.installation import Installation
@@ -141,7 +141,9 @@ def test_many_blocks_of_one_page_are_one_change_of_it(
     outcomes = [one["outcome"] for one in site.lines(lines)]
     assert outcomes == [*["queued"] * 40, "invalid", "queued", "queued", "unknown-page", "queued"]
     assert len(read) == 1, "the page is read once"
-    stored = site.catalog.records.find(site.id, record_document_id("pushed", "page", "batch"))
+    stored = site.catalog.records.find(
+        site.id, compute_record_document_id("pushed", "page", "batch")
+    )
     assert stored is not None
     blocks = json.loads(stored.text)["blocks"]
     ids = [one["block_id"] for one in blocks]
@@ -278,7 +280,7 @@ def test_a_page_over_a_mebibyte_comes_in_parts(site: Site) -> None:
         for block in blocks[20:]
     ]
     assert {line["outcome"] for line in site.lines(lines)} == {"queued"}
-    document_id = record_document_id("pushed", "page", "long")
+    document_id = compute_record_document_id("pushed", "page", "long")
     assert len(site.catalog.records.for_tenant(site.id).text(document_id) or "") > 2 << 20
     site.sync()
     state = site.send("GET", "/rag/records/page/long?chunks=false").json()

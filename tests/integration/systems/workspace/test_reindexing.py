@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.storage.catalog.tables import document_index
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace
@@ -50,7 +50,7 @@ def indexed(site: Site) -> dict[tuple[str, str], datetime]:
     with site.catalog.database.begin() as connection:
         at = dict(connection.execute(query).all())
     records = DEALS | PEOPLE | PLAN | OTHER
-    return {record: at[record_document_id("pushed", *record)] for record in records}
+    return {record: at[compute_record_document_id("pushed", *record)] for record in records}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, select, text
 
-from rag_assets.ingest.sources.records import EXCLUDED, record_document_id
+from rag_assets.ingest.sources.records import EXCLUDED, compute_record_document_id
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
 from rag_assets.storage.catalog.uploads.model import uploads
 from tests.installation import FAST, Installation
@@ -252,7 +252,7 @@ def test_what_only_the_next_build_has_waits_until_that_answers(site: Site) -> No
         " WHERE tenant = :tenant AND document_id = :id"
     )
     held = text("SELECT indexed_key FROM rag_catalog.document_index WHERE document_id = :id")
-    named = {"tenant": site.id, "id": record_document_id("pushed", "template", "next")}
+    named = {"tenant": site.id, "id": compute_record_document_id("pushed", "template", "next")}
     with site.catalog.database.begin() as connection:
         key = connection.scalar(held, named)
         # As if the serving build's model could not embed it, but the next one's can.

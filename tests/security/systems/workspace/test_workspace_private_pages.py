@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from rag_assets.ingest.sources.records import record_document_id
+from rag_assets.ingest.sources.records import compute_record_document_id
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace
 
@@ -54,7 +54,7 @@ def push(site: Site, word: str = TEXT) -> None:
 
 def asked(site: Site, **by: str) -> Iterator[tuple[str, Any]]:
     """Yield every response to an admin, or another caller, about these records."""
-    ids = {record_document_id("pushed", *one) for one in RECORDS}
+    ids = {compute_record_document_id("pushed", *one) for one in RECORDS}
     paths = [
         *(f"/rag/records/{type_}/{id_}" for type_, id_ in RECORDS),
         "/rag/records/block/b1?page_uuid=own",

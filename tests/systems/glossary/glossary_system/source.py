@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.model import ListedDocument, build_uri, document_id
+from rag_assets.ingest.sources.model import ListedDocument, build_uri, compute_document_id
 
 
 class TermsConfig(SourceConfig):
@@ -39,7 +39,7 @@ class TermsSource:
             yield ListedDocument(
                 source=self.name,
                 path=path,
-                document_id=document_id(self.name, path),
+                document_id=compute_document_id(self.name, path),
                 uri=build_uri(self.name, path),
                 media_type="text/plain",
                 size=len(line.encode()),

@@ -11,11 +11,11 @@ from rag_assets.ingest.chunking.chunk_set import (
     DROPPING_VERSION,
     ChunkSet,
     chunk_document,
-    chunk_set_key,
+    compute_chunk_set_key,
 )
-from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, build_chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
-from rag_assets.ingest.chunking.model import chunk_record, parse_chunk, text_hash
+from rag_assets.ingest.chunking.model import build_chunk_record, compute_text_hash, parse_chunk
 from rag_assets.ingest.parsing import languages
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from tests.chunking import parameters_of
@@ -82,7 +82,7 @@ def test_a_credential_over_many_lines_names_each_rule_once() -> None:
 @given(documents())
 def test_a_chunk_survives_json(parsed: ParsedText) -> None:
     for chunk in chunked(parsed).chunks:
-        assert parse_chunk(json.loads(json.dumps(chunk_record(chunk)))) == chunk
+        assert parse_chunk(json.loads(json.dumps(build_chunk_record(chunk)))) == chunk
 
 
 def test_facts_are_part_of_a_chunk_and_of_no_other_chunks_digest() -> None:
@@ -100,8 +100,8 @@ def test_facts_are_part_of_a_chunk_and_of_no_other_chunks_digest() -> None:
     )
     known = chunked(replace(parsed, media_type="code"), ChunkParameters(symbols, 64, 16))
     assert [chunk.facts for chunk in known.chunks] == [{"symbol": "code"}]
-    assert "facts" not in chunk_record(plain.chunks[0])
-    assert parse_chunk(chunk_record(known.chunks[0])) == known.chunks[0]
+    assert "facts" not in build_chunk_record(plain.chunks[0])
+    assert parse_chunk(build_chunk_record(known.chunks[0])) == known.chunks[0]
     assert known.digest != plain.digest
 
 
@@ -136,38 +136,38 @@ def test_what_is_stored_is_not_cut_again(chunker: str) -> None:
         masked=(MaskedSpan(20, 23, "described-sk"),),
     )
     limit = {"max_characters": 100} if chunker == "sentence" else {"max_tokens": 64}
-    made = chunk_document(parsed, chunk_parameters(chunker, **limit), parsed_digest="parsed")
+    made = chunk_document(parsed, build_chunk_parameters(chunker, **limit), parsed_digest="parsed")
     assert (made.key, made.digest, len(made.chunks)) == STORED[chunker]
 
 
 def test_the_hash_covers_title_and_headings() -> None:
     parsed = parsed_from([("heading", "# H"), ("paragraph", "Text.")], title="T")
     (chunk,) = chunked(parsed).chunks
-    assert chunk.text_sha256 == text_hash("T", ("H",), "# H\n\nText.")
+    assert chunk.text_sha256 == compute_text_hash("T", ("H",), "# H\n\nText.")
 
 
 def test_the_key_depends_on_all_that_decides_the_chunks() -> None:
     keys = {
-        chunk_set_key("a", "text/plain", SMALL),
-        chunk_set_key("b", "text/plain", SMALL),
-        chunk_set_key("a", "text/markdown", SMALL),
-        chunk_set_key("a", "text/plain", replace(SMALL, limit=65)),
-        chunk_set_key("a", "text/plain", replace(SMALL, overlap=15)),
-        chunk_set_key("a", "text/plain", replace(SMALL, kind=CHUNKERS["recursive"])),
+        compute_chunk_set_key("a", "text/plain", SMALL),
+        compute_chunk_set_key("b", "text/plain", SMALL),
+        compute_chunk_set_key("a", "text/markdown", SMALL),
+        compute_chunk_set_key("a", "text/plain", replace(SMALL, limit=65)),
+        compute_chunk_set_key("a", "text/plain", replace(SMALL, overlap=15)),
+        compute_chunk_set_key("a", "text/plain", replace(SMALL, kind=CHUNKERS["recursive"])),
     }
     assert len(keys) == 6
     # What is in the lake already stays where it is.
-    assert chunk_set_key("a", "text/x-go", SMALL) == "a6972e5ea8816a69c9fa5d75fe787e93"
-    assert chunked(parsed_from([])).key == chunk_set_key("d", "", SMALL)
+    assert compute_chunk_set_key("a", "text/x-go", SMALL) == "a6972e5ea8816a69c9fa5d75fe787e93"
+    assert chunked(parsed_from([])).key == compute_chunk_set_key("d", "", SMALL)
 
 
 def test_another_language_detector_has_prose_chunked_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     types = ("text/plain", "text/x-go")
-    before = [chunk_set_key("a", media_type, SMALL) for media_type in types]
-    monkeypatch.setattr(languages, "detector_version", lambda: "another")
-    after = [chunk_set_key("a", media_type, SMALL) for media_type in types]
+    before = [compute_chunk_set_key("a", media_type, SMALL) for media_type in types]
+    monkeypatch.setattr(languages, "get_detector_version", lambda: "another")
+    after = [compute_chunk_set_key("a", media_type, SMALL) for media_type in types]
     assert [old == new for old, new in zip(before, after, strict=True)] == [False, True]
 
 

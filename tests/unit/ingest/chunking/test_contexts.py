@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.chunking.boundaries import list_cuts
+from rag_assets.ingest.chunking.boundaries import find_list_cuts
 from rag_assets.ingest.chunking.chunk_set import chunk_document, from_record, to_record
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.model import Passage, chunk_record, parse_chunk
+from rag_assets.ingest.chunking.model import Passage, build_chunk_record, parse_chunk
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parse
 from tests.chunking import parameters_of, passages_of
@@ -144,9 +144,9 @@ def test_a_context_is_embedded_stored_and_part_of_the_digest() -> None:
     made = chunk_document(parsed, SMALL, parsed_digest="d")
     chunk = made.chunks[1]
     assert chunk.context == HEADER
-    assert chunk.embedded(None) == f"{HEADER}\n{chunk.text}"
+    assert chunk.build_embedding_text(None) == f"{HEADER}\n{chunk.text}"
     assert chunk.text == parsed.text[chunk.start : chunk.end]
-    assert parse_chunk(chunk_record(chunk)) == chunk
+    assert parse_chunk(build_chunk_record(chunk)) == chunk
     assert from_record(to_record(made), parsed.text) == made
     other = chunk_document(
         replace(parsed, text=parsed.text.replace("Place", "Shelf")), SMALL, parsed_digest="d"
@@ -172,4 +172,4 @@ def test_no_block_is_cut_that_fits_with_the_headings_above_it(parsed: ParsedText
 
 def test_a_long_run_of_blanks_in_a_list_is_cut_in_linear_time() -> None:
     text = "- a `x" + " " * 1_000_000 + "y` b\n- c\n"
-    assert [place for place, _ in list_cuts(text, 0, len(text))] == [text.index("- c")]
+    assert [place for place, _ in find_list_cuts(text, 0, len(text))] == [text.index("- c")]

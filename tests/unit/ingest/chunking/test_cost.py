@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from rag_assets.ingest.chunking import packer
-from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, build_chunk_parameters
 from rag_assets.ingest.chunking.packer import Grouping, Limits
-from rag_assets.ingest.chunking.units import Grammar
+from rag_assets.ingest.chunking.units import CutRules
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from tests.chunking import passages_of
 
@@ -34,7 +34,7 @@ def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int,
     """Return the number of measurements, and of measured characters."""
     calls, chars = 0, 0
 
-    def spied(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Grouping) -> object:
+    def spied(parsed: ParsedText, grammar: CutRules, limits: Limits, grouping: Grouping) -> object:
         def count(texts: Sequence[str]) -> list[int]:
             nonlocal calls, chars
             calls += 1
@@ -46,7 +46,7 @@ def work(text: str, chunker: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int,
 
     monkeypatch.setattr("rag_assets.ingest.chunking.chunkers.pack", spied)
     parsed = ParsedText(text, (Block("paragraph", 0, len(text)),))
-    passages_of(parsed, chunk_parameters(chunker))
+    passages_of(parsed, build_chunk_parameters(chunker))
     return calls, chars
 
 

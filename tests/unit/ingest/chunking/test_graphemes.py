@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from rag_assets.ingest.chunking.boundaries import boundary_before, is_boundary
+from rag_assets.ingest.chunking.boundaries import find_boundary_before, is_boundary
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,6 @@ def test_clusters(text: str, clusters: list[str]) -> None:
 
 
 def test_the_boundary_before_is_near_or_none() -> None:
-    assert boundary_before("abe\u0301", 3, 0) == 2
-    assert boundary_before("e\u0301", 1, 0) is None
-    assert boundary_before("a" + "\u0301" * 1000, 900, 0) is None
+    assert find_boundary_before("abe\u0301", 3, 0) == 2
+    assert find_boundary_before("e\u0301", 1, 0) is None
+    assert find_boundary_before("a" + "\u0301" * 1000, 900, 0) is None

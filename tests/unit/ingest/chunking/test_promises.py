@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.boundaries import is_boundary
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.chunkers import CHUNKERS, chunk_parameters
+from rag_assets.ingest.chunking.chunkers import CHUNKERS, build_chunk_parameters
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.model import locate
+from rag_assets.ingest.chunking.model import build_chunks
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from tests.chunking import parameters_of, passages_of
 
@@ -26,7 +26,7 @@ from .promises import check_promises, must_repeat, quick, texts
 @given(documents(), parameters)
 def test_documents_keep_every_promise(parsed: ParsedText, chosen: ChunkParameters) -> None:
     passages = check_promises(parsed, chosen)
-    chunks = list(locate(parsed, passages))
+    chunks = list(build_chunks(parsed, passages))
     assert [chunk.ordinal for chunk in chunks] == list(range(len(passages)))
     for chunk, passage in zip(chunks, passages, strict=True):
         at = chunk.location
@@ -49,7 +49,7 @@ def test_documents_keep_every_promise(parsed: ParsedText, chosen: ChunkParameter
 @given(wild_documents(), parameters)
 def test_any_text_keeps_every_promise(parsed: ParsedText, chosen: ChunkParameters) -> None:
     passages = check_promises(parsed, chosen)
-    for chunk in locate(parsed, passages):
+    for chunk in build_chunks(parsed, passages):
         assert chunk.byte_start == len(parsed.text[: chunk.start].encode())
 
 
@@ -75,7 +75,7 @@ def test_a_masked_span_takes_no_other_line_along(
 def test_visible_characters_stay_whole(parsed: ParsedText, chunker: str) -> None:
     edges = {edge for block in parsed.blocks for edge in (block.start, block.end)}
     clusters = max((len(cluster) for cluster in _clusters(parsed.text)), default=0)
-    for passage in passages_of(parsed, chunk_parameters(chunker)):
+    for passage in passages_of(parsed, build_chunk_parameters(chunker)):
         for at in {passage.start, passage.new_start, passage.end} - edges:
             assert is_boundary(parsed.text, at) or clusters > 10
 
@@ -118,7 +118,7 @@ def test_a_record_repeats_nothing(parsed: ParsedText) -> None:
 @pytest.mark.parametrize("chunker", CHUNKERS)
 @pytest.mark.parametrize("text", ["", " \n\t\n ", "\u2003"])
 def test_blank_documents_have_no_passages(chunker: str, text: str) -> None:
-    chosen = chunk_parameters(chunker)
+    chosen = build_chunk_parameters(chunker)
     assert passages_of(ParsedText(text, ()), chosen) == []
     assert passages_of(ParsedText(text, (Block("paragraph", 0, len(text)),)), chosen) == []
 
@@ -127,5 +127,5 @@ def test_blank_documents_have_no_passages(chunker: str, text: str) -> None:
 def test_front_matter_is_no_prose_and_a_lone_surrogate_no_obstacle(chunker: str) -> None:
     text = "---\na: 1\n---\n" + "broken \ud800 name. " * 20
     parsed = ParsedText(text, (Block("front_matter", 0, 12), Block("paragraph", 13, len(text))))
-    chosen = chunk_parameters(chunker)
+    chosen = build_chunk_parameters(chunker)
     assert texts(parsed, check_promises(parsed, chosen)) == [text[13:].strip()]

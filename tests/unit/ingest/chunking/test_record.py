@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.model import Passage, locate
+from rag_assets.ingest.chunking.model import Passage, build_chunks
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from tests.chunking import parameters_of, passages_of
 
@@ -33,7 +33,8 @@ def test_every_row_is_a_passage_with_the_headings_above_it() -> None:
     ]
     assert [p.heading_path for p in passages[:5]] == [("Services", "name | port")] * 5
     rows = [
-        (chunk.location.row_start, chunk.location.row_end) for chunk in locate(parsed, passages)
+        (chunk.location.row_start, chunk.location.row_end)
+        for chunk in build_chunks(parsed, passages)
     ]
     assert rows == [(3, 3), (4, 4), (5, 5), (6, 6), (None, None), (9, 9)]
 

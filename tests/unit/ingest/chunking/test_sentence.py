@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from unicode_segmentation_rs import unicode_sentences
 
-from rag_assets.ingest.chunking.boundaries import Rank, unicode_sentence_cuts
+from rag_assets.ingest.chunking.boundaries import Rank, find_unicode_sentence_cuts
 from rag_assets.ingest.chunking.model import Passage
 from rag_assets.ingest.parsing.model import ParsedText
 from tests.chunking import parameters_of, passages_of
@@ -20,7 +20,7 @@ def split(parsed: ParsedText, max_characters: int = 300, overlap: int = 60) -> l
 
 
 def sentences(text: str) -> list[str]:
-    ends = [0, *(at for at, _ in unicode_sentence_cuts(text, 0, len(text))), len(text)]
+    ends = [0, *(at for at, _ in find_unicode_sentence_cuts(text, 0, len(text))), len(text)]
     return [text[a:b] for a, b in pairwise(ends)]
 
 
@@ -50,7 +50,7 @@ def test_sentences_make_up_the_text(text: str) -> None:
 
 def test_a_blank_line_is_a_better_place_than_the_end_of_a_sentence() -> None:
     text = "One. Two.\n\nThree."
-    assert list(unicode_sentence_cuts(text, 0, len(text))) == [
+    assert list(find_unicode_sentence_cuts(text, 0, len(text))) == [
         (5, Rank.SENTENCE),
         (11, Rank.PARAGRAPH),
     ]

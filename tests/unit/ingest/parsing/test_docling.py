@@ -17,10 +17,10 @@ from docling_core.types.doc.document import (
 from docling_core.types.doc.labels import DocItemLabel
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.ingest.parsing.docling import list_pieces, require_docling
+from rag_assets.ingest.parsing.docling import iter_pieces, require_docling
 from rag_assets.ingest.parsing.media_types import PDF
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.registry import PARSERS, get_parser, parse_key
+from rag_assets.ingest.parsing.registry import PARSERS, compute_parse_key, get_parser
 from rag_assets.tenants.model import Tenant
 
 
@@ -49,7 +49,7 @@ def test_a_docling_document_becomes_pieces() -> None:
     grid = [cell("wide", 0, 0, width=2), cell("a\nb", 1, 0), cell("c", 1, 1)]
     document.add_table(TableData(num_rows=2, num_cols=2, table_cells=grid), prov=on(2))
     document.add_code("x = 1", prov=on(3))
-    assert [(p.kind, p.text, p.level, p.page) for p in list_pieces(document)] == [
+    assert [(p.kind, p.text, p.level, p.page) for p in iter_pieces(document)] == [
         ("heading", "Manual", 1, 1),
         ("heading", "Setting out", 2, 1),
         ("paragraph", "Some words.", 0, 1),
@@ -64,7 +64,7 @@ def test_a_tenant_s_choice_is_another_parser_with_another_key() -> None:
     docling = ParseOptions(pdf="docling")
     assert get_parser(PDF, ParseOptions()) is PARSERS[PDF]
     assert get_parser(PDF, docling).id == "pdf.docling_pipeline"
-    assert parse_key("a", PDF, docling) != parse_key("a", PDF)
+    assert compute_parse_key("a", PDF, docling) != compute_parse_key("a", PDF)
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="docling's pipeline is installed")

@@ -84,8 +84,8 @@ def test_styles_that_are_based_on_each_other_end() -> None:
         '</w:style><w:style w:styleId="b"><w:name w:val="heading 3"/><w:basedOn w:val="a"/>'
         "</w:style></w:styles>"
     )
-    assert Styles(root).of("a").level == 3
-    assert Styles(None).of("a").level == 0
+    assert Styles(root).get("a").level == 3
+    assert Styles(None).get("a").level == 0
 
 
 def test_lists_are_blocks_with_their_items_on_lines() -> None:
@@ -119,15 +119,15 @@ def test_numbers_are_counted_as_word_prints_them() -> None:
     )
     numbering = Numbering(root)
     places = [(1, 0), (1, 1), (1, 1), (1, 0), (1, 1), (2, 0), (2, 0), (5, 0)]
-    assert [numbering.marker(_place(*place)) for place in places] == [
+    assert [numbering.count_next_item(_place(*place)) for place in places] == [
         "IV.", "IV.a)", "IV.b)", "V.", "V.a)", "IX.", "X.", "-",
     ]  # fmt: skip
 
 
 def _place(number: int, depth: int) -> Any:
-    from rag_assets.ingest.parsing.docx import ListPlace
+    from rag_assets.ingest.parsing.docx import ListPosition
 
-    return ListPlace(number, depth)
+    return ListPosition(number, depth)
 
 
 def test_tables_are_lines_and_merged_cells_are_read_in_each_row() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.chunkers import chunk_parameters
+from rag_assets.ingest.chunking.chunkers import build_chunk_parameters
 from rag_assets.ingest.parsing.model import ParsedText, from_record, to_record
 from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.parsing.registry import PARSERS
@@ -147,7 +147,7 @@ def check_parsed(parsed: ParsedText) -> None:
 
 
 def check_chunks(parsed: ParsedText, chunker: str) -> None:
-    parameters = chunk_parameters(chunker, chunkers=installed_kinds().chunkers)
+    parameters = build_chunk_parameters(chunker, chunkers=installed_kinds().chunkers)
     passages = check_promises(parsed, parameters)
     made = chunk_document(parsed, parameters, parsed_digest="d")
     assert len(made.chunks) + len(made.dropped) == len(passages)

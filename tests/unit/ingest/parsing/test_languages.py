@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.parsing.languages import PROSE, _model, detect_language, language_named
+from rag_assets.ingest.parsing.languages import PROSE, _load_model, detect_language, parse_language
 from rag_assets.ingest.parsing.media_types import MARKDOWN, SOURCE_CODE, SUFFIXES
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.registry import parse
@@ -87,7 +87,7 @@ def test_source_code_is_in_the_language_of_its_media_type() -> None:
 
 
 def test_the_codes_of_filters_are_those_of_the_detector() -> None:
-    labels, _ = _model().predict("harbour", k=-1, threshold=-1.0)
+    labels, _ = _load_model().predict("harbour", k=-1, threshold=-1.0)
     codes = {label.removeprefix("__label__") for label in labels}
     assert {code for code in codes if len(code) == 2} == PROSE
 
@@ -96,10 +96,10 @@ def test_the_codes_of_filters_are_those_of_the_detector() -> None:
     ("given", "named"), [("de", "de"), ("EN-GB", "en"), ("zh_Hant", "zh"), ("Python", "python")]
 )
 def test_a_language_is_named_in_any_case_and_by_its_tag(given: str, named: str) -> None:
-    assert language_named(given) == named
+    assert parse_language(given) == named
 
 
 @pytest.mark.parametrize("given", ["German", "xx", "en GB", "", "deu"])
 def test_a_language_that_no_document_can_have_is_refused(given: str) -> None:
     with pytest.raises(ValueError, match="ISO 639-1"):
-        language_named(given)
+        parse_language(given)

@@ -7,7 +7,7 @@ import codecs
 import pytest
 
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.chunkers import chunk_parameters
+from rag_assets.ingest.chunking.chunkers import build_chunk_parameters
 from rag_assets.ingest.parsing.media_types import HTML, MARKDOWN, PLAIN
 from rag_assets.ingest.parsing.registry import parse
 
@@ -20,7 +20,7 @@ def test_chunks_begin_where_their_bytes_do_in_the_file(media_type: str, mark: by
     data = mark + PAGE.encode()
     parsed = parse(data, media_type)
     assert parsed.mark_bytes == len(mark)
-    parameters = chunk_parameters("sentence", max_characters=100, overlap=20)
+    parameters = build_chunk_parameters("sentence", max_characters=100, overlap=20)
     chunks = chunk_document(parsed, parameters, parsed_digest="d").chunks
     assert len(chunks) > 5
     for chunk in chunks:

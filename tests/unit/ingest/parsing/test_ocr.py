@@ -13,7 +13,7 @@ from rag_assets.ingest.parsing.detection import detect
 from rag_assets.ingest.parsing.media_types import PICTURES
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.registry import more_seconds, parse, parse_key
+from rag_assets.ingest.parsing.registry import compute_parse_key, more_seconds, parse
 from tests.unit.ingest.parsing.pictures import WORDS, bomb, drawn, saved
 
 OCR = ParseOptions(ocr=True)
@@ -127,6 +127,6 @@ def test_only_who_has_looked_at_the_content_may_say_that_it_is_a_picture() -> No
 
 def test_keys_of_pictures_follow_their_parser_alone() -> None:
     other = ParseOptions(ocr=True, ocr_languages=("deu",))
-    keys = {parse_key("0" * 64, type_, OCR) for type_ in (*PICTURES, "text/markdown", None)}
+    keys = {compute_parse_key("0" * 64, type_, OCR) for type_ in (*PICTURES, "text/markdown", None)}
     assert len(keys) == len(PICTURES) + 2
-    assert parse_key("0" * 64, "image/png", other) not in keys
+    assert compute_parse_key("0" * 64, "image/png", other) not in keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.ingest.parsing.blocks import title_of_properties
+from rag_assets.ingest.parsing.blocks import clean_property_title
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.pdf import remove_markup
@@ -100,7 +100,7 @@ def test_half_a_character_in_a_title_or_bookmark_costs_only_that(
     ],
 )  # fmt: skip
 def test_which_titles_a_person_gave(title: str, sensible: str | None) -> None:
-    assert title_of_properties(title) == sensible
+    assert clean_property_title(title) == sensible
 
 
 def test_batches_of_pages_make_one_document() -> None:

@@ -135,7 +135,7 @@ def test_five_hundred_pages_have_ten_minutes_and_slow_ones_are_made_up_for() -> 
 
         time = ocr.OcrTime(ParseLimits(), clock=lambda: now[0])
         for _ in range(pages):
-            time.paragraphs(page)
+            time.read_paragraphs(page)
         assert time.read + time.left_out == pages
         return time.read, now[0]
 
@@ -148,7 +148,7 @@ def test_five_hundred_pages_have_ten_minutes_and_slow_ones_are_made_up_for() -> 
 
 def test_pages_of_any_size_are_drawn_with_a_bounded_number_of_pixels() -> None:
     for width, height in ((612, 792), (14_400, 14_400), (1, 200_000), (1e6, 1e6)):
-        scale = pdf._scale(width, height)
+        scale = pdf._compute_scale(width, height)
         assert width * height * scale**2 <= 16_000_001
         assert scale <= 200 / 72
 

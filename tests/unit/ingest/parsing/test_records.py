@@ -14,12 +14,12 @@ from rag_assets.ingest.parsing.model import (
     Block,
     MaskedSpan,
     ParsedText,
+    compute_parsed_digest,
     from_record,
-    parsed_digest,
     to_record,
 )
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.parsing.registry import compute_parse_key
 from rag_assets.privacy.secrets import scanner
 
 PARSED = replace(
@@ -53,38 +53,38 @@ def test_a_digest_is_of_everything() -> None:
         replace(PARSED, blocks=(replace(blocks[0], level=2), *blocks[1:])),
         replace(PARSED, blocks=(replace(blocks[0], heading_path=("C",)), *blocks[1:])),
     ]
-    digests = {parsed_digest(parsed) for parsed in [PARSED, *others]}
+    digests = {compute_parsed_digest(parsed) for parsed in [PARSED, *others]}
     assert len(digests) == len(others) + 1
-    assert parsed_digest(from_record(to_record(PARSED))) == parsed_digest(PARSED)
+    assert compute_parsed_digest(from_record(to_record(PARSED))) == compute_parsed_digest(PARSED)
 
 
 @pytest.mark.slow
 def test_a_key_depends_on_all_that_determines_the_text(monkeypatch: object) -> None:
     keys = {
-        parse_key("a" * 64, MARKDOWN),
-        parse_key("b" * 64, MARKDOWN),
-        parse_key("a" * 64, PDF),
-        parse_key("a" * 64, PDF, ParseOptions(keep_headers_footers=True)),
-        parse_key("a" * 64, PDF, ParseOptions(ocr=True)),
-        parse_key("a" * 64, PDF, ParseOptions(ocr=True, ocr_languages=("deu",))),
-        parse_key("a" * 64, PDF, ParseOptions(passwords=("a",))),
-        parse_key("a" * 64, PDF, ParseOptions(passwords=("b",))),
-        parse_key("a" * 64, PDF, ParseOptions(pdf="docling", docling_models="a")),
-        parse_key("a" * 64, PDF, ParseOptions(pdf="docling", docling_models="b")),
+        compute_parse_key("a" * 64, MARKDOWN),
+        compute_parse_key("b" * 64, MARKDOWN),
+        compute_parse_key("a" * 64, PDF),
+        compute_parse_key("a" * 64, PDF, ParseOptions(keep_headers_footers=True)),
+        compute_parse_key("a" * 64, PDF, ParseOptions(ocr=True)),
+        compute_parse_key("a" * 64, PDF, ParseOptions(ocr=True, ocr_languages=("deu",))),
+        compute_parse_key("a" * 64, PDF, ParseOptions(passwords=("a",))),
+        compute_parse_key("a" * 64, PDF, ParseOptions(passwords=("b",))),
+        compute_parse_key("a" * 64, PDF, ParseOptions(pdf="docling", docling_models="a")),
+        compute_parse_key("a" * 64, PDF, ParseOptions(pdf="docling", docling_models="b")),
     }
     assert len(keys) == 10
     # Models that nothing reads do not matter either.
-    assert parse_key("a" * 64, PDF, ParseOptions(docling_models="a")) in keys
+    assert compute_parse_key("a" * 64, PDF, ParseOptions(docling_models="a")) in keys
     # What OCR would do does not matter while it is off.
-    assert parse_key("a" * 64, PDF, ParseOptions(ocr_languages=("deu",))) in keys
+    assert compute_parse_key("a" * 64, PDF, ParseOptions(ocr_languages=("deu",))) in keys
     # A default that is spelled out changes nothing.
-    assert parse_key("a" * 64, PDF, ParseOptions(keep_headers_footers=False)) in keys
+    assert compute_parse_key("a" * 64, PDF, ParseOptions(keep_headers_footers=False)) in keys
 
 
 def test_a_key_changes_with_the_parser_and_not_with_the_rules(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     def key() -> str:
-        registry.parsers_version.cache_clear()
-        return parse_key("a" * 64, MARKDOWN)
+        registry.compute_parsers_version.cache_clear()
+        return compute_parse_key("a" * 64, MARKDOWN)
 
     before = key()
     with monkeypatch.context() as patch:
@@ -93,7 +93,7 @@ def test_a_key_changes_with_the_parser_and_not_with_the_rules(monkeypatch) -> No
         assert key() == before
     scanner.rules_version.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(registry, "_package_version", lambda _package: "99.0")
+        patch.setattr(registry, "_get_package_version", lambda _package: "99.0")
         assert key() != before
     assert key() == before
 

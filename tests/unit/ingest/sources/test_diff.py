@@ -25,10 +25,10 @@ from rag_assets.common.times import from_nanoseconds
 from rag_assets.ingest.sources.diff import (
     Change,
     ChangeKind,
-    Comparison,
     Digest,
     KnownDocument,
-    deletions_suspicious,
+    ListingComparison,
+    are_deletions_suspicious,
     hash_documents,
 )
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
@@ -39,8 +39,8 @@ from rag_assets.ingest.sources.model import (
     ListingFacts,
     SourceMetadata,
     build_uri,
-    document_id,
-    path_from_uri,
+    compute_document_id,
+    parse_path,
 )
 
 NOW = 1_000 * RACY_NS
@@ -60,7 +60,7 @@ def listed(path: str, facts: ListingFacts) -> ListedDocument:
     return ListedDocument(
         "s",
         path,
-        document_id("s", path),
+        compute_document_id("s", path),
         build_uri("s", path),
         None,
         facts.size,
@@ -74,7 +74,7 @@ def listed(path: str, facts: ListingFacts) -> ListedDocument:
 class Compared:
     """A completed comparison, and all of its changes."""
 
-    comparison: Comparison
+    comparison: ListingComparison
     changes: list[Change]
 
     def of(self, kind: ChangeKind) -> list[Change]:
@@ -86,12 +86,16 @@ def compared(
     rows: Iterable[KnownDocument],
     hash_all: Callable[[Iterator[ListedDocument]], Iterable[Digest]],
 ) -> Compared:
-    comparison = Comparison(rows)
-    return Compared(comparison, list(comparison.changes(hash_all(comparison.suspects(found)))))
+    comparison = ListingComparison(rows)
+    return Compared(
+        comparison, list(comparison.find_changes(hash_all(comparison.find_suspects(found))))
+    )
 
 
 def known(path: str, facts: ListingFacts, sha: str | None, *, deleted: bool) -> KnownDocument:
-    return KnownDocument(document_id("s", path), facts, sha, NOW, from_nanoseconds(0), deleted)
+    return KnownDocument(
+        compute_document_id("s", path), facts, sha, NOW, from_nanoseconds(0), deleted
+    )
 
 
 @pytest.mark.slow
@@ -137,8 +141,8 @@ def test_every_document_is_accounted_for_once(
     assert set(hashed) == after.keys() - quiet
     assert len(hashed) == len(set(hashed))
     assert diff.comparison.unchanged_count == len(quiet)
-    assert diff.comparison.removed() == {
-        document_id("s", path) for path in there.keys() - after.keys()
+    assert diff.comparison.list_removed() == {
+        compute_document_id("s", path) for path in there.keys() - after.keys()
     }
     outcomes = {path: after[path][1] for path in hashed}
     read = {path: sha for path, sha in outcomes.items() if sha in ("one", "two")}
@@ -177,16 +181,16 @@ def test_a_date_is_that_of_the_content(
     document = replace(
         document, revision=revision, source_metadata=SourceMetadata(modified_at=said)
     )
-    [change] = Comparison([row]).changes([(document, content)])
+    [change] = ListingComparison([row]).find_changes([(document, content)])
     assert (change.kind, change.modified_at) == (kind, made)
 
 
 @pytest.mark.slow
 @given(facts=FACTS, listed_at=st.integers(0, 2 * NOW))
 def test_equal_facts_count_only_when_two_seconds_old(facts: ListingFacts, listed_at: int) -> None:
-    assert facts.unchanged_since(facts, listed_at) == (listed_at - facts.mtime_ns >= RACY_NS)
+    assert facts.is_unchanged_since(facts, listed_at) == (listed_at - facts.mtime_ns >= RACY_NS)
     other = ListingFacts(facts.size + 1, facts.mtime_ns, facts.ctime_ns, facts.inode)
-    assert not facts.unchanged_since(other, listed_at)
+    assert not facts.is_unchanged_since(other, listed_at)
 
 
 def test_a_listing_that_fails_removes_nothing() -> None:
@@ -196,11 +200,11 @@ def test_a_listing_that_fails_removes_nothing() -> None:
         yield listed("b.md", ListingFacts(0, 0, 0, 0))
         raise ListingFailed("away")
 
-    comparison = Comparison([row])
+    comparison = ListingComparison([row])
     with pytest.raises(ListingFailed):
-        list(comparison.suspects(broken()))
+        list(comparison.find_suspects(broken()))
     with pytest.raises(RuntimeError, match="not read to its end"):
-        comparison.removed()
+        comparison.list_removed()
 
 
 @pytest.mark.parametrize(
@@ -215,7 +219,7 @@ def test_a_listing_that_fails_removes_nothing() -> None:
     ],
 )
 def test_suspicious_deletions(removed: int, of: int, held: bool) -> None:
-    assert deletions_suspicious(removed, of) is held
+    assert are_deletions_suspicious(removed, of) is held
 
 
 def synced(source: FilesSource, rows: dict[str, KnownDocument]) -> Compared:
@@ -227,7 +231,7 @@ def synced(source: FilesSource, rows: dict[str, KnownDocument]) -> Compared:
     for change in diff.changes:
         key = change.document.document_id
         rows[key] = KnownDocument(key, facts[key], change.content_sha256, began, change.modified_at)
-    for key in diff.comparison.removed():
+    for key in diff.comparison.list_removed():
         del rows[key]
     return diff
 
@@ -253,7 +257,7 @@ def test_a_real_folder_over_time(tmp_path: Path) -> None:
     assert [change.document.path for change in second.of("changed")] == ["a.md"]
     assert [change.document.path for change in second.of("touched")] == ["b.md"]
     assert [change.document.path for change in second.of("added")] == ["d.md"]
-    assert second.comparison.removed() == {document_id("s", "c.md")}
+    assert second.comparison.list_removed() == {compute_document_id("s", "c.md")}
     third = synced(source, rows)
     assert third.comparison.unchanged_count == 2
     assert [change.document.path for change in third.of("touched")] == ["b.md"]  # modified just now
@@ -305,8 +309,8 @@ def test_uris_are_printable_and_tell_the_path(raw: bytes, source: str) -> None:
     uri = build_uri(source, path)
     assert uri.isascii()
     assert uri.isprintable()
-    assert path_from_uri(uri) == path
-    assert len(document_id(source, path)) == 32
+    assert parse_path(uri) == path
+    assert len(compute_document_id(source, path)) == 32
 
 
 def test_a_version_decides_alone() -> None:
@@ -316,11 +320,11 @@ def test_a_version_decides_alone() -> None:
         ListingFacts(5, 0, 0, 0, version="b" * 40),
     )
     plain = ListingFacts(5, 0, 0, 0)
-    assert same.unchanged_since(one, NOW)
-    assert not other.unchanged_since(one, NOW)
-    assert not plain.unchanged_since(one, NOW)
-    assert not one.unchanged_since(plain, NOW)
-    assert not one.unchanged_since(one, READ_AGAIN_NS)
+    assert same.is_unchanged_since(one, NOW)
+    assert not other.is_unchanged_since(one, NOW)
+    assert not plain.is_unchanged_since(one, NOW)
+    assert not one.is_unchanged_since(plain, NOW)
+    assert not one.is_unchanged_since(one, READ_AGAIN_NS)
 
 
 def test_a_version_is_no_inode_and_leaves_other_identities_as_they_were() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.ingest.sources.uploads import LONGEST, shown_name
+from rag_assets.ingest.sources.uploads import MAX_NAME_LENGTH, clean_file_name
 
 
 @pytest.mark.parametrize(
@@ -28,21 +28,21 @@ from rag_assets.ingest.sources.uploads import LONGEST, shown_name
     ],
 )
 def test_what_cannot_be_shown_is_left_out(given_name: str, shown: str) -> None:
-    assert shown_name(given_name) == shown
+    assert clean_file_name(given_name) == shown
 
 
 def test_a_long_name_keeps_the_suffix_that_tells_what_it_is() -> None:
-    name = shown_name("x" * 10_000 + ".docx")
-    assert len(name) == LONGEST
+    name = clean_file_name("x" * 10_000 + ".docx")
+    assert len(name) == MAX_NAME_LENGTH
     assert name.endswith("x.docx")
-    assert len(shown_name("." + "y" * 10_000)) == LONGEST
+    assert len(clean_file_name("." + "y" * 10_000)) == MAX_NAME_LENGTH
 
 
 @given(st.text())
 def test_every_name_becomes_one_that_is_short_and_harmless(text: str) -> None:
-    name = shown_name(text)
-    assert len(name) <= LONGEST
+    name = clean_file_name(text)
+    assert len(name) <= MAX_NAME_LENGTH
     assert not {"/", "\\"} & set(name)
     assert name not in {".", ".."}
     assert not any(unicodedata.category(character).startswith("C") for character in name)
-    assert shown_name(name) == name
+    assert clean_file_name(name) == name

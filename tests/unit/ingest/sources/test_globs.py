@@ -94,7 +94,7 @@ def test_a_listing_keeps_what_git_keeps(
     for folder, content in ignores.items():
         if (trees / folder).is_dir():
             (trees / folder / GITIGNORE).write_text(content, encoding="utf-8", newline="")
-    selection = Selection.of(include=["**"], exclude=[], gitignore=True)
+    selection = Selection.from_globs(include=["**"], exclude=[], gitignore=True)
     listed = [path for path, _ in walk_root(trees, selection)]
     assert len(listed) == len(set(listed))
     assert set(listed) == kept_by_git(trees)

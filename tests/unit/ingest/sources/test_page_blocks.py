@@ -10,8 +10,8 @@ import pytest
 from rag_assets.ingest.sources.record_bodies import (
     BlockBody,
     PageBlocks,
-    canonical_text,
-    stored_block,
+    build_stored_block,
+    serialize_canonical,
 )
 
 
@@ -33,18 +33,18 @@ def put(blocks: list[dict[str, Any]], of: BlockBody) -> list[dict[str, Any]]:
     if "after" in of.model_fields_set:
         place = 0 if of.after is None else len(others)
         place = ids.index(of.after) + 1 if of.after in ids else place
-    return [*others[:place], stored_block(of.block), *others[place:]]
+    return [*others[:place], build_stored_block(of.block), *others[place:]]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_changes_are_what_they_are_one_by_one(seed: int) -> None:
     chance = random.Random(seed)
     ids = [f"b{number}" for number in range(8)]
-    blocks = [stored_block(change(id_, id_).block) for id_ in ids[: chance.randrange(6)]]
+    blocks = [build_stored_block(change(id_, id_).block) for id_ in ids[: chance.randrange(6)]]
     page = {"type": "page", "title": "Ärger", "blocks": blocks}
     if not blocks and seed % 2:
         del page["blocks"]
-    edited = PageBlocks(canonical_text(page))
+    edited = PageBlocks(serialize_canonical(page))
     for number in range(60):
         id_ = chance.choice(ids)
         if chance.random() < 0.2:
@@ -61,11 +61,11 @@ def test_any_changes_are_what_they_are_one_by_one(seed: int) -> None:
             size = edited.compute_changed_size(of)
             edited.put(of)
             assert size == len(edited.text.encode())
-        assert edited.text == canonical_text({**page, "blocks": blocks})
+        assert edited.text == serialize_canonical({**page, "blocks": blocks})
 
 
 def test_a_change_that_is_only_measured_changes_nothing() -> None:
-    text = canonical_text({"type": "page", "title": "T", "blocks": []})
+    text = serialize_canonical({"type": "page", "title": "T", "blocks": []})
     edited = PageBlocks(text)
     assert edited.compute_changed_size(change("b", "long" * 100)) > len(text) + 400
     assert edited.text == text

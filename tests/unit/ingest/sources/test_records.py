@@ -9,18 +9,18 @@ import pytest
 
 from rag_assets.common.errors import DocumentTooLarge, DocumentVanished
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.ingest.sources.diff import Comparison, KnownDocument, hash_documents
+from rag_assets.ingest.sources.diff import KnownDocument, ListingComparison, hash_documents
 from rag_assets.ingest.sources.model import (
     NO_METADATA,
     READ_AGAIN_NS,
     ListedDocument,
     StoredRecord,
-    document_id,
+    compute_document_id,
 )
 from rag_assets.ingest.sources.records import (
     RecordsConfig,
     RecordsSource,
-    record_document_id,
+    compute_record_document_id,
 )
 
 NOW = 1_800_000_000_000_000_000
@@ -34,7 +34,7 @@ class MemoryRecords:
     texts: dict[str, str]
     read: int = 0
 
-    def listed(self, source: str) -> Iterator[StoredRecord]:
+    def iter_records(self, source: str) -> Iterator[StoredRecord]:
         assert source == "pushed"
         yield from self.records
 
@@ -44,7 +44,7 @@ class MemoryRecords:
 
 
 def record(source_id: str, text: str, revision: int = 1) -> StoredRecord:
-    id_ = record_document_id("pushed", "page", source_id)
+    id_ = compute_record_document_id("pushed", "page", source_id)
     size, content = len(text.encode()), sha256_hex(text)
     return StoredRecord(
         "page", source_id, id_, revision, size, NOW, "text/markdown", content, NO_METADATA
@@ -68,16 +68,16 @@ def known(document: ListedDocument, listed_at_ns: int = NOW) -> KnownDocument:
 
 
 def kinds(source: RecordsSource, rows: list[KnownDocument]) -> list[str]:
-    comparison = Comparison(rows)
-    suspects = comparison.suspects(source.list())
-    return [change.kind for change in comparison.changes(hash_documents(source, suspects))]
+    comparison = ListingComparison(rows)
+    suspects = comparison.find_suspects(source.list())
+    return [change.kind for change in comparison.find_changes(hash_documents(source, suspects))]
 
 
 def test_a_record_is_a_document_with_a_path_of_its_own() -> None:
     source, _ = source_of(**{"a/b": "text"})
     [document] = source.list()
     assert (document.path, document.uri) == ("page/a/b", "pushed/page/a/b")
-    assert document.document_id == document_id("pushed", "page/a/b")
+    assert document.document_id == compute_document_id("pushed", "page/a/b")
     assert (document.source_type, document.media_type) == ("page", "text/markdown")
     assert source.read(document.path, max_bytes=10) == b"text"
 
@@ -95,7 +95,7 @@ def test_no_text_is_read_to_find_out_what_changed() -> None:
 def test_a_record_pushed_just_now_need_not_be_looked_at_again() -> None:
     source, _ = source_of(a="one")
     [document] = source.list()
-    assert document.facts.unchanged_since(document.facts, NOW)
+    assert document.facts.is_unchanged_since(document.facts, NOW)
 
 
 def test_a_document_marked_for_another_reading_is_changed() -> None:

@@ -24,8 +24,8 @@ def test_a_kind_has_the_name_of_its_configuration() -> None:
 
 def test_a_kind_declares_whether_it_is_pushed_and_its_paths(tmp_path: Path) -> None:
     assert (FILES.pushed, RECORDS.pushed) == (False, True)
-    assert FILES.folder_of(FilesConfig(name="docs", root=tmp_path)) == tmp_path
-    assert RECORDS.folder_of(RecordsConfig(name="pushed")) is None
+    assert FILES.get_folder(FilesConfig(name="docs", root=tmp_path)) == tmp_path
+    assert RECORDS.get_folder(RecordsConfig(name="pushed")) is None
 
 
 @pytest.mark.parametrize("unknown", ["ftp", None, ["files"]])

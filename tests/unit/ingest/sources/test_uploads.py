@@ -12,7 +12,7 @@ from rag_assets.common.errors import DocumentTooLarge
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.media_types import DOCX, MARKDOWN, PDF
 from rag_assets.ingest.sources.diff import hash_documents
-from rag_assets.ingest.sources.model import StoredUpload, document_id
+from rag_assets.ingest.sources.model import StoredUpload, compute_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig, UploadsSource
 
 
@@ -22,7 +22,7 @@ class MemoryUploads:
     contents: dict[str, bytes]
     read: int = 0
 
-    def listed(self, source: str) -> Iterator[StoredUpload]:
+    def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         yield from self.uploads
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
@@ -31,12 +31,12 @@ class MemoryUploads:
         yield content[:3]
         yield content[3:]
 
-    def former(self, source: str, path: str, content_sha256: str) -> None:
+    def stream_former(self, source: str, path: str, content_sha256: str) -> None:
         return None
 
 
 def upload(path: str, name: str, content: bytes) -> StoredUpload:
-    id_ = document_id("uploads", path)
+    id_ = compute_document_id("uploads", path)
     return StoredUpload(path, id_, 5, name, MARKDOWN, len(content), sha256_hex(content), 7)
 
 

@@ -16,7 +16,7 @@ from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources import disk
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES
-from rag_assets.ingest.sources.model import ListedDocument, path_from_uri
+from rag_assets.ingest.sources.model import ListedDocument, parse_path
 
 
 def source(root: Path, **options: Any) -> FilesSource:
@@ -76,7 +76,7 @@ def test_any_file_name_is_listed_and_can_be_read(tmp_path: Path) -> None:
         assert document.uri.isascii()
         assert document.uri.isprintable()
         assert " " not in document.uri
-        assert path_from_uri(document.uri) == document.path
+        assert parse_path(document.uri) == document.path
 
 
 def test_a_listing_has_identity_and_facts(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_unstorable_results_and_interrupts_fail_their_document_alone(
             result = worker.parse(act.encode(), "text/plain", ParseOptions())
             assert isinstance(result, DocumentRejected)
             assert (act, result.message) == (act, reason)
-            assert worker.alive
+            assert worker.is_alive
     finally:
         worker.close()
 

@@ -27,37 +27,37 @@ def watchdog(given_up: threading.Event):
 
 
 def test_a_deadline_that_passes_gives_up(watchdog: Watchdog, given_up: threading.Event) -> None:
-    with watchdog.deadline(_SOON) as deadline:
+    with watchdog.create_deadline(_SOON) as deadline:
         assert given_up.wait(_PATIENCE)
-        assert deadline.passed
+        assert deadline.has_passed
 
 
 def test_a_shorter_deadline_after_a_long_one_is_kept(
     watchdog: Watchdog, given_up: threading.Event
 ) -> None:
-    with watchdog.deadline(_NEVER):
+    with watchdog.create_deadline(_NEVER):
         pass
-    with watchdog.deadline(_SOON) as deadline:
+    with watchdog.create_deadline(_SOON) as deadline:
         assert given_up.wait(_PATIENCE)
-        assert deadline.passed
+        assert deadline.has_passed
 
 
 def test_a_block_that_ends_in_time_is_never_given_up(
     watchdog: Watchdog, given_up: threading.Event
 ) -> None:
-    with watchdog.deadline(1.0) as in_time:
+    with watchdog.create_deadline(1.0) as in_time:
         watchdog.release()
-    with watchdog.deadline(_NEVER) as long:
+    with watchdog.create_deadline(_NEVER) as long:
         time.sleep(1.2)
     assert not given_up.is_set()
-    assert not in_time.passed
-    assert not long.passed
+    assert not in_time.has_passed
+    assert not long.has_passed
 
 
 def test_an_extended_deadline_counts_from_then(
     watchdog: Watchdog, given_up: threading.Event
 ) -> None:
-    with watchdog.deadline(1.0) as deadline:
+    with watchdog.create_deadline(1.0) as deadline:
         deadline.extend(_NEVER)
         time.sleep(1.2)
         assert deadline.seconds == _NEVER + 1.0
@@ -65,17 +65,17 @@ def test_an_extended_deadline_counts_from_then(
 
 
 def test_many_deadlines_share_one_thread(watchdog: Watchdog) -> None:
-    with watchdog.deadline(_NEVER):
+    with watchdog.create_deadline(_NEVER):
         threads = threading.active_count()
     for _ in range(100):
-        with watchdog.deadline(_NEVER):
+        with watchdog.create_deadline(_NEVER):
             assert threading.active_count() == threads
 
 
 def test_its_thread_ends_when_it_is_closed() -> None:
     watchdog = Watchdog(lambda: None)
     others = set(threading.enumerate())
-    with watchdog.deadline(_NEVER):
+    with watchdog.create_deadline(_NEVER):
         (thread,) = [t for t in threading.enumerate() if t.name == "watchdog" and t not in others]
     watchdog.close()
     thread.join(_PATIENCE)

@@ -18,8 +18,8 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.process import (
     WorkerProcess,
-    fork_server_socket,
-    scrubbed_environment,
+    get_fork_server_socket,
+    scrub_environment,
 )
 from tests.rules import with_rules
 
@@ -32,14 +32,14 @@ DOCUMENT = b"# Hello\n\npassword: hunter2hunter22\n"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, subprocess.Popen]]:
     """Start a fork server of parsers; yield the cache folder next to which it is found."""
     cache = with_rules(tmp_path_factory.mktemp("parsers") / "cache")
-    socket = fork_server_socket(cache)
+    socket = get_fork_server_socket(cache)
     process = subprocess.Popen(
         [
             *(sys.executable, "-P", "-m", "rag_assets.ingest.workers.fork_server"),
             *(socket, cache),
         ],
         stdin=subprocess.PIPE,
-        env=scrubbed_environment(os.environ),
+        env=scrub_environment(os.environ),
         cwd=tempfile.gettempdir(),
     )
     deadline = time.monotonic() + 120
@@ -103,7 +103,7 @@ def test_a_killed_parser_is_noticed(server: tuple[Path, subprocess.Popen]) -> No
     worker = worker_of(server[0])
     os.kill(worker.pid, 9)
     deadline = time.monotonic() + 10
-    while worker.alive:
+    while worker.is_alive:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert worker._process.poll() == -9

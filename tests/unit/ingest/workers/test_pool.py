@@ -26,7 +26,7 @@ from rag_assets.common.errors import (
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.workers.pool import ParseOutcome, ParseTask, WorkerPool
-from rag_assets.ingest.workers.process import WorkerProcess, scrubbed_environment
+from rag_assets.ingest.workers.process import WorkerProcess, scrub_environment
 from tests.unit.ingest.parsing import pdfs
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -271,7 +271,7 @@ def test_a_worker_s_environment_holds_no_keys(
     assert "Max core file size        0 " in limits
     for line in ("Max address space", "Max cpu time"):
         assert "unlimited" not in limits.partition(line)[2].split()[0]
-    assert set(scrubbed_environment({"SECRET": "x", "HTTPS_PROXY": "y", "PATH": "/bin"})) == {
+    assert set(scrub_environment({"SECRET": "x", "HTTPS_PROXY": "y", "PATH": "/bin"})) == {
         "PATH", "PYTHONPATH", "PYTHONUTF8", "OMP_NUM_THREADS", "RAYON_NUM_THREADS",
         "MALLOC_ARENA_MAX",
     }  # fmt: skip

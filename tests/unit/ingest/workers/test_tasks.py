@@ -14,9 +14,9 @@ from rag_assets.ingest.chunking.kinds import (
     ChunkRequest,
 )
 from rag_assets.ingest.chunking.model import Passage
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseLimits
-from rag_assets.ingest.workers.pool import ChunkOutcome, ChunkTask, KeptPool, WorkerPool
+from rag_assets.ingest.workers.pool import ChunkOutcome, ChunkTask, PersistentPool, WorkerPool
 from rag_assets.ingest.workers.process import UnchunkedText
 from rag_assets.tenants.kinds import installed_kinds
 from tests.unit.ingest.conftest import Parse
@@ -38,7 +38,9 @@ def texts(parse: Parse) -> list[ParsedText]:
 
 def task(texts: list[ParsedText], kind: ChunkerKind) -> ChunkTask:
     parameters = ChunkParameters(kind, kind.smallest * 4, kind.smallest if kind.overlaps else 0)
-    return ChunkTask([UnchunkedText(text, parsed_digest(text), parameters) for text in texts])
+    return ChunkTask(
+        [UnchunkedText(text, compute_parsed_digest(text), parameters) for text in texts]
+    )
 
 
 def chunked_here(todo: ChunkTask) -> list[ChunkSet]:
@@ -51,8 +53,8 @@ def test_a_worker_makes_the_same_chunks(
 ) -> None:
     todo = task(texts, installed_kinds().chunkers[name])
     [outcome] = pool.map([todo])
-    assert outcome.made == [text.chunk(confined=True) for text in todo.texts]
-    assert any(one.chunks for one in outcome.made)
+    assert outcome.chunk_sets == [text.chunk(confined=True) for text in todo.texts]
+    assert any(one.chunks for one in outcome.chunk_sets)
     assert not outcome.left
 
 
@@ -65,8 +67,8 @@ def test_a_chunker_that_workers_do_not_know_works_here(
     kind = ChunkerKind("heading", "another by a built-in name", whole, "tokens", 100)
     todo = task(texts[:1], kind)
     [outcome] = pool.map([todo])
-    assert outcome.made == chunked_here(todo)
-    assert len(outcome.made[0].chunks) == 1
+    assert outcome.chunk_sets == chunked_here(todo)
+    assert len(outcome.chunk_sets[0].chunks) == 1
 
 
 def test_a_worker_that_ends_leaves_the_text_to_this_process(
@@ -79,32 +81,32 @@ def test_a_worker_that_ends_leaves_the_text_to_this_process(
         worker._process.wait()
         todo = task(texts, installed_kinds().chunkers["heading"])
         assert todo.execute(worker) == ChunkOutcome(chunked_here(todo))
-        assert not worker.alive
+        assert not worker.is_alive
         pool.give_back(worker)
 
 
 def test_a_kept_pool_keeps_its_workers_until_limits_change(cache_dir: Path) -> None:
-    kept = KeptPool(1, cache_dir)
+    kept = PersistentPool(1, cache_dir)
     try:
-        with kept.opened(ParseLimits()) as first:
+        with kept.open(ParseLimits()) as first:
             worker = first.take()
             first.give_back(worker)
-        with kept.opened(ParseLimits()) as second:
+        with kept.open(ParseLimits()) as second:
             assert second is first
             assert second.take() is worker
             second.give_back(worker)
-        with kept.opened(ParseLimits(seconds=3)) as third:
+        with kept.open(ParseLimits(seconds=3)) as third:
             assert third is not first
-        assert not worker.alive
+        assert not worker.is_alive
     finally:
         kept.close()
 
 
 def test_a_kept_pool_ends_its_workers_after_an_error(cache_dir: Path) -> None:
-    kept = KeptPool(1, cache_dir)
-    opened = kept.opened(ParseLimits())
+    kept = PersistentPool(1, cache_dir)
+    opened = kept.open(ParseLimits())
     pool = opened.__enter__()
     worker = pool.take()
     pool.give_back(worker)
     assert not opened.__exit__(ZeroDivisionError, ZeroDivisionError(), None), "it goes on"
-    assert not worker.alive
+    assert not worker.is_alive

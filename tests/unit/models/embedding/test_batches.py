@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.errors import CapReached, InputRejected, ProviderRefused
-from rag_assets.models.embedding.batches import Batch, CallPace, EmbedItem, pack
+from rag_assets.models.embedding.batches import Batch, CallPace, EmbedItem, pack_batches
 from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Charge, Vectors
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
@@ -74,7 +74,7 @@ def test_batches_hold_everything_once_in_order_and_within_the_limits(
     counts: list[int], texts: int, tokens: int | None
 ):
     items = [EmbedItem(str(n), "text") for n in range(len(counts))]
-    batches = list(pack(items, counts, CallLimits(texts, 1, tokens)))
+    batches = list(pack_batches(items, counts, CallLimits(texts, 1, tokens)))
     assert [item for batch in batches for item in batch.items] == items
     assert [count for batch in batches for count in batch.counts] == counts
     assert all(1 <= len(batch.items) <= min(texts, 100) for batch in batches)
@@ -84,7 +84,7 @@ def test_batches_hold_everything_once_in_order_and_within_the_limits(
 @given(size=st.integers(2, 100))
 def test_halves_are_the_whole_and_neither_is_empty(size: int):
     batch = Batch(tuple(EmbedItem(str(n), "") for n in range(size)), tuple(range(size)))
-    left, right = batch.halves()
+    left, right = batch.split_in_half()
     assert left.items + right.items == batch.items
     assert left.tokens + right.tokens == batch.tokens
     assert left.items

@@ -51,13 +51,13 @@ def test_is_read_embedder_without_tokenizer_true() -> None:
 
 
 def test_unread_share_text_beyond_the_window_is_left_out(shipped: OnnxEmbedder) -> None:
-    share = shipped.unread_share(["Many words of plain English. " * 200])
+    share = shipped.compute_unread_share(["Many words of plain English. " * 200])
     assert share is not None
     assert share < UNREAD / 10
 
 
 def test_unread_share_no_letters_zero(shipped: OnnxEmbedder) -> None:
-    assert shipped.unread_share(["12 — 34", ""]) == 0
+    assert shipped.compute_unread_share(["12 — 34", ""]) == 0
 
 
 @pytest.mark.parametrize(

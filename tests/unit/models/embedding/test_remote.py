@@ -26,7 +26,7 @@ from rag_assets.common.errors import (
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Purpose
-from rag_assets.models.embedding.remote import RemoteEmbedder, Reply
+from rag_assets.models.embedding.remote import EmbeddingReply, RemoteEmbedder
 from rag_assets.models.transport.retries import (
     DOCUMENT_RETRIES,
     QUERY_RETRIES,
@@ -38,7 +38,7 @@ QUICK = RetryPolicy(
     turn=2.0, tries=4, seconds=5.0, least=0.05, first_pause=0.01, longest_pause=0.05
 )
 
-Act = Callable[[int, Sequence[str]], "Reply | None"]
+Act = Callable[[int, Sequence[str]], "EmbeddingReply | None"]
 
 
 class Service:
@@ -56,13 +56,13 @@ class Service:
         self.endpoints.append(FakeEndpoint(self))
         return self.endpoints[-1]
 
-    async def serve(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+    async def serve(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
         self.requests.append(list(texts))
         self.purposes.append(purpose)
         self.times.append(time.monotonic())
         told = self._act(len(self.requests), texts)
         await asyncio.sleep(self.seconds)
-        return told or Reply([[3.0, 4.0]] * len(texts), 7 * len(texts))
+        return told or EmbeddingReply([[3.0, 4.0]] * len(texts), 7 * len(texts))
 
 
 class FakeEndpoint:
@@ -74,7 +74,7 @@ class FakeEndpoint:
         self.closed = 0
         self.under_way = 0
 
-    async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+    async def request(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
         self._loop = self._loop or asyncio.get_running_loop()
         assert self._loop is asyncio.get_running_loop()
         assert not self.closed
@@ -112,7 +112,7 @@ def embedder(
 
 
 def failing(times: int, error: Callable[[], Exception]) -> Act:
-    def act(number: int, texts: Sequence[str]) -> Reply | None:
+    def act(number: int, texts: Sequence[str]) -> EmbeddingReply | None:
         if number <= times:
             raise error()
         return None
@@ -137,7 +137,7 @@ def test_an_answer_has_unit_vectors_and_the_tokens_the_provider_names():
 
 
 def test_tokens_that_the_provider_does_not_name_are_counted():
-    service = Service(lambda number, texts: Reply([[1.0, 0.0]] * len(texts), None))
+    service = Service(lambda number, texts: EmbeddingReply([[1.0, 0.0]] * len(texts), None))
     remote = embedder(service)
     texts = ["hello world", "antidisestablishmentarianism"]
     assert remote.count_tokens(texts) == [2, 6]
@@ -167,7 +167,7 @@ def test_a_permanent_failure_is_never_retried(kind: type[ProviderError]):
 
 
 def test_a_permanent_failure_after_transient_ones_counts_all_attempts():
-    def act(number: int, texts: Sequence[str]) -> Reply | None:
+    def act(number: int, texts: Sequence[str]) -> EmbeddingReply | None:
         raise ProviderUnavailable("away") if number < 3 else ProviderRefused("no")
 
     with pytest.raises(ProviderRefused) as caught:
@@ -202,7 +202,7 @@ def test_something_unforeseen_is_not_tried_again():
     ],
 )
 def test_vectors_of_another_count_or_shape_are_refused(vectors, message):
-    service = Service(lambda number, texts: Reply(vectors, 1))
+    service = Service(lambda number, texts: EmbeddingReply(vectors, 1))
     with pytest.raises(BadVectors, match=message):
         ask(embedder(service))
     assert len(service.requests) == 1
@@ -210,7 +210,7 @@ def test_vectors_of_another_count_or_shape_are_refused(vectors, message):
 
 @pytest.mark.parametrize(("said", "charged"), [(900, 900), (None, 2)])
 def test_an_answer_that_is_not_taken_is_charged_for(said, charged):
-    service = Service(lambda number, texts: Reply([[1.0, 0.0, 0.0]] * 2, said))
+    service = Service(lambda number, texts: EmbeddingReply([[1.0, 0.0, 0.0]] * 2, said))
     with pytest.raises(WrongShape) as caught:
         ask(embedder(service))
     assert (caught.value.tokens, caught.value.requests) == (charged, 1)
@@ -272,7 +272,7 @@ def test_a_required_pause_of_hours_is_cut_so_that_repairs_take_effect():
 
 def test_an_attempt_that_hangs_ends_with_the_time_limit():
     class Hanging(Service):
-        async def serve(self, texts: Sequence[str], purpose: Purpose) -> Reply:
+        async def serve(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
             self.requests.append(list(texts))
             await asyncio.sleep(60)
             raise AssertionError
@@ -303,7 +303,7 @@ def test_default_retries_bound_a_question_to_ten_seconds_and_a_stage_to_a_minute
 def test_pauses_grow_are_bounded_and_begin_at_zero():
     policy = replace(DOCUMENT_RETRIES, first_pause=1.0, longest_pause=8.0)
     for attempts, bound in ((1, 1.0), (2, 2.0), (4, 8.0), (9, 8.0)):
-        drawn = [policy.pause(attempts) for _ in range(400)]
+        drawn = [policy.draw_pause(attempts) for _ in range(400)]
         assert 0 <= min(drawn) < 0.1 * bound
         assert 0.9 * bound < max(drawn) <= bound
 
@@ -417,7 +417,7 @@ def test_the_import_of_an_sdk_counts_for_no_time_limit_and_holds_up_no_other(
     (tmp_path / "sdk_of_a_test.py").write_text("import time\ntime.sleep(0.3)\n")
     monkeypatch.syspath_prepend(tmp_path)
 
-    def act(number: int, texts: Sequence[str]) -> Reply | None:
+    def act(number: int, texts: Sequence[str]) -> EmbeddingReply | None:
         import_module("sdk_of_a_test")
         return None
 

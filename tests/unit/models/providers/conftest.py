@@ -15,8 +15,8 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.chat import Completion, RemoteChat
 from rag_assets.models.config import EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import Reply, SdkEndpoint
-from rag_assets.models.factory import build_reranker, remote_model
+from rag_assets.models.embedding.remote import EmbeddingReply, SdkEndpoint
+from rag_assets.models.factory import build_remote_model, build_reranker
 from rag_assets.models.providers.base import RemoteEmbedding
 from rag_assets.models.providers.registry import get_provider
 from rag_assets.models.transport.connection import Server
@@ -24,7 +24,7 @@ from rag_assets.models.transport.settings import ConnectionSettings
 
 KEY = "sk-planted-key-0123456789"
 
-Ask = Callable[..., Reply]
+Ask = Callable[..., EmbeddingReply]
 
 BASE_PATHS = dict.fromkeys(("gemini", "azure", "bedrock", "cohere", "vertex"), "")
 """Of a server, by provider; the others have /v1 in their base_url."""
@@ -36,7 +36,7 @@ def endpoint_of(
     allowed: PrivateEndpoints = PrivateEndpoints.parse("127.0.0.1"),  # noqa: B008 - a constant
 ) -> SdkEndpoint:
     assert isinstance(config.offer, RemoteEmbedding)
-    return config.offer.endpoint(remote_model(config), credentials, allowed)
+    return config.offer.endpoint(build_remote_model(config), credentials, allowed)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def ask(httpserver: HTTPServer) -> Ask:
         credentials: Callable[[], SecretStr] = lambda: SecretStr(KEY),
         identity_hosts: str = "",
         **options: object,
-    ) -> Reply:
+    ) -> EmbeddingReply:
         path = BASE_PATHS.get(provider, "/v1")
         options.setdefault("base_url", f"http://127.0.0.1:{httpserver.port}{path}")
         endpoint = endpoint_of(
@@ -59,7 +59,7 @@ def ask(httpserver: HTTPServer) -> Ask:
             PrivateEndpoints.parse("127.0.0.1", identity_hosts),
         )
 
-        async def once() -> Reply:
+        async def once() -> EmbeddingReply:
             try:
                 return await endpoint.request(texts, purpose)
             finally:
@@ -137,7 +137,7 @@ def ask_reranker(httpserver: HTTPServer) -> AskReranker:
 
         async def once() -> list[float]:
             try:
-                return await reranker.scores("What is it?", passages, seconds=30)
+                return await reranker.score_passages("What is it?", passages, seconds=30)
             finally:
                 await reranker.close()
 

@@ -41,7 +41,7 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
 )
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import remote_model
+from rag_assets.models.factory import build_remote_model
 from tests.unit.models.providers.conftest import Ask, AskChat, endpoint_of
 
 ACCESS, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "a-session"
@@ -212,7 +212,7 @@ def test_cohere_3_gets_no_text_of_more_than_2048_characters(
         ask("bedrock", ["é" * 2_049], **options)
     assert caught.value.requests == 0
     assert len(httpserver.log) == 1
-    model = remote_model(EmbedderConfig(provider="bedrock", model=COHERE, connection=REGION))
+    model = build_remote_model(EmbedderConfig(provider="bedrock", model=COHERE, connection=REGION))
     assert model.limits.input_tokens == 2_048
 
 
@@ -277,14 +277,16 @@ def test_a_call_has_no_more_texts_than_a_model_takes(httpserver: HTTPServer, ask
         return Response(json.dumps({"embeddings": {"float": [[0.5] * 1024] * count}}))
 
     httpserver.expect_request(f"/model/{COHERE}/invoke").respond_with_handler(limited)
-    most = remote_model(EmbedderConfig(provider="bedrock", model=COHERE, connection=REGION)).limits
+    most = build_remote_model(
+        EmbedderConfig(provider="bedrock", model=COHERE, connection=REGION)
+    ).limits
     options: dict[str, Any] = {"connection": REGION, "credentials": key(ACCESS, SECRET)}
     assert (
         len(np.asarray(ask("bedrock", ["a"] * most.texts, model=COHERE, **options).vectors)) == 96
     )
     with pytest.raises(InputRejected):
         ask("bedrock", ["a"] * (most.texts + 1), model=COHERE, **options)
-    titan = remote_model(EmbedderConfig(provider="bedrock", connection=REGION)).limits
+    titan = build_remote_model(EmbedderConfig(provider="bedrock", connection=REGION)).limits
     assert titan.texts == 1
 
 

@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     NoProviderKey,
     PromptRejected,
 )
-from rag_assets.models.chat import MOST_ANSWER_BYTES, MOST_STREAM_BYTES
+from rag_assets.models.chat import MAX_ANSWER_BYTES, MAX_STREAM_BYTES
 from rag_assets.models.providers import openai as openai_provider
 
 from .conftest import GEMINI_PATH, KEY, OPENAI_PATH, AskChat
@@ -149,7 +149,7 @@ def test_streamed_answer_may_be_sent_in_many_more_bytes_than_its_text_has(
     event = {"choices": [{"index": 0, "delta": {"content": "a "}, "finish_reason": None}]}
     line = f"data: {json.dumps(event | {'system_fingerprint': PADDING})}\n\n"
     body = line * TOKENS + chunks()
-    assert len(body) > 2 * MOST_ANSWER_BYTES > 100 * len("a " * TOKENS)
+    assert len(body) > 2 * MAX_ANSWER_BYTES > 100 * len("a " * TOKENS)
     httpserver.expect_request(OPENAI_PATH).respond_with_data(body, content_type="text/event-stream")
     completion = ask_chat("openai-compatible", silent_seconds=900.0, seconds=600.0)
     assert completion.text == "a " * TOKENS
@@ -169,7 +169,7 @@ def respond_for_ever(sent: list[int], line: str) -> Callable[[Request], Response
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("content", "limit"), [("é" * 32_768, MOST_ANSWER_BYTES), ("", MOST_STREAM_BYTES)]
+    ("content", "limit"), [("é" * 32_768, MAX_ANSWER_BYTES), ("", MAX_STREAM_BYTES)]
 )
 def test_server_that_writes_for_ever_is_given_up(
     httpserver: HTTPServer, ask_chat: AskChat, content: str, limit: int

@@ -18,7 +18,7 @@ from rag_assets.common.errors import (
     RerankFailed,
 )
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import find_price, remote_model
+from rag_assets.models.factory import build_remote_model, find_price
 from tests.unit.models.providers.conftest import KEY, Ask, AskChat, AskReranker
 
 EMBED = "/v2/embed"
@@ -129,7 +129,7 @@ def test_a_refusal_is_classified_and_neither_quoted_nor_retried(
 
 
 def test_a_call_has_no_more_texts_than_cohere_takes(httpserver: HTTPServer, ask: Ask) -> None:
-    limits = remote_model(EmbedderConfig(provider="cohere")).limits
+    limits = build_remote_model(EmbedderConfig(provider="cohere")).limits
     httpserver.expect_request(EMBED).respond_with_handler(embedded)
     assert len(np.asarray(ask("cohere", ["text"] * limits.texts).vectors)) == 96
     with pytest.raises(InputRejected):

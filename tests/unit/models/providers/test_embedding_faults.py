@@ -25,7 +25,7 @@ from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Budget, Vectors
 from rag_assets.models.embedding.remote import RemoteEmbedder, SdkEndpoint
-from rag_assets.models.factory import remote_model
+from rag_assets.models.factory import build_remote_model
 from rag_assets.models.prices import Price
 from rag_assets.models.providers.gemini import GeminiEndpoint
 from rag_assets.models.providers.openai import OpenAIEndpoint
@@ -72,7 +72,7 @@ class Drive:
 
     def embedder(self, retries: RetryPolicy = QUICK, concurrency: int = 2) -> RemoteEmbedder:
         """Return an embedder as the registry makes it, with shorter retries."""
-        model = remote_model(self._config)
+        model = build_remote_model(self._config)
         sdk: type[SdkEndpoint[Any]] = (
             GeminiEndpoint if self._config.provider == "gemini" else OpenAIEndpoint
         )
@@ -270,7 +270,7 @@ def test_every_refused_response_is_charged_and_counts_against_the_cap(
         with suppress(MalformedResponse):
             Drive(server, "openai-compatible").run(concurrency=2, budget=budget)
         cap = cap.add_spending(budget.total.cost)
-    paid = price.of(sum(tokens_of(texts) for texts in server.requests))
+    paid = price.compute_cost(sum(tokens_of(texts) for texts in server.requests))
     assert cap.spent == pytest.approx(paid)
     # Two a run; the cap of two and a half batches is broken by the second run, and stops the rest.
     assert sum(len(texts) > 1 for texts in server.requests) == 4

@@ -17,7 +17,7 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.remote import RemoteEmbedder
-from rag_assets.models.factory import remote_model
+from rag_assets.models.factory import build_remote_model
 from rag_assets.models.providers.openai import OpenAIEndpoint
 from rag_assets.models.transport.retries import RetryPolicy, Traffic
 
@@ -36,7 +36,7 @@ def drive(
     seconds: float = 60.0,
 ) -> EmbedOutcome:
     """Embed texts through OpenAI's SDK, with OpenAI's own model."""
-    model = remote_model(
+    model = build_remote_model(
         EmbedderConfig(provider="openai", base_url=llmock.base_url("openai"), batch_size=batch)
     )
     allowed = PrivateEndpoints.parse(urlsplit(llmock.url).netloc)

@@ -20,7 +20,7 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, run_and_close
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.factory import remote_model
+from rag_assets.models.factory import build_remote_model
 from rag_assets.models.providers import openai as openai_provider
 from rag_assets.models.providers.openai import OpenAIBatches
 from rag_assets.models.transport import http_client
@@ -39,7 +39,7 @@ def ask_api(httpserver: HTTPServer) -> Ask[Any]:
         async def work() -> Any:
             config = EmbedderConfig(provider="openai", base_url=httpserver.url_for("/v1"))
             allowed = PrivateEndpoints.parse(urlsplit(httpserver.url_for("/")).netloc)
-            api = OpenAIBatches(remote_model(config), lambda: SecretStr(KEY), allowed)
+            api = OpenAIBatches(build_remote_model(config), lambda: SecretStr(KEY), allowed)
 
             async def asked() -> Any:
                 return await what(api)

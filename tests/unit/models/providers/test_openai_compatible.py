@@ -16,7 +16,7 @@ from rag_assets.common.errors import (
     ProviderUnavailable,
 )
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import find_price, remote_model
+from rag_assets.models.factory import build_remote_model, find_price
 from tests.unit.models.providers.conftest import Ask, AskChat
 
 INSTRUCTION = (
@@ -97,7 +97,7 @@ def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
     with pytest.raises(ValidationError, match="set its dimensions"):
         EmbedderConfig.model_validate(given)
     config = EmbedderConfig.model_validate({**given, "dimensions": 5})
-    assert remote_model(config).dimensions == 5
+    assert build_remote_model(config).dimensions == 5
     assert find_price(config) is None
 
 

@@ -200,10 +200,10 @@ def test_every_batch_price_is_half() -> None:
 
 
 def test_a_model_that_is_not_listed_has_no_price_rather_than_a_price_of_zero() -> None:
-    assert get_provider("openai-compatible").embedding_price("text-embedding-3-small") is None
-    assert get_provider("openai").embedding_price("text-embedding-ada-002") is None
-    assert get_provider("anthropic").embedding_price("any") is None
-    assert get_provider("local").embedding_price("any") == FREE
+    assert get_provider("openai-compatible").find_embedding_price("text-embedding-3-small") is None
+    assert get_provider("openai").find_embedding_price("text-embedding-ada-002") is None
+    assert get_provider("anthropic").find_embedding_price("any") is None
+    assert get_provider("local").find_embedding_price("any") == FREE
 
 
 def test_a_configuration_takes_the_providers_there_are() -> None:
@@ -277,17 +277,17 @@ from importlib import import_module
 from pydantic import SecretStr
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import remote_model
+from rag_assets.models.factory import build_remote_model
 from rag_assets.models.transport import http_client
 
 config = EmbedderConfig.model_validate_json(sys.argv[1])
 import_module(config.offer.module)
-endpoint = config.offer.endpoint(remote_model(config), None, PrivateEndpoints())
+endpoint = config.offer.endpoint(build_remote_model(config), None, PrivateEndpoints())
 package = config.offer.module.split(".")[0]
 before = set(sys.modules)
 
 async def open_sdk():
-    endpoint._open(SecretStr("AKIDEXAMPLE:secret"), endpoint._http())
+    endpoint._open_sdk(SecretStr("AKIDEXAMPLE:secret"), endpoint._build_http_client())
 
 asyncio.run(open_sdk())
 print(*(name for name in set(sys.modules) - before if name.split(".")[0] == package))

@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     RerankFailed,
 )
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.factory import find_price, remote_model
+from rag_assets.models.factory import build_remote_model, find_price
 from tests.unit.models.providers.conftest import KEY, Ask, AskReranker
 
 EMBEDDINGS = "/v1/embeddings"
@@ -206,6 +206,6 @@ def test_limits_and_prices_follow_from_the_model() -> None:
     config = EmbedderConfig(provider="voyage", model="voyage-3-large")
     assert (price := find_price(config)) is not None
     assert price.per_million == 0.18
-    limits = remote_model(config).limits
+    limits = build_remote_model(config).limits
     assert (limits.texts, limits.tokens, limits.input_tokens) == (100, 120_000, 32_000)
-    assert remote_model(config).dimensions == 1024
+    assert build_remote_model(config).dimensions == 1024

@@ -27,7 +27,7 @@ PASSAGES = (
 def scores(
     folder: Path, question: str, passages: Sequence[str], *, seconds: float = 30
 ) -> list[float]:
-    found = asyncio.run(CrossEncoder(folder).scores(question, passages, seconds=seconds))
+    found = asyncio.run(CrossEncoder(folder).score_passages(question, passages, seconds=seconds))
     return [score for score in found if score is not None]
 
 
@@ -44,7 +44,7 @@ def test_many_passages_in_many_threads_keep_their_places(tmp_path: Path) -> None
     reranker = CrossEncoder(cross_encoder(tmp_path), threads=8)
     words = QUESTION.split()
     passages = [" ".join(words[: n % 6]) or "-" for n in range(100)]
-    given = asyncio.run(reranker.scores(QUESTION, passages, seconds=30))
+    given = asyncio.run(reranker.score_passages(QUESTION, passages, seconds=30))
     assert given == [n % 6 for n in range(100)]
 
 
@@ -70,12 +70,12 @@ def test_a_late_search_ends_in_time_with_the_scores_of_the_first_passages(tmp_pa
     reranker.check()
     passages = ["river garden", *["garden " * 500] * 100_000]
     started = time.monotonic()
-    late = asyncio.run(reranker.scores(QUESTION, passages, seconds=2))
+    late = asyncio.run(reranker.score_passages(QUESTION, passages, seconds=2))
     count = late.index(None)
     assert 2 <= count < 100_000
     assert late == [1, *[0] * (count - 1), *[None] * (100_001 - count)]
     # What is under way may end, and is shorter than this; 100,000 passages are not.
-    assert asyncio.run(reranker.scores(QUESTION, PASSAGES, seconds=10)) == [0, 5, 2]
+    assert asyncio.run(reranker.score_passages(QUESTION, PASSAGES, seconds=10)) == [0, 5, 2]
     assert time.monotonic() - started < 10
 
 

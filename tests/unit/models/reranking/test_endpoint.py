@@ -51,7 +51,7 @@ def ask(
 
     async def run() -> list[float]:
         try:
-            return await endpoint.scores("a question", PASSAGES, seconds=seconds)
+            return await endpoint.score_passages("a question", PASSAGES, seconds=seconds)
         finally:
             await endpoint.close()
 
@@ -184,5 +184,5 @@ def test_a_server_that_is_gone_is_unavailable(httpserver: HTTPServer) -> None:
     config = RerankConfig(url="http://127.0.0.1:1/rerank")
     endpoint = build_reranker(config, credentials=no_key, network=LOOPBACK)
     with pytest.raises(RerankFailed) as caught:
-        asyncio.run(endpoint.scores("a question", PASSAGES, seconds=5))
+        asyncio.run(endpoint.score_passages("a question", PASSAGES, seconds=5))
     assert caught.value.fault == "unavailable"

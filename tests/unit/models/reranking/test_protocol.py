@@ -26,7 +26,7 @@ class Scripted:
         self.failure: RagAssetsError | None = None
         self.asked = 0
 
-    async def scores(
+    async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> list[float]:
         self.asked += 1
@@ -49,7 +49,7 @@ class Clock:
 def ask(reranker: CircuitBreakerReranker) -> str | None:
     """Return why there are no scores; None if there are."""
     try:
-        asyncio.run(reranker.scores("q", ["p"], seconds=1))
+        asyncio.run(reranker.score_passages("q", ["p"], seconds=1))
     except RerankFailed as error:
         return error.fault
     return None
@@ -90,7 +90,7 @@ def test_while_one_tries_it_again_the_others_go_on_without() -> None:
     scripted.failure = None
 
     async def at_once() -> list[object]:
-        calls = [reranker.scores("q", ["p"], seconds=1) for _ in range(5)]
+        calls = [reranker.score_passages("q", ["p"], seconds=1) for _ in range(5)]
         return await asyncio.gather(*calls, return_exceptions=True)
 
     outcomes = asyncio.run(at_once())
@@ -102,5 +102,5 @@ def test_a_model_that_cannot_be_used_is_a_failure_like_others() -> None:
     scripted = Scripted()
     scripted.failure = ConfigurationError("no such folder", hint="make it")
     with pytest.raises(RerankFailed, match="no such folder") as caught:
-        asyncio.run(CircuitBreakerReranker(scripted).scores("q", ["p"], seconds=1))
+        asyncio.run(CircuitBreakerReranker(scripted).score_passages("q", ["p"], seconds=1))
     assert (caught.value.fault, caught.value.hint) == ("not usable", "make it")

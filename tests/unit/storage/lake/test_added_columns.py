@@ -9,7 +9,13 @@ import polars as pl
 import pytest
 
 from rag_assets.ingest.chunking.model import BlockPlace, Definition, Fact
-from rag_assets.ingest.parsing.model import Block, ParsedText, from_record, parsed_digest, to_record
+from rag_assets.ingest.parsing.model import (
+    Block,
+    ParsedText,
+    compute_parsed_digest,
+    from_record,
+    to_record,
+)
 from rag_assets.storage.lake.files import damaged_files
 from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
 from rag_assets.storage.lake.rows import (
@@ -92,7 +98,9 @@ def test_block_ids_are_read_as_written_beside_texts_of_an_earlier_version(
     first = {n: kind for n, kind in PARSED_TEXT.items() if n not in PARSED_TEXT_TABLE.added}
     before = TableKind("key", pl.Schema(first), 32, 16 << 20, "ZSTD")
     assert before.version == PARSED_TEXT_TABLE.version
-    rows = {name: ParsedRow(name, parsed_digest(text), text) for name, text in TEXTS.items()}
+    rows = {
+        name: ParsedRow(name, compute_parsed_digest(text), text) for name, text in TEXTS.items()
+    }
     frame = parsed_frame([rows["plain"]]).drop(*PARSED_TEXT_TABLE.added)
     KeyedTable(before, table.location, lambda: None).append(frame)
     acme.append_parsed([rows["page"]])
@@ -104,14 +112,21 @@ TEXTS = {"plain": PLAIN, "page": PAGE}
 
 def test_digests_tell_block_ids_and_stay_as_they_were_without() -> None:
     assert [from_record(to_record(text)) for text in TEXTS.values()] == [PLAIN, PAGE]
-    assert parsed_digest(PAGE) != parsed_digest(PLAIN) == "87758bb5965531b4df6ae488d2e47771"
+    assert (
+        compute_parsed_digest(PAGE)
+        != compute_parsed_digest(PLAIN)
+        == "87758bb5965531b4df6ae488d2e47771"
+    )
 
 
 def test_byte_order_marks_are_read_as_written(acme: TenantLake) -> None:
     marked = replace(PLAIN, mark_bytes=3)
-    rows = [ParsedRow(key, parsed_digest(one), one) for key, one in (("a", marked), ("b", PLAIN))]
+    rows = [
+        ParsedRow(key, compute_parsed_digest(one), one)
+        for key, one in (("a", marked), ("b", PLAIN))
+    ]
     acme.append_parsed(rows)
     assert acme.parsed(["a", "b"]) == dict(zip("ab", rows, strict=True))
     assert from_record(to_record(marked)) == marked
-    assert parsed_digest(marked) != parsed_digest(PLAIN)
+    assert compute_parsed_digest(marked) != compute_parsed_digest(PLAIN)
     assert "mark_bytes" not in to_record(PLAIN)

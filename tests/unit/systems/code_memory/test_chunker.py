@@ -8,7 +8,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.chunking.chunk_set import chunk_document
 from rag_assets.ingest.chunking.chunkers import HEADING
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkParameters, CutText
-from rag_assets.ingest.chunking.model import Definition, Fact, embedding_text, normalize_code
+from rag_assets.ingest.chunking.model import Definition, Fact, build_embedding_text, normalize_code
 from rag_assets.ingest.parsing.markdown import parse_markdown
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.systems.code_memory import chunker
@@ -147,7 +147,7 @@ BUGS = "# Open bugs\n\n## Wrong sums\n\nIn `a.py`.\n\n## Slow\n\nVery.\n"
 def test_a_list_of_known_bugs_is_told_by_its_place_too(path: str, chunks: list[str] | int) -> None:
     parsed = replace(parse_markdown(BUGS), media_type="text/markdown")
     usual = ChunkParameters(chunker.CODE, 1200, 200)
-    chosen = usual.at(path, "text/markdown")
+    chosen = usual.adapt_to(path, "text/markdown")
     made = chunk_document(parsed, chosen, parsed_digest="d")
     texts = [chunk.text for chunk in made.chunks]
     assert (texts if isinstance(chunks, list) else len(texts)) == chunks
@@ -158,9 +158,9 @@ def test_a_list_of_known_bugs_is_told_by_its_place_too(path: str, chunks: list[s
 
 def test_only_markdown_is_cut_by_its_place_and_only_by_the_chunker_of_code() -> None:
     usual = ChunkParameters(chunker.CODE, 1200, 200)
-    assert usual.at("docs/KNOWN_BUGS.txt", "text/plain") == usual
+    assert usual.adapt_to("docs/KNOWN_BUGS.txt", "text/plain") == usual
     heading = ChunkParameters(HEADING, 1200, 200)
-    assert heading.at("docs/KNOWN_BUGS.md", "text/markdown") == heading
+    assert heading.adapt_to("docs/KNOWN_BUGS.md", "text/markdown") == heading
 
 
 def test_what_was_not_read_says_so_and_loses_nothing() -> None:
@@ -191,9 +191,11 @@ def test_layout_that_means_nothing_costs_no_vector() -> None:
     moved = "\r\n".join(f"    {line}  " for line in plain.split("\n"))
     assert normalize_code(moved) == normalize_code(plain)
     assert normalize_code(plain).startswith("def one():\n    return 1")
-    same = {embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
+    same = {build_embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
     assert len(same) == 1
-    assert embedding_text(None, ("a.one",), moved) != embedding_text(None, ("a.one",), plain)
+    assert build_embedding_text(None, ("a.one",), moved) != build_embedding_text(
+        None, ("a.one",), plain
+    )
 
 
 def chunks_of(path: str, media_type: str, text: str) -> list[str]:

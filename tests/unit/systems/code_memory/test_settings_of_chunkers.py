@@ -22,7 +22,7 @@ def test_a_documents_path_tells_the_chunker_of_code_what_it_is() -> None:
     usual = tenant.chunk_parameters(**of)
     assert tenant.chunk_parameters(**of, path="docs/guide.md") == usual
     listed = tenant.chunk_parameters(**of, path="docs/KNOWN_BUGS.md")
-    assert listed == replace(usual, place="known_bug")
+    assert listed == replace(usual, path_hint="known_bug")
     assert {**listed.identity()} == {**usual.identity(), "place": "known_bug"}
 
 

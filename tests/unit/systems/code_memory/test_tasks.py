@@ -12,7 +12,7 @@ from rag_assets.ingest.chunking.kinds import (
     UNREAD,
     ChunkParameters,
 )
-from rag_assets.ingest.parsing.model import ParsedText, parsed_digest
+from rag_assets.ingest.parsing.model import ParsedText, compute_parsed_digest
 from rag_assets.ingest.parsing.options import ParseLimits
 from rag_assets.ingest.workers.pool import ChunkOutcome, ChunkTask, WorkerPool
 from rag_assets.ingest.workers.process import UnchunkedText
@@ -23,7 +23,7 @@ from tests.unit.ingest.workers.test_tasks import task, texts
 __all__ = ["cache_dir", "parse", "pool", "texts"]  # fixtures
 
 
-@pytest.mark.parametrize("chosen", [{"place": "known_bug"}, {"levels": 1}])
+@pytest.mark.parametrize("chosen", [{"path_hint": "known_bug"}, {"levels": 1}])
 def test_a_worker_is_told_of_a_place_and_of_levels(
     pool: WorkerPool, parse: Parse, chosen: dict[str, Any]
 ) -> None:
@@ -32,11 +32,11 @@ def test_a_worker_is_told_of_a_place_and_of_levels(
     assert isinstance(parsed, ParsedText)
     usual = ChunkParameters(installed_kinds().chunkers["code"], 1200, 0)
     todo = [
-        UnchunkedText(parsed, parsed_digest(parsed), parameters)
+        UnchunkedText(parsed, compute_parsed_digest(parsed), parameters)
         for parameters in (usual, replace(usual, **chosen))
     ]
     [outcome] = pool.map([ChunkTask(todo)])
-    plain, other = outcome.made
+    plain, other = outcome.chunk_sets
     assert [plain, other] == [one.chunk(confined=True) for one in todo]
     assert (plain.key, plain.digest) != (other.key, other.digest)
 

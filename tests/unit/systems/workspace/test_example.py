@@ -12,7 +12,7 @@ import pytest
 from examples.workspace.data import Question, contents, people, questions, rows
 from rag_assets.common.principals import MEMBERS
 from rag_assets.common.tokens import count_tokens
-from rag_assets.ingest.sources.record_bodies import BODIES, Body
+from rag_assets.ingest.sources.record_bodies import BODIES, TypedBody
 from rag_assets.ingest.sources.records import ROOT, build_page_scope
 from rag_assets.search.words import extract_content_words
 from rag_assets.systems.workspace.tree import Page, judge_access, new_root
@@ -43,7 +43,7 @@ def path_of(uuid: str) -> list[Page]:
     return [*([] if page.parent is None else path_of(page.parent)), page]
 
 
-def body_of(row: dict[str, Any]) -> Body:
+def body_of(row: dict[str, Any]) -> TypedBody:
     given = {name: value for name, value in row.items() if name not in ("op", "type", "id")}
     return BODIES[row["type"]](**given)
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from anyio.to_thread import run_sync
 
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.fusion import fuse, score_by_rank
 from rag_assets.search.progress import Ranking, SearchProgress, WalkResult
 from rag_assets.search.services import SearchServices, TrustedStep
@@ -119,7 +119,7 @@ def _weigh_candidate(rated: RatedCandidate, question: QuestionKinds) -> float:
     factors = (
         (_WANTED_TYPE, kind in question.wanted_types),
         (_PREFERRED, rated.is_preferred),
-        (_TEST, not question.is_about_tests and is_test(path_from_uri(rated.candidate.uri))),
+        (_TEST, not question.is_about_tests and is_test(parse_path(rated.candidate.uri))),
         (_DESCRIPTION, kind in _DESCRIBING_TYPES),
         (_HEAD, _is_head(symbol, kind)),
         (_CONSTRUCTOR, symbol.endswith(_CONSTRUCTORS)),
@@ -273,7 +273,7 @@ def _rate_candidates(
         return RatedCandidate(
             candidate,
             relevance.get(candidate.id, 0.0) + _GAIN_WEIGHT * gained,
-            type_ or type_of_place(path_from_uri(candidate.uri)),
+            type_ or type_of_place(parse_path(candidate.uri)),
             is_preferred=progress.search.prefers(candidate.uri),
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search.progress import SearchProgress, WalkResult
 from rag_assets.search.services import SearchServices, TrustedStep
 from rag_assets.systems.code_memory.chunker import reads_code
@@ -63,7 +63,7 @@ class QuoteStep(TrustedStep):
         quoting = [id_ for id_, text in texts.items() if quotation.search(text)]
         if not quoting:
             return progress
-        quoting.sort(key=lambda id_: _is_secondary(path_from_uri(uris[id_])))
+        quoting.sort(key=lambda id_: _is_secondary(parse_path(uris[id_])))
         walked = progress.walk or WalkResult(frozenset(), ())
         return replace(progress, walk=replace(walked, leading=(*walked.leading, *quoting)))
 

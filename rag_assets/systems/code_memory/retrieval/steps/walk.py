@@ -13,7 +13,7 @@ from typing import Final
 
 from anyio.to_thread import run_sync
 
-from rag_assets.ingest.sources.model import build_uri, path_from_uri
+from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.search.access import FlatScopes
 from rag_assets.search.progress import Ranking, SearchProgress, WalkResult
 from rag_assets.search.recall import build_entry_filter, compute_candidate_count
@@ -370,7 +370,7 @@ def _find_exact_places(
         places |= dict.fromkeys(filter(None, (get_place_of_node(build_node(one)) for one in own)))
         if "." in name or "/" in name or not defined:
             files = sorted(
-                view.find_files_by_suffix(name), key=lambda one: is_test(path_from_uri(one.uri))
+                view.find_files_by_suffix(name), key=lambda one: is_test(parse_path(one.uri))
             )
             places |= {Place(file.document_id): None for file in files}
     return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
@@ -387,7 +387,7 @@ def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool,
     is_other = defined[-len(written) :] != written
     return (
         is_other,
-        is_test(path_from_uri(found_symbol.uri)),
+        is_test(parse_path(found_symbol.uri)),
         is_derived,
         len(defined),
         found_symbol.name,

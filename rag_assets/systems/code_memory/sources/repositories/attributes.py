@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.hashing import compute_key, sha256_hex
-from rag_assets.ingest.sources.globs import MAX_WILDCARDS, Rule, Rules, parse_rule
+from rag_assets.ingest.sources.globs import MAX_WILDCARDS, GlobRule, GlobRules, parse_rule
 
 GITATTRIBUTES = ".gitattributes"
 MAX_ATTRIBUTES_BYTES = 1 << 20
@@ -40,7 +40,7 @@ _BINARY: Final[Mapping[str, AttributeValue]] = {"binary": True, "text": False}
 class _File:
     """The attributes in one file: the rules of each attribute, and the value each rule gives."""
 
-    rules: Mapping[str, tuple[Rules, tuple[AttributeValue, ...]]]
+    rules: Mapping[str, tuple[GlobRules, tuple[AttributeValue, ...]]]
     base: int
 
     def find(self, name: str, folder: bytes, file: bytes) -> tuple[bool, AttributeValue]:
@@ -48,7 +48,7 @@ class _File:
         rules = self.rules.get(name)
         if rules is None:
             return False, None
-        position = rules[0].deciding(folder[self.base :], file)
+        position = rules[0].find_deciding_rule(folder[self.base :], file)
         return (False, None) if position is None else (True, rules[1][position])
 
 
@@ -125,7 +125,7 @@ class Attributes:
                 f"the attributes file {where!r} is larger than {MAX_ATTRIBUTES_BYTES:,} bytes",
                 hint="shorten the file",
             )
-        rules_by_name: dict[str, list[tuple[Rule, AttributeValue]]] = {}
+        rules_by_name: dict[str, list[tuple[GlobRule, AttributeValue]]] = {}
         for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
             pattern, states = _split_line(line)
             if pattern.startswith(b"[attr]"):
@@ -155,7 +155,7 @@ class Attributes:
 
 
 def _compile_rules(
-    rules_by_name: Mapping[str, list[tuple[Rule, AttributeValue]]], base: int, where: str
+    rules_by_name: Mapping[str, list[tuple[GlobRule, AttributeValue]]], base: int, where: str
 ) -> _File:
     wildcards = sum(
         rule.literal is None and rule.suffix is None
@@ -169,7 +169,7 @@ def _compile_rules(
         )
     return _File(
         {
-            name: (Rules([rule for rule, _ in rules]), tuple(value for _, value in rules))
+            name: (GlobRules([rule for rule, _ in rules]), tuple(value for _, value in rules))
             for name, rules in rules_by_name.items()
         },
         base,
@@ -189,7 +189,7 @@ def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
     return pattern, states
 
 
-def _find_rule(pattern: bytes) -> Rule | None:
+def _find_rule(pattern: bytes) -> GlobRule | None:
     """Return the rule of a pattern; None for a pattern that is negated or only matches folders."""
     if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
         return None

@@ -26,7 +26,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
-from rag_assets.ingest.sources.globs import Rules, compile_globs
+from rag_assets.ingest.sources.globs import GlobRules, compile_globs
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
     DETECTABLE,
     DOCUMENTATION,
@@ -319,7 +319,7 @@ def _find_attribute_rule(path: str, attributes: dict[str, AttributeValue]) -> Ex
     return "binary" if attributes.get("binary") is True else None
 
 
-def _decide(rules: Rules | None, folder: bytes, name: bytes) -> bool | None:
+def _decide(rules: GlobRules | None, folder: bytes, name: bytes) -> bool | None:
     return None if rules is None else rules.decide(folder, name, is_folder=True)
 
 

@@ -422,7 +422,7 @@ def _build_selection(folders: RepositoryFolders) -> Selection:
             f"the repository's file info/exclude cannot be used: {error}",
             hint="shorten the file",
         ) from error
-    plain = Selection.of(("*",), (), gitignore=True)
+    plain = Selection.from_globs(("*",), (), gitignore=True)
     return replace(plain, ignored=ignored, repositories=False)
 
 

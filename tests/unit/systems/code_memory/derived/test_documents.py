@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.chunk_set import locate_facts
-from rag_assets.ingest.chunking.model import EVIDENCE, embedding_text
+from rag_assets.ingest.chunking.model import EVIDENCE, build_embedding_text
 from rag_assets.systems.code_memory.derived.documents import (
     derived_documents,
     languages_read,
@@ -279,7 +279,9 @@ def test_what_moves_in_a_file_changes_no_embedded_text() -> None:
     )
     name = "route:POST /invoices"
     assert before[name] != after[name]
-    texts = [embedding_text(None, (), text, is_code=True) for text in (before[name], after[name])]
+    texts = [
+        build_embedding_text(None, (), text, is_code=True) for text in (before[name], after[name])
+    ]
     assert texts[0] == texts[1]
     assert "invoices.store" in texts[0]
 
