@@ -46,7 +46,9 @@ def test_of_a_trace_the_exception_is_searched_and_shown(frames: int) -> None:
         ]
     )
     entry = replace(ENTRY, error_message=trace)
-    assert build_searched_text(entry) == "Failure: The build fails\nError: ValueError: 0 is no colour"
+    assert (
+        build_searched_text(entry) == "Failure: The build fails\nError: ValueError: 0 is no colour"
+    )
     place = f"(at step in m{frames - 1}.py)"
     assert describe_problem(entry) == f"The build fails\nValueError: 17 is no colour {place}"
     assert describe_when_to_try(entry) == "After the error ValueError: 17 is no colour"
