@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select
 
 from rag_assets.api.rate_limits import Rate
-from rag_assets.api.record_streams import MOST_BYTES, MOST_LINES
+from rag_assets.api.record_streams import MAX_LINES, MOST_BYTES
 from rag_assets.ingest.sources.records import MAX_FILE_BYTES
 from rag_assets.storage.catalog.tables import source_records
 from tests.dumps import is_blob
@@ -101,12 +101,12 @@ def test_lines_are_taken_up_to_their_limits(site: Site) -> None:
         return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
 
     before = site.status()["queue_depth"]
-    answer = posted(site, lines(MOST_LINES + 1, "A stint."))
+    answer = posted(site, lines(MAX_LINES + 1, "A stint."))
     assert (answer.status_code, site.status()["queue_depth"]) == (413, before)
     assert "1,000 lines" in answer.text
-    answer = posted(site, lines(MOST_LINES, "A stint."))
-    assert (answer.status_code, len(answer.json()["lines"])) == (200, MOST_LINES)
-    assert site.status()["queue_depth"] == before + MOST_LINES
+    answer = posted(site, lines(MAX_LINES, "A stint."))
+    assert (answer.status_code, len(answer.json()["lines"])) == (200, MAX_LINES)
+    assert site.status()["queue_depth"] == before + MAX_LINES
 
     # Sixteen records of nearly a MiB, and empty lines: as large as may be, and a byte larger.
     large = lines(16, "x" * 1_048_000)
@@ -119,7 +119,7 @@ def test_lines_are_taken_up_to_their_limits(site: Site) -> None:
     assert {one["outcome"] for one in answer.json()["lines"]} == {"queued"}
     assert large_records(site) == 16
     # Nothing of it is to be indexed here.
-    rows = [{"op": "delete", "type": "comment", "id": f"line-{n}"} for n in range(MOST_LINES)]
+    rows = [{"op": "delete", "type": "comment", "id": f"line-{n}"} for n in range(MAX_LINES)]
     assert {line["outcome"] for line in site.lines(rows)} == {"removed"}
     assert site.status()["queue_depth"] == before
 
