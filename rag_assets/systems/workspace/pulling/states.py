@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _PAUSE_FACTOR = 9
-"""Minimum pause after a pull, as a multiple of its duration, so that pulls take 10 % of the time."""
+"""Minimum pause after a pull, as a multiple of its duration: pulls take 10 % of the time."""
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST_PAUSE = timedelta(hours=1)
 
