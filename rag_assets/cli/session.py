@@ -335,14 +335,14 @@ class Session:
         else:
             _require_dagster_home(team_home)
         os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
-        from rag_assets.dagster_compat import open_instance, pooled
+        from rag_assets.dagster_compat import open_instance, pool_connections
 
         with nullcontext() if team_home is None else _clear_instance_errors(team_home):
             instance = open_instance(team_home or self.settings.own_dagster_home)
         # The instance is not entered as a context: that would make it the process's current
         # instance, even after it is closed.
         self._opened.callback(instance.dispose)
-        return self._opened.enter_context(pooled(instance))
+        return self._opened.enter_context(pool_connections(instance))
 
 
 def _require_dagster_home(folder: Path) -> None:
