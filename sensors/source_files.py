@@ -199,7 +199,7 @@ class _Tick:
     def _request(
         self, record: TenantRecord, state: TenantState, reason: str
     ) -> dg.RunRequest | None:
-        # The key contains the tenant's last run, so that a change from A to B and back is not missed.
+        # The key contains the last run, so that a change from A to B and back is not missed.
         own = self.own_runs.installation_tags
         filters = dg.RunsFilter(tags={PARTITION_TAG: record.id, **own})
         last = self.instance.get_run_records(filters=filters, limit=1)

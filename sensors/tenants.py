@@ -13,10 +13,10 @@ from rag_assets.resources.workbench import clear_failures
 @sensor(
     "tenants",
     (
-        "Follows tenants.yaml and the files of agents that it names: new tenants become partitions, "
-        "changes take effect, missing tenants are disabled (never purged). Partitions of removed "
-        "tenants, and their records in this instance, are deleted when none of their runs is under "
-        "way."
+        "Follows tenants.yaml and the files of agents that it names: new tenants become "
+        "partitions, changes take effect, missing tenants are disabled (never purged). Partitions "
+        "of removed tenants, and their records in this instance, are deleted when none of their "
+        "runs is under way."
     ),
     seconds=30,
 )
