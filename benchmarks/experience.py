@@ -143,9 +143,9 @@ async def asked(session: Session, names: dict[UUID, str]) -> list[Found]:
             answer: Answer
             if row["kind"] == "failure":
                 question = FailureQuestion(**given)
-                answer = await questions.for_failure(record, question, Caller())
+                answer = await questions.answer_failure(record, question, Caller())
             else:
-                answer = await questions.for_task(record, TaskQuestion(**given), Caller())
+                answer = await questions.answer_task(record, TaskQuestion(**given), Caller())
             scores = {names[pattern.id]: pattern.score or 0.0 for pattern in answer.patterns}
             found.append(Found(row["kind"], row["relevant"], scores))
     finally:

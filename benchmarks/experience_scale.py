@@ -69,7 +69,7 @@ def main() -> None:
             waiting = [1_000 * timed(lambda: look(found)) for _ in range(TICKS)]
             ticks = [1_000 * timed(lambda: tick(session)) for _ in range(TICKS)]
             asked = asyncio.run(questions(session))
-            patterns = found.administration.report(found.record(TENANT)).patterns
+            patterns = found.administration.build_report(found.get_record(TENANT)).patterns
     result |= {
         "benchmark": "experience-scale",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -159,7 +159,7 @@ def checkpoint(experience: Experience) -> None:
 
 def look(experience: Experience) -> None:
     """What the sensor of checkpoints does for all tenants, when nothing waits."""
-    if experience.checkpoints.waiting_tenants(datetime.now(UTC)):
+    if experience.checkpoints.find_waiting(datetime.now(UTC)):
         sys.exit("a checkpoint still waits")
 
 

@@ -40,7 +40,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.tables import documents
-from rag_assets.systems.workspace.page_table import PageLists, TreeTable, page_columns
+from rag_assets.systems.workspace.page_table import PageLists, TreeTable, build_page_columns
 from rag_assets.systems.workspace.tree import Page, plan_tree
 
 WORK = PROJECT / ".local" / "benchmark-moves"
@@ -173,10 +173,12 @@ class Tree:
 
     def _put_at_once(self, name: str, below: Sequence[Page]) -> None:
         """Put many pages as they would be after one request for each."""
-        above = PageLists(self._catalog.database).path(self._ref.id, "left")
+        above = PageLists(self._catalog.database).read_path(self._ref.id, "left")
         plan = plan_tree([Page(uuid=name, parent="left")], [*above, *below])
         tenant = {"tenant": self._ref.id}
-        rows = [tenant | page_columns(page) | {"scope": plan.scopes[page.uuid]} for page in below]
+        rows = [
+            tenant | build_page_columns(page) | {"scope": plan.scopes[page.uuid]} for page in below
+        ]
         chains = [
             tenant | {"scope": scope, "ancestor": ancestor}
             for scope, ancestors in plan.ancestors.items()

@@ -11,14 +11,14 @@ _FIRST_WORDS = 40
 
 
 def build_verdict(result: CanaryResult) -> Verdict:
-    """Pass if no probe's vector moved too far; a missing answer is a warning."""
+    """Pass if no probe's vector moved too far; warn if the embedder did not respond."""
     moved = [at for at, distance in enumerate(result.distances) if distance > result.limit]
     known = len(result.distances)
     return Verdict(
         passed=result.passed and result.error is None,
         description=_description(result),
         compared=(
-            Compared(f"probes that moved by {result.limit:g} at most", known, known - len(moved)),
+            Compared(f"probes that moved by at most {result.limit:g}", known, known - len(moved)),
         ),
         columns=("probe", "cosine distance"),
         offenders=tuple(
@@ -33,13 +33,13 @@ def build_verdict(result: CanaryResult) -> Verdict:
     "embeddings",
     "canary",
     (
-        "A few fixed texts are embedded daily, and their vectors equal the first vectors, so the "
-        "provider did not change the model. The daily job records new and failed results; a check "
-        "calls the embedder only if the last answer is older than a day."
+        "The vectors of a few fixed texts, embedded daily, equal the first vectors, so the "
+        "provider has not changed the model. The daily job records new and failed results; the "
+        "check calls the embedder only if the last answer is older than a day."
     ),
 )
 def canary_check(context: CheckContext) -> Verdict:
-    """Compare the last answer, calling the embedder first if the answer is older than a day."""
+    """Compare the last answer; call the embedder first if that answer is older than a day."""
     ctx = context.tenant
     target = CanaryTarget.from_tenant(ctx.ref, ctx.tenant, ctx.embedder)
     [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)
@@ -53,12 +53,11 @@ def _description(result: CanaryResult) -> str:
             f" text {max(result.distances):.4f} away from its first answer, more than"
             f" {result.limit:g}; vectors from before and after the change are not comparable."
             " Set a new `revision`, such as today's date, for the tenant's embedder and run"
-            " `rag-assets sync TENANT`:"
-            " this makes a new build with the present model;"
+            " `rag-assets sync TENANT`: this makes a new build with the present model;"
             f" `rag-assets plan {result.ref.id}` shows its price"
         )
     if result.error is not None:
-        return f"the embedder did not answer: {result.error}"
+        return f"the embedder did not respond: {result.error}"
     if not result.distances:
         return "the first answer is stored; later answers are compared with it"
     return f"no probe's vector moved by more than {max(result.distances):.6f}"

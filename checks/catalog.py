@@ -1,4 +1,4 @@
-"""catalog: compares the catalog with the marks and the journal that are kept in the stores."""
+"""catalog: compares the catalog with the marks and the journal in the stores."""
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
@@ -14,12 +14,12 @@ def build_verdict(
     security: SecurityStanding,
     refused: CatalogSetBack | None,
 ) -> Verdict:
-    """Pass if the catalog lacks no change.
+    """Pass if the catalog has all changes that the stores recorded.
 
     Args:
         standing: whether the catalog lacks changes of the tenant.
         security: whether the catalog lacks security changes of any tenant.
-        refused: why the tenant's data must not be deleted; None if deleting is allowed.
+        refused: why the tenant's data must not be deleted; None if deletion is allowed.
     """
     faults = [_FAULTS[standing]] if standing in _FAULTS else []
     if security.standing != "current":
@@ -45,7 +45,7 @@ def build_verdict(
     "catalog",
     (
         "The catalog is at least as new as the stores. After an earlier dump of Postgres was "
-        "restored, nothing is deleted, swept or pruned until somebody runs "
+        "restored, no data is deleted until a person runs "
         "`rag-assets sync TENANT --accept-catalog`."
     ),
     nightly=True,

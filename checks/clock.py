@@ -1,4 +1,4 @@
-"""clock: verifies that the clock is trusted, and that no time of a tenant lies in the future."""
+"""clock: verifies that the clock is trusted and no recorded time lies in the future."""
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
@@ -7,7 +7,7 @@ from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 
 
 def build_verdict(doubt: ClockDoubt | None, later_times: int) -> Verdict:
-    """Require a trusted clock, and that no recorded time lies in the future.
+    """Pass if the clock is trusted and no recorded time lies in the future.
 
     Args:
         doubt: why the clock is not trusted; None if it is trusted.
@@ -17,9 +17,8 @@ def build_verdict(doubt: ClockDoubt | None, later_times: int) -> Verdict:
         description, mend = doubt.message, doubt.hint
     elif later_times:
         description = (
-            f"{format_count(later_times, 'row')} with times in the future, recorded while"
-            " the clock was"
-            " ahead: ages are counted from these times until the next pruning corrects them"
+            f"{format_count(later_times, 'row')} with times in the future, recorded while the clock"
+            " was ahead: ages are counted from these times until the next pruning corrects them"
         )
         mend = "run `rag-assets prune TENANT` to correct them now"
     else:
@@ -41,8 +40,8 @@ def build_verdict(doubt: ClockDoubt | None, later_times: int) -> Verdict:
     "clock",
     (
         "The machine's clock is trusted, and no time from which an age is counted lies in the "
-        "future. While the clock is not trusted, nothing is deleted because of its age, until the "
-        "clock is right again or somebody runs `rag-assets installation accept-clock`."
+        "future. While the clock is not trusted, no data is deleted for its age, until the clock "
+        "is right again or a person runs `rag-assets installation accept-clock`."
     ),
 )
 def clock_check(context: CheckContext) -> Verdict:

@@ -14,7 +14,7 @@ def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) ->
     Args:
         report: report of the comparison.
         uris: uris of documents, by document id.
-        days: length of the cycle, in days, in which every document is read once.
+        days: number of days in which every document is read once.
     """
     offenders = tuple(_iter_offenders(report, uris))
     wrong = bool(report.altered or report.gone)
@@ -37,9 +37,9 @@ def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) ->
     "raw_documents",
     "contents",
     (
-        "The documents of the sources have the content that the catalog recorded: none changed "
-        "while its size, times and inode stayed the same, and none disappeared unnoticed. Each "
-        "evaluation reads a share of the documents, so that all are read within `drift.days`; "
+        "The documents in the sources have the content that the catalog recorded: none changed "
+        "with the same size, times and inode, and none disappeared unnoticed. Each evaluation "
+        "reads a share of the documents, so that all are read within `drift.days`; "
         "`rag-assets check --deep` reads all."
     ),
     nightly=True,

@@ -1,7 +1,7 @@
-"""The site of data docs that Great Expectations writes about one validation.
+"""The data docs that Great Expectations writes about one validation.
 
-No data is sent over the network: the library's analytics are off, and everything that a browser
-would fetch from other hosts is removed from its pages.
+No data leaves the machine: the library's analytics are off, and everything that a browser would
+fetch from other hosts is removed from the pages.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _UNUSED = ("images", "fonts")
 
 
 class _TemplateCache(BytecodeCache):
-    """The templates that this process has compiled.
+    """A cache of the compiled templates of this process.
 
-    The library creates a Jinja environment for each view of each site. Without this cache, each of
-    them compiles its templates again: more than half the computation of a small validation.
+    The library creates a Jinja environment for each view of each site. Without a cache, each
+    compiles its templates again, which is more than half the computation of a small validation.
     """
 
     def __init__(self) -> None:
         self._codes: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Load a template if it was compiled before; Jinja compares the checksum of its source."""
+        """Load a template that was compiled before; Jinja compares the checksum of its source."""
         if code := self._codes.get(bucket.key):
             bucket.bytecode_from_string(code)
 
@@ -47,7 +47,7 @@ _TEMPLATES = _TemplateCache()
 
 
 def create_context() -> Any:
-    """Return a context of Great Expectations that keeps its results in memory."""
+    """Return a Great Expectations context that keeps its results in memory."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import (
         DataContextConfig,

@@ -11,13 +11,13 @@ from rag_assets.pipeline.context import TenantContext, build_index_ref
 from rag_assets.storage.catalog.builds.generations import Generation
 
 NORM_TOLERANCE = 1e-3
-"""Tolerated deviation: far above float32's rounding, far below that of any faulty vector."""
+"""Tolerated deviation of a norm from 1: above rounding errors, below errors of faulty vectors."""
 _FLOAT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class VectorFault:
-    """A fault in the vector of one text."""
+    """A fault in a text's vector."""
 
     text_sha256: str
     fault: str
@@ -25,7 +25,7 @@ class VectorFault:
 
 @dataclass(frozen=True, slots=True)
 class FaultyDocument:
-    """A document that uses a vector with a fault."""
+    """A document with a faulty vector."""
 
     uri: str
     fault: VectorFault
@@ -37,7 +37,7 @@ class IndexShape:
 
     Attributes:
         mapped: dimensions in the mapping of the live index; None without an index.
-        without_vector: ids of entries that no vector search can find.
+        without_vector: ids of entries without a vector, which vector searches cannot find.
     """
 
     generation: int
@@ -52,7 +52,7 @@ class ServingShape:
     """The dimensions of the serving generation and of the tenant's embedder.
 
     Attributes:
-        current: whether the serving generation was made by the tenant's configured embedder.
+        current: whether the tenant's configured embedder made the serving generation.
     """
 
     dimensions: int
@@ -60,10 +60,10 @@ class ServingShape:
     current: bool
 
 
-def vector_faults(
+def find_vector_faults(
     hashes: Sequence[str], packed: Sequence[bytes], dimensions: int
 ) -> list[VectorFault]:
-    """Find faults in stored vectors.
+    """Return the faults in stored vectors.
 
     Args:
         hashes: text_sha256 of each vector.
@@ -81,8 +81,7 @@ def vector_faults(
     right = [(key, raw) for key, raw in zip(hashes, packed, strict=True) if len(raw) == size]
     values = np.frombuffer(b"".join(raw for _, raw in right), "<f4").reshape(-1, dimensions)
     finite = np.isfinite(values).all(axis=1)
-    # Values that are not finite are already reported; computing their norm must not cause a
-    # warning.
+    # Values that are not finite are reported already, and must not cause warnings.
     norms = np.linalg.norm(np.where(finite[:, None], values, 0).astype(np.float64), axis=1)
     for (key, _), is_finite, norm in zip(right, finite, norms, strict=True):
         if not is_finite:
@@ -95,7 +94,7 @@ def vector_faults(
 def build_vectors_verdict(
     faulty: Sequence[FaultyDocument], scanned: int, absent: int, dimensions: int
 ) -> Verdict:
-    """Pass if every vector in use is a unit vector of the embedder's dimension."""
+    """Pass if every used vector is a unit vector with the embedder's dimensions."""
     texts = {document.fault.text_sha256 for document in faulty}
     named = {document.uri for document in faulty}
     description = (
@@ -121,8 +120,7 @@ def build_vectors_verdict(
 def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
     """Pass if each index has the dimensions of its build, and each entry has a vector.
 
-    The serving build must also have the dimensions of the tenant's present embedder, if it was made
-    with that.
+    If the tenant's present embedder made the serving build, their dimensions must be equal, too.
     """
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
@@ -140,8 +138,8 @@ def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | No
             fault = f"entry {entry_id} has no vector"
             offenders.append((shape.index_name, shape.generation, fault))
     if serving is not None and serving.current:
-        what = "serving build: dimensions of its embedder"
-        compared.append(Compared(what, serving.dimensions, serving.embedder_dimensions))
+        name = "serving build: dimensions of its embedder"
+        compared.append(Compared(name, serving.dimensions, serving.embedder_dimensions))
         if serving.dimensions != serving.embedder_dimensions:
             fault = f"its embedder makes vectors of {serving.embedder_dimensions} dimensions"
             offenders.append(("serving", 0, fault))
@@ -159,8 +157,8 @@ def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | No
     "embeddings",
     "dimensions",
     (
-        "Every vector that the tenant's documents use has as many dimensions as the embedder's "
-        "vectors, contains only finite numbers, and has norm 1."
+        "Every vector of the tenant's documents has the dimensions of the embedder, contains only "
+        "finite numbers, and has norm 1."
     ),
     judges_builds=True,
 )
@@ -173,8 +171,8 @@ def vector_dimensions(context: CheckContext) -> Verdict:
     "search_index",
     "dimensions",
     (
-        "The live index has as many dimensions as the catalog records and the embedder's vectors "
-        "have, and every entry has a vector."
+        "The live index has the dimensions of the catalog and of the embedder, and every entry has "
+        "a vector."
     ),
     judges_builds=True,
 )
@@ -185,7 +183,9 @@ def index_dimensions(context: CheckContext) -> Verdict:
         return build_index_verdict([_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
     # The check `drift` finds an index that is lost or was replaced.
-    present = [one for one in live if ctx.store.indexes.presence(build_index_ref(one)) == "present"]
+    present = [
+        build for build in live if ctx.store.indexes.presence(build_index_ref(build)) == "present"
+    ]
     shapes = [_shape(ctx, generation) for generation in present]
     return build_index_verdict(shapes, _find_serving(ctx))
 
@@ -199,7 +199,7 @@ def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
         wanted = {text for of_set in hashes.values() for text in of_set}
         frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted)
         keys = frame["text_sha256"].to_list()
-        faults = vector_faults(keys, frame["vector"].to_list(), embedder.dimensions)
+        faults = find_vector_faults(keys, frame["vector"].to_list(), embedder.dimensions)
         scanned += len(keys)
         absent += len(wanted.difference(keys))
         by_text = {fault.text_sha256: fault for fault in faults}

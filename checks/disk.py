@@ -12,8 +12,8 @@ def build_verdict(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) 
     """Pass if no disk is nearly full.
 
     Args:
-        disks: disks of the installation's folders.
-        index_faults: nodes of Elasticsearch whose disk is nearly full.
+        disks: disks with the installation's folders.
+        index_faults: nodes of Elasticsearch with a nearly full disk.
     """
     full = [str(disk) for disk in disks if disk.is_nearly_full]
     offenders = [*full, *(fault.message for fault in index_faults)]
@@ -34,11 +34,11 @@ def build_verdict(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) 
     (
         "The disks of the lake, of uploaded files, of the local servers and of Elasticsearch's "
         "nodes have more free space than Elasticsearch's flood stage, at which it accepts no more "
-        "entries. On a full disk, syncs stop before they embed texts that cannot be stored."
+        "entries. If a disk is full, syncs stop before they embed texts that cannot be stored."
     ),
 )
 def disk_check(context: CheckContext) -> Verdict:
-    """Query the file systems, and Elasticsearch for the disks of its nodes."""
+    """Read the free space of the file systems and of Elasticsearch's nodes."""
     conditions = context.tenant.store.indexes.conditions()
     return build_verdict(
         own_disks(context.tenant.settings),

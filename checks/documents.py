@@ -13,8 +13,8 @@ _BATCH_DOCUMENTS = 500
 _BATCH_BYTES = 32 * 1024 * 1024
 
 
-def documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
-    """Return the documents of a pipeline run's slice; for other runs, all that are not deleted."""
+def find_documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
+    """Return the documents of a run's slice; for a run without a slice, all documents."""
     slice_ = ctx.catalog.syncs.find_slice(ctx.ref.id, run_id)
     if slice_ is None:
         return ctx.catalog.documents.all(ctx.ref.id)
@@ -23,8 +23,8 @@ def documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
 
 
 def parsed_batches(ctx: TenantContext, run_id: str) -> Iterator[list[ParsedDocument]]:
-    """Yield the parsed documents to check, in batches small enough to hold their chunks."""
-    documents = documents_to_check(ctx, run_id)
+    """Yield the parsed documents to check, in batches whose chunks fit in memory."""
+    documents = find_documents_to_check(ctx, run_id)
     for batch in batched(
         documents,
         _BATCH_DOCUMENTS,

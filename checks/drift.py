@@ -15,8 +15,8 @@ def build_states_verdict(
     """Pass if every live generation has exactly its entries, in the index it was written to.
 
     Args:
-        states: the comparison of each generation.
-        uris: names of documents by id.
+        states: the compared state of each generation.
+        uris: uris of documents, by document id.
         writer_at_work: whether another run may be between two steps of a write.
     """
     compared = [row for state in states for row in _list_comparisons(state)]
@@ -37,10 +37,10 @@ def build_states_verdict(
     "drift",
     (
         "The live index contains exactly the entries in the catalog: none is missing, altered, "
-        "orphaned or foreign. Their vectors equal those in the lake: each evaluation compares a "
-        "share, so that all are compared within `drift.days`; `rag-assets check --deep` compares "
-        "all. The index is the one that was written to, with its mapping, and the tenant's alias "
-        "shows the serving generation."
+        "orphaned or foreign. The vectors equal the vectors in the lake: each evaluation compares "
+        "a share, so that all are compared within `drift.days`; `rag-assets check --deep` compares "
+        "all. The index was not replaced and has its mapping, and the tenant's alias shows the "
+        "serving generation."
     ),
     judges_builds=True,
     nightly=True,
@@ -48,7 +48,7 @@ def build_states_verdict(
     against_catalog=True,
 )
 def drift_check(context: CheckContext) -> Verdict:
-    """Compare every live generation with its index; after a difference, again without writers."""
+    """Compare every live generation with its index; compare differences again without writers."""
     by_counts, share = context.nightly, context.share
     states = inspect_index(context.tenant, context.build, share=share, by_counts=by_counts)
     if not all(state.is_healthy for state in states):
@@ -62,13 +62,11 @@ def drift_check(context: CheckContext) -> Verdict:
 def build_verdict(
     ctx: TenantContext, states: Sequence[IndexState], *, writer_at_work: Callable[[], bool]
 ) -> Verdict:
-    """Derive the verdict from a comparison.
+    """Return the verdict on the compared states of live generations.
 
     Args:
-        ctx: context of the tenant.
-        states: states of the tenant's live generations.
-        writer_at_work: returns whether a writer may have been observed between two steps; called
-            only if there is a difference.
+        writer_at_work: returns whether another run may be between two steps of a write; called only
+            after a difference.
     """
     if all(state.is_healthy for state in states):
         return build_states_verdict(states, {})

@@ -34,7 +34,7 @@ class ChunkUser:
 
     Attributes:
         uri: uri of the document.
-        title: title found in the document's content.
+        title: title in the content.
         parameters: chunk parameters of the document.
     """
 
@@ -44,11 +44,11 @@ class ChunkUser:
 
 
 def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterator[tuple[Any, ...]]:
-    """Yield the facts of every chunk, without its text.
+    """Yield the facts about every chunk, without its text.
 
     Args:
-        stored: chunk sets as stored in the lake (schemas.CHUNKS).
-        users: a document that uses each chunk set, by key.
+        stored: chunk sets as stored in the lake.
+        users: a document with each chunk set, by key.
     """
     # Rows that were written twice because of a crash differ only in the time of writing.
     rows = stored.drop("created_at").unique(maintain_order=True)
@@ -77,11 +77,11 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
 
 
 def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the facts of every vector.
+    """Yield the facts about every vector.
 
     Args:
-        stored: vectors as stored in the lake (schemas.EMBEDDINGS).
-        uris: a document that uses each text, by text_sha256.
+        stored: vectors as stored in the lake.
+        uris: uri of a document with each text, by text_sha256.
     """
     rows = stored.unique(("text_sha256", "vector"), maintain_order=True)
     columns = ("text_sha256", "vector", "created_at")
@@ -121,11 +121,11 @@ def build_verdict(outcome: Validation, rules: int, docs: Path) -> Verdict:
     )
 
 
-def verdict_without_packages(missing: Sequence[str]) -> Verdict:
-    """Return the verdict if the package extra is missing: a warning that blocks no build."""
+def build_verdict_without_packages(missing: Sequence[str]) -> Verdict:
+    """Return the verdict without the package extra: a warning that blocks no build."""
     return Verdict(
         passed=False,
-        description="not evaluated: the check needs packages that are not installed: "
+        description="not evaluated: the check requires packages that are not installed: "
         + ", ".join(missing),
         compared=(),
         severity="WARN",
@@ -137,9 +137,9 @@ def verdict_without_packages(missing: Sequence[str]) -> Verdict:
     "chunks",
     "expectations",
     (
-        "The chunks that the tenant's documents use meet a Great Expectations suite: required "
-        "fields, unique ordinals, offsets and lines in order, sizes within the limits of the "
-        "chunkers, correct hashes."
+        "The chunks of the tenant's documents meet a Great Expectations suite: required fields, "
+        "unique ordinals, offsets and lines in order, sizes within the limits of the chunkers, "
+        "correct hashes."
     ),
     job="expectations",
     judges_builds=True,
@@ -147,7 +147,7 @@ def verdict_without_packages(missing: Sequence[str]) -> Verdict:
 def chunk_expectations(context: CheckContext) -> Verdict:
     """Validate the chunk table with its suite."""
     if missing := missing_modules(CHECKS):
-        return verdict_without_packages(missing)
+        return build_verdict_without_packages(missing)
     ctx = context.of_build
     parts = _iter_parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.slice_id))
     rules = chunk_rules()
@@ -160,8 +160,8 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     "embeddings",
     "expectations",
     (
-        "The vectors that the tenant's documents use meet a Great Expectations suite: one vector "
-        "per text, of the embedder's length, stored under a SHA-256 with the time of its creation."
+        "The vectors of the tenant's documents meet a Great Expectations suite: one vector per "
+        "text, with the embedder's dimensions, stored under a SHA-256 with its time of creation."
     ),
     job="expectations",
     judges_builds=True,
@@ -169,7 +169,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
 def embedding_expectations(context: CheckContext) -> Verdict:
     """Validate the embedding table with its suite."""
     if missing := missing_modules(CHECKS):
-        return verdict_without_packages(missing)
+        return build_verdict_without_packages(missing)
     ctx = context.of_build
     parts = _iter_parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.slice_id))
     rules = vector_rules(ctx.embedder.dimensions)
@@ -212,7 +212,7 @@ def _all_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any
 def _iter_parts(
     columns: Sequence[str], batches: Iterator[list[tuple[Any, ...]]]
 ) -> Iterator[Columns]:
-    """Yield parts of the rows, by column; a chunk set or a text never spans two parts."""
+    """Yield the rows in parts, by column; a chunk set or a text never spans two parts."""
     rows: list[tuple[Any, ...]] = []
     for batch in batches:
         rows += batch

@@ -12,7 +12,7 @@ from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entr
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An entry in a wrong index or routing of another tenant, or with a wrong access scope."""
+    """An entry that violates the isolation of tenants."""
 
     index_name: str
     entry_id: str
@@ -25,9 +25,8 @@ def find_fault(
     """Return how an entry violates the isolation of a tenant; None for a correct entry.
 
     Args:
-        entry: as a scan found it.
         tenant, incarnation: the tenant whose searches reach the entry.
-        scopes: access scope of every document that the catalog has, by document_id.
+        scopes: access scope of every document in the catalog, by document_id.
     """
     owner = Owner(tenant, incarnation, entry.generation)
     scope = scopes.get(entry.document_id)
@@ -45,7 +44,7 @@ def find_fault(
             "was not written for this tenant: its id does not match its fields",
         ),
     )
-    return next((what for is_fault, what in faults if is_fault), None)
+    return next((fault for is_fault, fault in faults if is_fault), None)
 
 
 def build_verdict(
@@ -54,7 +53,6 @@ def build_verdict(
     """Pass if no entry violates isolation, and the alias shows only this tenant.
 
     Args:
-        violations: the violations found.
         scanned: number of scanned entries.
         alias: the tenant's alias; None if it does not exist.
     """
@@ -85,9 +83,9 @@ def build_verdict(
     "search_index",
     "isolation",
     (
-        "No entry has another tenant's id, is routed to another tenant's searches, belongs to a "
-        "document that is not the tenant's, or has a different access scope than in the catalog; "
-        "and the tenant's alias shows only this tenant."
+        "No entry has the id of another tenant, is routed to another tenant, belongs to a document "
+        "of another tenant, or has a different access scope than in the catalog. The tenant's "
+        "alias shows only this tenant."
     ),
     judges_builds=True,
     against_catalog=True,
@@ -110,7 +108,7 @@ def isolation_check(context: CheckContext) -> Verdict:
 def _list_violations(
     ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]
 ) -> list[Violation]:
-    # The catalog contains documents before their entries are written. So a second query finds the
+    # A document is in the catalog before its entries are written, so a second query finds the
     # documents that were added during the scan.
     scopes = _scopes(ctx) if suspects else {}
     return [

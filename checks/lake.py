@@ -1,4 +1,4 @@
-"""lake: compares texts, chunks and vectors in the lake with the needs of the builds."""
+"""lake: verifies that the lake has the texts, chunks and vectors of all live builds."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +21,7 @@ def build_verdict(
     """Pass if the lake has all rows that the live builds need, in readable files.
 
     Args:
-        uris: names of documents by id.
+        uris: uris of documents, by document id.
         writer_at_work: whether another run may be between two steps of a write.
     """
     offenders = tuple(_iter_offenders(drift, uris))
@@ -49,7 +49,7 @@ def build_verdict(
     (
         "The lake has the text, the chunks and the vectors of every version in a live build, and "
         "the files of its tables exist and can be read. Each evaluation reads a share of the files "
-        "to the end, so that all are read within `drift.days`; `rag-assets check --deep` reads all."
+        "completely, so that all are read within `drift.days`; `rag-assets check --deep` reads all."
     ),
     nightly=True,
     repairable=True,
@@ -70,8 +70,8 @@ def lake_check(context: CheckContext) -> Verdict:
     return build_verdict(drift, uris, writer_at_work=other_writer)
 
 
-def _count(drift: LakeDrift, what: str) -> int:
-    return sum(len(getattr(lost, what)) for lost in drift.losses)
+def _count(drift: LakeDrift, field: str) -> int:
+    return sum(len(getattr(lost, field)) for lost in drift.losses)
 
 
 def _iter_offenders(drift: LakeDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
@@ -104,13 +104,11 @@ def _description(
     if writer_at_work:
         return (
             f"{which}: {fault}{more}; another run is writing for the tenant: check again when that"
-            " run has"
-            " ended"
+            " run has ended"
         )
     embedded = (
-        f"; {format_count(drift.to_embed, 'text')} will be embedded again, because no store"
-        " has their"
-        " vectors"
+        f"; {format_count(drift.to_embed, 'text')} will be embedded again, because no store has"
+        " their vectors"
         if drift.to_embed
         else " without embedding any text"
     )

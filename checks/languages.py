@@ -14,9 +14,9 @@ from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.storage.lake.model import ChunkSetRow
 
 SAMPLED = 200
-"""Number of documents in the sample, which is enough to show a tenant's languages."""
+"""Number of documents in the sample."""
 TOLERATED_SHARE = 0.05
-"""Share of unsupported documents, such as single pages, up to which the check passes."""
+"""Maximum share of unsupported documents with which the check passes."""
 
 
 def build_verdict(embedder_id: str, by_language: Mapping[str, int], documents: int) -> Verdict:
@@ -48,8 +48,7 @@ def build_verdict(embedder_id: str, by_language: Mapping[str, int], documents: i
     "languages",
     (
         "The embedder reads the scripts of the tenant's documents. Texts in other scripts are "
-        "split into single letters, so their vectors do not represent their meaning; the check"
-        " then "
+        "split into single letters, so their vectors do not represent their meaning, and the check "
         "warns. If only the provider has the embedder's tokenizer, the check passes."
     ),
 )
@@ -63,7 +62,7 @@ def languages_check(context: CheckContext) -> Verdict:
 
 
 def _sample_chunk_sets(ctx: TenantContext) -> Iterator[ChunkSetRow]:
-    """Yield the chunk sets of a sample of documents; chosen by id, it is always the same."""
+    """Yield the chunk sets of a sample of documents, which is always the same."""
     documents = ctx.catalog.documents.all(ctx.ref.id)
     documents.sort(key=lambda document: sha256_hex(document.document_id))
     parsed = find_parsed_documents(ctx, documents[:SAMPLED])

@@ -1,4 +1,4 @@
-"""programs: finds connected programs whose schema version differs from this program's."""
+"""programs: finds connected programs with a different version of the catalog's schema."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,15 @@ from rag_assets.storage.catalog.migrate import other_programs
 
 
 def build_verdict(others: Sequence[str]) -> Verdict:
-    """Pass if every program has the schema of this one.
+    """Pass if every program has the schema version of this program.
 
     Args:
-        others: connections of programs with a different schema.
+        others: connections of programs with a different version.
     """
     return Verdict(
         passed=not others,
-        description="; ".join(others) or "every connected program has the schema of this one",
+        description="; ".join(others)
+        or "every connected program has the schema version of this program",
         compared=(Compared("programs with a different schema", 0, len(others)),),
         columns=("fault", "which"),
         offenders=tuple(("different schema", other) for other in others),
@@ -28,11 +29,11 @@ def build_verdict(others: Sequence[str]) -> Verdict:
     "raw_documents",
     "programs",
     (
-        "Every program that is connected to the catalog, on any machine, has the schema of this "
-        "one. An older program stops working once a newer one has upgraded the catalog: a daemon "
-        "no longer follows changes, and a service answers 503."
+        "Every program that is connected to the catalog, on any machine, has the schema version of "
+        "this program. An older program stops working when a newer program has upgraded the "
+        "catalog: a daemon no longer follows changes, and a service responds with 503."
     ),
 )
 def programs_check(context: CheckContext) -> Verdict:
-    """Query Postgres for the programs that are connected."""
+    """Query Postgres for connected programs."""
     return build_verdict(other_programs(context.tenant.catalog.database))

@@ -18,8 +18,8 @@ def build_verdict(
 
     Args:
         failed: the first documents in quarantine.
-        count: how many documents are in quarantine.
-        documents: number of the tenant's documents, without deleted ones.
+        count: number of documents in quarantine.
+        documents: number of the tenant's documents, without deleted documents.
     """
     if failed:
         more = f", and {count - 1:,} more" if count > 1 else ""
@@ -45,8 +45,8 @@ def build_verdict(
     "search_index",
     "quarantine",
     (
-        "Every document could be read, parsed and embedded. Each failed document is listed with "
-        "its reason and remedy; its last good version stays searchable. Evaluated by every sync."
+        "Every document was read, parsed and embedded. Each failed document is listed with its "
+        "reason and remedy; its last good version stays searchable. Evaluated by every sync."
     ),
     with_syncs=True,
 )

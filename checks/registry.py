@@ -1,4 +1,4 @@
-"""The checks that this package's modules declare."""
+"""The registry of the checks that this package's modules declare."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from rag_assets.common.package_contents import collect_values
 
 @cache
 def tenant_checks() -> tuple[TenantCheck, ...]:
-    """Return every check, by asset and name."""
+    """Return all checks, sorted by asset and name."""
     values: tuple[TenantCheck, ...] = collect_values(checks, TenantCheck)
     return tuple(sorted(values, key=lambda check: check.full_name))

@@ -1,4 +1,4 @@
-"""Convert verdicts of checks to Dagster's results."""
+"""Converts verdicts of checks to Dagster's results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckRes
         metadata["first offenders"] = _offenders(verdict.columns, verdict.offenders)
     if verdict.mend and not verdict.passed:
         metadata["remedy"] = dg.MetadataValue.text(verdict.mend)
-        # The former name, for one release.
+        # The former key of this value, for one release.
         metadata["what mends it"] = metadata["remedy"]
     for title, value in verdict.notes.items():
         metadata[title] = _note(value)
@@ -46,7 +46,7 @@ def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckRes
 def to_check_evaluation(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
-    """Convert a verdict to an event of a tenant's partition, for a run without a partition."""
+    """Convert a verdict to an event for a tenant's partition, in a run without a partition."""
     result = to_check_result(verdict.for_tenant(tenant_id), key)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,

@@ -1,4 +1,4 @@
-"""retrieval_quality: verifies that new builds answer judged questions as well as the serving."""
+"""retrieval_quality: verifies that new builds answer judged questions as well as serving builds."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ _COMPLETE = frozenset({"COMPLETE", "HELD"})
 
 
 def build_verdict(found: QualityVerdict, tenant_id: str) -> Verdict:
-    """Pass if a build's measures reach those of the serving build, minus the tolerance."""
+    """Pass if a build's measures reach the serving build's measures minus the tolerance."""
     failed = found.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
     severity: Severity = "ERROR" if failed else "WARN"
@@ -36,15 +36,14 @@ def build_verdict(found: QualityVerdict, tenant_id: str) -> Verdict:
     )
 
 
-def verdict_alone(found: Evaluation, least: int) -> Verdict:
-    """Return the serving build's measures; warn of too few questions or deleted documents."""
+def build_serving_verdict(found: Evaluation, least: int) -> Verdict:
+    """Report the serving build's measures; warn of too few questions and of deleted documents."""
     count, gone = len(found.people.ids), len(found.gone)
     parts = [f"serving build {found.generation}: {_values(found)}"] if count else []
     if count < least:
         parts.append(
-            f"only {format_count(count, 'judged question')}, and at least {least} are"
-            " needed: no build"
-            " is held back because of its answers"
+            f"only {format_count(count, 'judged question')}, and at least {least} are needed: no"
+            " build is held back because of its answers"
         )
     if gone:
         parts.append(f"documents that answer {format_count(gone, 'question')} no longer exist")
@@ -68,14 +67,14 @@ def verdict_alone(found: Evaluation, least: int) -> Verdict:
     "retrieval_quality",
     (
         "A complete build that does not serve yet answers the tenant's judged questions as well as "
-        "the serving build: on the same questions and documents, its nDCG@10 and recall@5 are "
+        "the serving build: with the same questions and documents, its nDCG@10 and recall@5 are "
         "lower by at most quality.tolerance. With fewer questions than quality.least, the check "
         "warns."
     ),
     judges_builds=True,
 )
 def retrieval_quality_check(context: CheckContext) -> Verdict:
-    """Judge the newest build that does not serve yet; without one, measure the serving build."""
+    """Judge the newest build that does not serve yet, or else measure the serving build."""
     ctx = context.tenant
     tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(tenant_id).get(False):
@@ -87,22 +86,24 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         new = context.build or _find_candidate(ctx, serving)
         if new is not None:
             return build_verdict(judge_build(ctx, new, serving), tenant_id)
-        return verdict_alone(
+        return build_serving_verdict(
             evaluate_build(ctx, serving, AskOptions(ctx.tenant.retrieval.mode)), least
         )
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:
-            raise  # Its quality is unknown: it is judged again later.
+            raise  # The quality is unknown, so the build is judged again later.
         return _verdict_without_questions(
             f"the questions could not be asked: {error.advice}", least, passed=False
         )
 
 
 def _find_candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
-    """Return the newest complete build that waits to serve and is newer than the serving build."""
+    """Return the newest complete build that is newer than the serving build."""
     live = ctx.catalog.generations.live(ctx.ref.id)
-    waiting = (one for one in live if one.state in _COMPLETE and one.number > serving.number)
-    return max(waiting, key=lambda one: one.number, default=None)
+    waiting = (
+        build for build in live if build.state in _COMPLETE and build.number > serving.number
+    )
+    return max(waiting, key=lambda build: build.number, default=None)
 
 
 def _verdict_without_questions(description: str, least: int, *, passed: bool) -> Verdict:
@@ -111,7 +112,7 @@ def _verdict_without_questions(description: str, least: int, *, passed: bool) ->
         description=description,
         compared=(Compared("judged questions asked, at least", least, 0),),
         severity="WARN",
-        mend="`rag-assets eval TENANT` asks them at once, or shows why they cannot be asked",
+        mend="`rag-assets eval TENANT` asks them now, or shows why they cannot be asked",
     )
 
 

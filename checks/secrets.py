@@ -26,12 +26,12 @@ _MOST_NAMED = 50
 Where = Literal["title", "heading", "context", "text"]
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
-"""Returns whether the gate also finds a credential in this part of the document."""
+"""Returns whether the gate also finds a credential in this part of a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """An unmasked credential: its location and the rules that found it, but not its value.
+    """The location of an unmasked credential and the rules that found it, without its value.
 
     Attributes:
         ordinal: number of the chunk; None for the title.
@@ -58,13 +58,14 @@ class LeakingDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
-    """The amount of scanned data, and what the pipeline itself had masked or dropped.
+class ScanCounts:
+    """Counts of scanned data, and of data that the pipeline masked or dropped.
 
     Attributes:
-        rules: rules because of which chunks were dropped, with the number of chunks.
-        masked: for each document with masked credentials, by uri, the rules with the number of
-            credentials.
+        dropped: number of chunks that the pipeline dropped.
+        rules: rules because of which chunks were dropped, each with the number of chunks.
+        masked: uri of each document with masked credentials, with the number of credentials per
+            rule.
     """
 
     documents: int = 0
@@ -77,11 +78,11 @@ class Scanned:
 def find_leaks(
     title: str | None, chunk_set: ChunkSetRow, scan: Scan, confirm: Confirm
 ) -> Iterator[Leak]:
-    """Scan every text of a document that is embedded or returned.
+    """Yield the credentials in all texts of a document that are embedded or returned.
 
-    A part of a document may look like a credential out of its context. So a finding in a chunk
-    counts only if the gate, which sees the whole document, would also mask it, or if the document
-    does not contain the text.
+    Out of context, a part of a document may look like a credential. So a finding in a chunk counts
+    only if the gate, which scans the whole document, would also mask it, or if the document does
+    not contain the text.
     """
     if title:
         yield from _leak("title", None, scan(title))
@@ -99,11 +100,10 @@ def find_leaks(
 
 
 class Gate:
-    """The gate's verdict on one document, computed when a scan finds a credential in it.
+    """The gate's findings in one document, computed when a scan finds a credential in it.
 
     Args:
-        read: returns the stored text of the document; None if there is none.
-        scanner: the gate's scanner.
+        read: returns the stored text of the document; None without a stored text.
     """
 
     def __init__(self, read: Callable[[], ParsedText | None], scanner: SecretScanner) -> None:
@@ -111,31 +111,31 @@ class Gate:
         self._scanner = scanner
         self._read_parsed_text: tuple[str, tuple[MaskedSpan, ...]] | None = None
 
-    def confirms(self, piece: str) -> bool:
-        """Return whether the gate would mask a part of the document, or never scanned it."""
+    def confirms(self, passage: str) -> bool:
+        """Return whether the gate would mask a passage, or the document does not contain it."""
         if self._read_parsed_text is None:
             parsed = self._read()
             spans = find_credentials(parsed, self._scanner) if parsed is not None else ()
             self._read_parsed_text = (parsed.text if parsed is not None else "", spans)
         text, spans = self._read_parsed_text
-        at = text.find(piece)
+        at = text.find(passage)
         if at < 0:
             return True
         while at >= 0:
-            if any(span.start < at + len(piece) and at < span.end for span in spans):
+            if any(span.start < at + len(passage) and at < span.end for span in spans):
                 return True
-            at = text.find(piece, at + 1)
+            at = text.find(passage, at + 1)
         return False
 
 
-def build_verdict(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
-    """Pass if no credential remains; dropped chunks are only a note."""
+def build_verdict(leaking: Sequence[LeakingDocument], scanned: ScanCounts) -> Verdict:
+    """Pass if no credential is left; dropped chunks are only noted."""
     leaks = sum(len(document.leaks) for document in leaking)
     if leaking:
         description = (
             f"{format_count(leaks, 'credential')} left in"
-            f" {format_count(len(leaking), 'document')}, now"
-            " quarantined and excluded from every search"
+            f" {format_count(len(leaking), 'document')}, now quarantined and excluded from every"
+            " search"
         )
     else:
         description = f"no credential in {format_count(scanned.chunks, 'chunk')}"
@@ -179,8 +179,8 @@ def _masked_note(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> s
     "secrets",
     (
         "An independent scan of titles, headings and chunk texts finds no credential. A document "
-        "with a credential is quarantined. Credentials that the pipeline masked, and chunks that "
-        "it dropped, are only noted."
+        "with a credential is quarantined. Credentials that the pipeline masked and chunks that it "
+        "dropped are only noted."
     ),
     judges_builds=True,
 )
@@ -209,7 +209,7 @@ def _notes_of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
 
 def _scan_tenant(
     ctx: TenantContext, run_id: str, scanner: SecretScanner
-) -> tuple[list[LeakingDocument], Scanned]:
+) -> tuple[list[LeakingDocument], ScanCounts]:
     leaking: list[LeakingDocument] = []
     documents = scanned = 0
     dropped: Counter[str] = Counter()
@@ -225,13 +225,13 @@ def _scan_tenant(
             documents += 1
             scanned += len(row.chunks)
             dropped_count += len(row.dropped)
-            dropped.update(rule for drop in row.dropped for rule in drop.rules)
+            dropped.update(rule for chunk in row.dropped for rule in chunk.rules)
             gate = Gate(partial(_read_parsed_text, ctx, item), scanner)
             leaks = tuple(find_leaks(item.title, row, scanner.scan, gate.confirms))
             if leaks:
                 leaking.append(_to_leaking_document(item, leaks))
     of_dropped = tuple(sorted(dropped.items()))
-    return leaking, Scanned(documents, scanned, dropped_count, of_dropped, tuple(masked))
+    return leaking, ScanCounts(documents, scanned, dropped_count, of_dropped, tuple(masked))
 
 
 def _read_parsed_text(ctx: TenantContext, item: ParsedDocument) -> ParsedText | None:
@@ -264,9 +264,8 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
         )
         for document in leaking
     ]
-    # These transactions on the catalog do not wait for the tenant's lock. From the first one on, no
-    # search returns the documents, whereas after another kind of failure the former version stays
-    # searchable.
+    # These transactions do not wait for the tenant's lock. After the first, no search returns the
+    # documents; after other failures, the former version stays searchable.
     ctx.catalog.index.withhold(ctx.ref, ids)
     builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
     for build in builds:
@@ -279,7 +278,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
     ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
     try:
         with context.locked("secrets check") as locked:
-            # A run that was active until now may have published the documents once more.
+            # A run that was active until now may have published the documents again.
             locked.guard()
             locked.catalog.index.withhold(ctx.ref, ids)
             clean_up(locked)

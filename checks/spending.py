@@ -16,13 +16,13 @@ _NEAR = 0.8
 def build_verdict(
     spent: SpendingTotals, caps: Sequence[Cap], reached: Collection[CapName], waiting: int
 ) -> Verdict:
-    """Warn of a spending cap that keeps documents waiting.
+    """Warn if documents wait because of a spending cap.
 
     Args:
         spent: spending of the last sync, and of the current day and month.
-        caps: the caps that are set, longest period first.
-        reached: the caps that stopped a run and are still reached.
-        waiting: number of documents that will be retried.
+        caps: the configured caps, longest period first.
+        reached: names of caps that stopped a run and are still reached.
+        waiting: number of documents that wait to be retried.
     """
     stopping = [cap for cap in caps if cap.name in reached]
     near = [cap for cap in caps if cap.share >= _NEAR]
@@ -57,7 +57,7 @@ def build_verdict(
     "spending",
     (
         "No document waits because a spending cap is reached. The check shows the spending under "
-        "each cap, and a note once four fifths of a cap are spent. Evaluated by every sync."
+        "each cap, and a note when 80 % of a cap is spent. Evaluated by every sync."
     ),
     with_syncs=True,
 )

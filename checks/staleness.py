@@ -33,11 +33,11 @@ Reason = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """A document, or a whole source, whose entries differ from the source's present content.
+class LaggingItem:
+    """A document or a source whose entries lag behind the current content of the source.
 
     Attributes:
-        since: the start of the lag.
+        since: start of the lag.
         certain: whether the start is known; otherwise `since` is the earliest possible start.
     """
 
@@ -47,73 +47,71 @@ class Behind:
     certain: bool = True
 
 
-def behind_in_catalog(
+def find_lagging_in_catalog(
     documents: Iterable[Document], made_from: Mapping[str, str]
-) -> Iterator[Behind]:
-    """Yield the documents that lag according to the catalog itself.
+) -> Iterator[LaggingItem]:
+    """Yield the documents that lag according to the catalog.
 
     Args:
-        documents: the tenant's documents.
-        made_from: the document_key that each served version was made from, by document_id.
+        made_from: document_key of each served version, by document_id.
     """
     for document in documents:
         served = made_from.get(document.document_id)
         if document.status == "PROCESSING" and document.retry_at is not None:
-            yield Behind(document.uri, "in a batch", document.changed_at, certain=False)
+            yield LaggingItem(document.uri, "in a batch", document.changed_at, certain=False)
         elif document.status == "PROCESSING":
-            yield Behind(document.uri, "waits", document.changed_at)
+            yield LaggingItem(document.uri, "waits", document.changed_at)
         elif document.status != "DELETED" and served not in (None, document.document_key):
             reason: Reason = "failed" if document.status == "FAILED" else "waits"
-            yield Behind(document.uri, reason, document.changed_at)
+            yield LaggingItem(document.uri, reason, document.changed_at)
 
 
-def behind_at_source(
+def find_lagging_at_source(
     documents: Iterable[ListedDocument],
     rows: Mapping[str, Document],
     pruned: Collection[str],
     *,
     last_listing: datetime,
-    first: bool,
+    is_first: bool,
     now: datetime,
-    named: Callable[[ListedDocument], str],
-) -> Iterator[Behind]:
+    build_name: Callable[[ListedDocument], str],
+) -> Iterator[LaggingItem]:
     """Yield the documents that differ between their source and the catalog.
 
     A file's ctime is the time of its creation or last change; the time of a deletion is unknown.
 
     Args:
-        documents: everything that the source holds now.
-        rows: the source's documents in the catalog by document_id, including deleted ones.
+        documents: current documents of the source.
+        rows: the source's documents in the catalog by document_id, including deleted documents.
         pruned: ids of documents deleted for their age, which their source may still have.
         last_listing: when the catalog last recorded a listing of the source.
-        first: whether no listing of the source was ever recorded, so that the lag is unknown.
-        now: the current time; later times of change are replaced by it.
-        named: returns the printable name of a document that is not in the catalog.
+        is_first: whether no listing of the source was ever recorded, so that the lag is unknown.
+        now: current time, which replaces later times of change.
+        build_name: returns the display name of a document that is not in the catalog.
     """
-    gone = {id_: row for id_, row in rows.items() if row.status != "DELETED"}
+    missing = {id_: row for id_, row in rows.items() if row.status != "DELETED"}
     for document in documents:
         row = rows.get(document.document_id)
-        living = gone.pop(document.document_id, None)
-        same = row is None or row.facts == document.facts
-        if same and (living is not None or document.document_id in pruned):
+        living = missing.pop(document.document_id, None)
+        is_same = row is None or row.facts == document.facts
+        if is_same and (living is not None or document.document_id in pruned):
             continue
         changed_at = datetime.fromtimestamp(document.ctime_ns / 1e9, UTC)
         since = min(max(changed_at, last_listing), now)
         if living is not None:
-            yield Behind(living.uri, "changed", since)
+            yield LaggingItem(living.uri, "changed", since)
         else:
-            yield Behind(named(document), "added", since, certain=not first)
-    for lost in gone.values():
-        yield Behind(lost.uri, "removed", last_listing, certain=False)
+            yield LaggingItem(build_name(document), "added", since, certain=not is_first)
+    for lost in missing.values():
+        yield LaggingItem(lost.uri, "removed", last_listing, certain=False)
 
 
 def build_verdict(
-    behind: Sequence[Behind], documents: int, limit: timedelta, now: datetime
+    behind: Sequence[LaggingItem], documents: int, limit: timedelta, now: datetime
 ) -> Verdict:
-    """Pass if no document lags for longer than the limit.
+    """Pass if no document lags longer than the limit.
 
-    Documents with an uncertain lag, and those that wait for a person's decision, cause only a
-    warning.
+    Documents with an uncertain lag, or that wait for a person's decision, cause only a warning.
     """
     late = [b for b in behind if now - b.since > limit]
     error = any(b.certain for b in late)
@@ -128,7 +126,9 @@ def build_verdict(
         if held
         else "run `rag-assets sync TENANT` to bring them up to date, or to see why that fails",
         compared=(
-            Compared("oldest lag in minutes, at most", minutes(limit), minutes(oldest)),
+            Compared(
+                "oldest lag in minutes, at most", round_up_minutes(limit), round_up_minutes(oldest)
+            ),
             Compared("documents later than that", 0, len(late)),
         ),
         columns=("document", "why", "since", "minutes"),
@@ -137,7 +137,7 @@ def build_verdict(
                 b.uri,
                 b.reason,
                 f"{b.since:%Y-%m-%d %H:%M:%S} UTC",
-                f"{'' if b.certain else 'at most '}{minutes(now - b.since):,}",
+                f"{'' if b.certain else 'at most '}{round_up_minutes(now - b.since):,}",
             )
             for b in most_urgent
         ),
@@ -150,26 +150,26 @@ def build_verdict(
     "search_index",
     "staleness",
     (
-        "No document has been behind its source for longer than the tenant's freshness limit: none "
-        "waits to be indexed, none is quarantined while an older version is served, and a fresh "
+        "No document lags behind its source for longer than the tenant's freshness limit: none "
+        "waits to be indexed, none is quarantined while an older version is served, and a new "
         "listing of the sources equals the catalog."
     ),
 )
 def staleness_check(context: CheckContext) -> Verdict:
-    """List the sources again and compare them with the served versions."""
+    """List the sources again, and compare them with the served versions."""
     ctx = context.tenant
     now = _now()
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     living = [document for document in documents if document.status != "DELETED"]
-    behind = list(behind_in_catalog(living, _find_origins(ctx, living)))
+    behind = list(find_lagging_in_catalog(living, _find_origins(ctx, living)))
     waiting = {b.uri for b in behind}
-    at_sources = _behind_at_sources(ctx, context.workbench.scanner(), documents, now)
+    at_sources = _find_lagging_at_sources(ctx, context.workbench.scanner(), documents, now)
     behind += [b for b in at_sources if b.uri not in waiting]
     limit = timedelta(minutes=ctx.tenant.freshness_minutes)
     return build_verdict(behind, len(living), limit, now)
 
 
-def minutes(duration: timedelta) -> int:
+def round_up_minutes(duration: timedelta) -> int:
     """Return whole minutes, rounded up, so that a late document never counts as on time."""
     return max(0, -(-int(duration.total_seconds()) // 60))
 
@@ -184,9 +184,9 @@ def _find_origins(ctx: TenantContext, documents: Sequence[Document]) -> dict[str
     return made
 
 
-def _behind_at_sources(
+def _find_lagging_at_sources(
     ctx: TenantContext, scanner: SecretScanner, documents: Sequence[Document], now: datetime
-) -> Iterator[Behind]:
+) -> Iterator[LaggingItem]:
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
     by_source: dict[str, dict[str, Document]] = {}
     for row in documents:
@@ -195,62 +195,65 @@ def _behind_at_sources(
     for config, source in zip(ctx.tenant.sources, opened, strict=True):
         rows = by_source.pop(source.name, {})
         sync = syncs.get(source.name)
-        last = _last_listing(sync, now)
+        last = _find_last_listing(sync, now)
         if sync is not None and sync.held_deletions:
-            what = (
+            name = (
                 f"{source.name}: {format_count(sync.held_deletions, 'deletion')},"
                 f" {sync.held_reason}"
             )
-            yield Behind(what, "held", last, certain=False)
+            yield LaggingItem(name, "held", last, certain=False)
         try:
             digest = ListingDigest(compute_settings_key(ctx.tenant, config))
-            if _digest_of_listing(source, digest) != (sync.listing_digest if sync else None):
-                yield from behind_at_source(
+            if _digest_listing(source, digest) != (sync.listing_digest if sync else None):
+                yield from find_lagging_at_source(
                     source.list(),
                     rows,
                     ctx.catalog.documents.tombstones(ctx.ref.id),
                     last_listing=last,
-                    first=sync is None or sync.listed_at_ns is None,
+                    is_first=sync is None or sync.listed_at_ns is None,
                     now=now,
-                    named=lambda document: _safe_uri(document, scanner),
+                    build_name=lambda document: _build_masked_uri(document, scanner),
                 )
         except ListingFailed as error:
             message = Masker(scanner).text(f"{source.name}: {error.message}")
-            yield Behind(message, "unlisted", last, certain=False)
+            yield LaggingItem(message, "unlisted", last, certain=False)
     for name, rows in by_source.items():
         # The source was removed from the configuration, so the next sync deletes its documents.
-        last = _last_listing(syncs.get(name), now)
+        last = _find_last_listing(syncs.get(name), now)
         for row in rows.values():
             if row.status != "DELETED":
-                yield Behind(row.uri, "removed", last, certain=False)
+                yield LaggingItem(row.uri, "removed", last, certain=False)
 
 
-def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
-    """Return the document's uri, masked: a file's name can be a credential, too."""
+def _build_masked_uri(document: ListedDocument, scanner: SecretScanner) -> str:
+    """Return a document's uri, with credentials in the path masked."""
     return build_uri(document.source, Masker(scanner).text(document.path))
 
 
-def _digest_of_listing(source: DocumentSource, digest: ListingDigest) -> str:
+def _digest_listing(source: DocumentSource, digest: ListingDigest) -> str:
     for _ in digest.list_source(source):
         pass
     return digest.hexdigest()
 
 
-def _last_listing(sync: Sync | None, now: datetime) -> datetime:
+def _find_last_listing(sync: Sync | None, now: datetime) -> datetime:
     if sync is None or sync.listed_at_ns is None:
         return datetime.fromtimestamp(0, UTC)
     return min(datetime.fromtimestamp(sync.listed_at_ns / 1e9, UTC), now)
 
 
 def _description(
-    behind: Sequence[Behind], late: Sequence[Behind], oldest: timedelta, limit: timedelta
+    behind: Sequence[LaggingItem], late: Sequence[LaggingItem], oldest: timedelta, limit: timedelta
 ) -> str:
     if not behind:
         return "every document equals its source"
-    what = f"{format_count(len(behind), 'document')} behind, the oldest for {minutes(oldest):,} min"
+    count = format_count(len(behind), "document")
+    lag = f"{count} behind, the oldest for {round_up_minutes(oldest):,} min"
     if not late:
-        return f"{what}, within the limit of {minutes(limit):,} min"
-    return f"{what}; {len(late):,} of them for longer than the limit of {minutes(limit):,} min"
+        return f"{lag}, within the limit of {round_up_minutes(limit):,} min"
+    return (
+        f"{lag}; {len(late):,} of them for longer than the limit of {round_up_minutes(limit):,} min"
+    )
 
 
 def _now() -> datetime:

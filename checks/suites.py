@@ -1,6 +1,6 @@
-"""Great Expectations suites over facts about rows, validated in memory and shown as data docs.
+"""Great Expectations suites, validated in memory and shown as data docs.
 
-Rows contain only facts, no text.
+The validated rows contain only facts about chunks and vectors, no text.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Rule:
     """One expectation of a suite.
 
     Attributes:
-        description: its description for people.
-        kind: the name of Great Expectations' class.
-        arguments: its arguments.
+        description: condition that every row must meet, for people.
+        kind: name of Great Expectations' class.
+        arguments: arguments of the class.
     """
 
     description: str
@@ -45,7 +45,7 @@ class BrokenRule:
 
     Attributes:
         rows: number of rows that violate the rule.
-        examples: the first of these rows, identified by the naming columns.
+        examples: values of the naming columns in the first of these rows.
     """
 
     description: str
@@ -71,18 +71,18 @@ def chunk_rules() -> tuple[Rule, ...]:
             {"column_list": ["chunk_set", "ordinal"]},
         ),
         _above_rule("ordinals are below the number of chunks", "chunks", "ordinal"),
-        _between_rule("a chunk has a token or more", "token_count", 1, None),
+        _between_rule("a chunk has at least one token", "token_count", 1, None),
         _above_rule("a chunk is within the limit of its chunker", "limit", "size", or_equal=True),
-        _between_rule("a chunk holds more than white space", "characters", 1, None),
+        _between_rule("a chunk contains more than white space", "characters", 1, None),
         _between_rule("ordinals count from 0", "ordinal", 0, None),
         _between_rule("offsets count from 0", "start", 0, None),
         _between_rule("lines count from 1", "line_start", 1, None),
         _above_rule("a chunk ends after it starts", "end", "start"),
         _above_rule(
-            "the last line is not before the first", "line_end", "line_start", or_equal=True
+            "the last line is not before the first line", "line_end", "line_start", or_equal=True
         ),
         Rule(
-            "the hash is that of the text which is embedded",
+            "the hash equals the hash of the embedded text",
             "ExpectColumnPairValuesToBeEqual",
             {"column_A": "text_sha256", "column_B": "rehashed", **_BOTH},
         ),
@@ -93,7 +93,7 @@ def vector_rules(dimensions: int) -> tuple[Rule, ...]:
     """Return the rules for every vector.
 
     Args:
-        dimensions: dimensions of the vectors of the tenant's embedder.
+        dimensions: length of the vectors of the tenant's embedder.
     """
     return (
         *(_not_null_rule(column) for column in ("text_sha256", "vector_bytes", "created_at")),
@@ -119,11 +119,10 @@ def validate(
 
     Args:
         name: name of the suite.
-        rules: the rules for every row.
         parts: the rows, by column. Each part is validated separately, so rows with the same key
             must be in the same part.
-        naming: the columns that name a row.
-        docs: the folder of the data docs; existing data docs are replaced.
+        naming: columns that identify a row in examples.
+        docs: folder of the data docs, which is replaced.
     """
     docs.parent.mkdir(parents=True, exist_ok=True)
     site = Path(tempfile.mkdtemp(prefix=f".{docs.name}-", dir=docs.parent))
@@ -195,7 +194,7 @@ def _to_plain_number(value: object) -> object:
 
 def _not_null_rule(column: str) -> Rule:
     words = column.replace("_", " ")
-    return Rule(f"{words} is there", "ExpectColumnValuesToNotBeNull", {"column": column})
+    return Rule(f"{words} is not missing", "ExpectColumnValuesToNotBeNull", {"column": column})
 
 
 def _between_rule(description: str, column: str, low: int, high: int | None) -> Rule:

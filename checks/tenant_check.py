@@ -1,9 +1,10 @@
-"""A check of a tenant: a name, an asset, and a function that returns a verdict.
+"""Checks of tenants: each has an asset, a name, and a function that returns a verdict.
 
-`tenant_check` declares a check. The registry collects the checks of all modules. So a new module is
-enough to add its check to the jobs, the daily evaluation and the UI.
+`tenant_check` declares a check. The registry collects the checks of all modules, so a new module
+adds its check to the jobs, the daily evaluation and the UI.
 
-Annotations are evaluated here: Dagster does not accept a context whose annotation is a string.
+Annotations are evaluated in this module, because Dagster does not accept a string as the annotation
+of a context.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,15 +44,15 @@ class CheckContext:
     """The context of a check of one tenant.
 
     Attributes:
-        tenant: the tenant and its stores, for reading: a write through it raises an error.
-        run_id: the run that evaluates the check.
+        tenant: the tenant and its stores, for reading; a write raises an error.
+        run_id: id of the run that evaluates the check.
         workbench: creates contexts that may write.
-        log: writes a line to the run's log.
+        log: log of the run.
         deep: whether to compare everything at once, instead of in shares over several days.
-        nightly: whether the nightly comparison evaluates the check. Then entries are counted, and
-            only a share of them is read.
-        build: the only build to check, before it is published; the tenant is then configured for
-            this build. None checks the stored data of all builds.
+        nightly: whether the nightly comparison evaluates the check; it counts all entries, and
+            reads only a share of them.
+        build: the only build to check, before its publication; the tenant is then configured for
+            this build. None checks all builds.
     """
 
     tenant: TenantContext
@@ -64,7 +65,7 @@ class CheckContext:
 
     @cached_property
     def of_build(self) -> TenantContext:
-        """Return the tenant, configured for the build to check, or else for the serving build."""
+        """Return the tenant, configured for the checked build or else for the serving build."""
         if self.build is not None:
             return self.tenant
         serving = self.tenant.catalog.generations.serving(self.tenant.ref.id)
@@ -83,7 +84,7 @@ class CheckContext:
     def unwritten(self, what: str) -> Iterator[TenantContext | None]:
         """Yield the tenant while no other process writes for it.
 
-        Yield None if another process keeps writing, and for the check of a single build.
+        Yields None if another process keeps writing, and for the check of a single build.
         """
         with ExitStack() as stack:
             try:
@@ -146,15 +147,14 @@ class TenantCheck:
     """A declared check.
 
     Attributes:
-        asset, name: the check's key; neither may change, since the history is stored under the key.
-        description: the condition under which the check passes, for its page.
+        asset, name: key of the check, under which its history is stored; it must not change.
+        description: condition under which the check passes, for its page.
         verdict: function that evaluates the check for a tenant.
-        job: the job that evaluates the check for one tenant.
+        job: name of the job that evaluates the check for one tenant.
         with_syncs: whether every sync also evaluates the check.
-        judges_builds: whether a new build must pass the check before it is published: a failure of
-            severity ERROR holds the build back.
-        nightly: whether the nightly comparison, instead of the daily run, evaluates the check for
-            all tenants; the check then reads only a share.
+        judges_builds: whether a failure with severity ERROR prevents the publication of a build.
+        nightly: whether the nightly comparison, not the daily run, evaluates the check for all
+            tenants; the check then reads only a share.
         repairable: whether a repair resolves the check's findings.
     """
 
@@ -178,13 +178,13 @@ class TenantCheck:
         return f"{self.asset}.{self.name}"
 
     def outcome(self, verdict: Verdict) -> CheckOutcome:
-        """Return a verdict in the form that the catalog stores."""
+        """Return a verdict as the catalog stores it."""
         return CheckOutcome(
             self.asset, self.name, verdict.passed, verdict.severity, verdict.description
         )
 
     def error(self, error: Exception, installation: InstallationResource) -> CheckOutcome:
-        """Return why the check could not be evaluated, in the form that the catalog stores."""
+        """Return the error of an evaluation as the catalog stores it."""
         return CheckOutcome(
             self.asset, self.name, error=as_failure(error, installation).description
         )
@@ -219,9 +219,8 @@ LoadedCheck: TypeAlias = TenantCheck | dg.AssetChecksDefinition
 def build_checks(checks: Sequence[TenantCheck], names: Naming) -> list[dg.AssetChecksDefinition]:
     """Return Dagster's definitions of checks; the checks of one asset are one step.
 
-    This also works if steps run in their own processes. A run evaluates the selected checks for its
-    partition. A check that cannot be evaluated does not stop the other checks of its step; the step
-    fails at its end.
+    A run evaluates the selected checks for its partition. An error in a check does not stop the
+    other checks of its step, and fails the step at its end.
     """
     by_asset: dict[str, dict[dg.AssetCheckKey, TenantCheck]] = {}
     for check in checks:
@@ -308,7 +307,7 @@ def tenant_check(
     Args:
         asset, name, description, job, with_syncs, judges_builds, nightly, repairable: see
             TenantCheck.
-        against_catalog: whether the check assumes that the catalog is right. Such a check reports
+        against_catalog: whether the check assumes that the catalog is right. Such a check compares
             nothing while the catalog may have been restored from an earlier dump.
     """
 
@@ -339,10 +338,10 @@ _NOT_COMPARED = Verdict(
     " `catalog`",
     compared=(),
     severity="WARN",
-    mend="run `rag-assets sync TENANT --accept-catalog` to go on with this catalog",
+    mend="run `rag-assets sync TENANT --accept-catalog` to continue with this catalog",
 )
 
 
 def refuse_write() -> NoReturn:
-    """Raise an error; this is the guard of the read-only contexts that checks use."""
+    """Raise an error: the guard of the read-only contexts of checks."""
     raise RuntimeError("a check must hold the tenant's lock to write: use CheckContext.locked")

@@ -1,4 +1,4 @@
-"""thresholds: verifies that the cosine threshold leaves chunks to the tenant's searches."""
+"""thresholds: verifies that searches find passages above the cosine threshold."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def build_verdict(events: Sequence[Event], tenant_id: str) -> Verdict:
     """Pass if one of the last searches found a passage, or there were fewer than 50.
 
     Args:
-        events: the end events of the last searches, without failed searches.
-        tenant_id: the tenant's id, for the remedy.
+        events: events of the last completed searches.
+        tenant_id: id of the tenant, for the remedy.
     """
     with_passages = sum(bool(event.payload.get("chosen")) for event in events)
     nearest = [event.payload["nearest"] for event in events if event.payload.get("nearest")]
@@ -49,12 +49,12 @@ def build_verdict(events: Sequence[Event], tenant_id: str) -> Verdict:
     "search_index",
     "thresholds",
     (
-        "At least one of the last 50 searches found a passage. If none did, the cosine threshold "
-        "is probably too high for the embedder, and models answer without passages."
+        "At least one of the last 50 searches found a passage. Otherwise, the cosine threshold is "
+        "probably too high for the embedder, and models answer without passages."
     ),
 )
 def thresholds_check(context: CheckContext) -> Verdict:
-    """Count the chunks of the last searches."""
+    """Count the searches that found a passage among the last searches."""
     ctx = context.tenant
     latest = ctx.catalog.events.latest(ctx.ref.id, kind="rag_search_completed", limit=4 * SEARCHES)
     ended = [event for event in latest if "chosen" in event.payload][:SEARCHES]

@@ -36,11 +36,11 @@ def build_verdict(daemon: ServiceStatus, now: datetime) -> Verdict:
     "ticks",
     (
         "If the daemon of this installation runs, its sensors tick: the last tick is neither older "
-        "than five minutes nor in the future. Otherwise changes of sources are not noticed."
+        "than five minutes nor in the future. Otherwise, changes of sources are not noticed."
     ),
 )
 def ticks_check(context: CheckContext) -> Verdict:
-    """Read when a sensor of the daemon last ticked."""
+    """Read the time of the last tick of the daemon's sensors."""
     return build_verdict(LocalStack(context.tenant.settings).daemon_status(), datetime.now(UTC))
 
 

@@ -1,4 +1,4 @@
-"""vectors_beside: compares vectors in an index's separate store with the catalog."""
+"""vectors_beside: compares separate vector stores with the catalog."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ def build_verdict(
     """Pass if every separate vector store has exactly the vectors of its build.
 
     Args:
-        states: state of each build with such a store.
+        states: state of each build with a separate vector store.
         writer_at_work: whether another run may be between two steps of a write.
     """
     offenders = [
-        (state.generation.number, "vectors differ from the catalog", one)
+        (state.generation.number, "vectors differ from the catalog", document)
         for state in states
-        for one in sorted(state.differing)
+        for document in sorted(state.differing)
     ]
     offenders += [
         (state.generation.number, "vectors whose length is not 1", str(state.unsound))
         for state in states
         if state.unsound
     ]
-    # A store that does not answer yet is still being filled.
+    # A store that is still being filled does not answer searches yet.
     filling = all(state.generation.vectors_beside == "filling" for state in states)
     severity: Severity = "WARN" if writer_at_work or filling else "ERROR"
     builds = format_count(len(states), "build")
@@ -65,7 +65,7 @@ def build_verdict(
     "vectors_beside",
     (
         "For every build that is searched in pgvector, pgvector has exactly the vectors of the "
-        "current versions, with the access scopes of the catalog and with length 1."
+        "current versions, with the access scopes of the catalog and with norm 1."
     ),
     nightly=True,
     repairable=True,

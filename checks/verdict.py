@@ -1,4 +1,4 @@
-"""The verdict of a check, in one form for all checks and without Dagster."""
+"""The verdict of a check, in the same form for all checks and without Dagster."""
 
 from __future__ import annotations
 
@@ -27,16 +27,14 @@ class Verdict:
 
     Attributes:
         passed: whether no fault was found.
-        description: the finding in one line for people; commands in it contain the placeholder
-            TENANT.
-        compared: comparisons of expected with actual values, even if the check passed.
+        description: the finding in one line, with the placeholder TENANT in commands.
+        compared: comparisons of expected with actual values, also if the check passed.
         columns: names of the columns of offenders.
-        offenders: the rows at fault; they never contain a credential or the text of a document.
-        severity: severity of a failure; WARN means that a person should act, but searches stay
-            correct.
+        offenders: faulty rows, without credentials and texts of documents.
+        severity: severity of a failure; WARN means that searches stay correct, but a person should
+            act.
         notes: further values for the run page, by title.
-        mend: remedy for a failure: a command, or an action by a person followed by a command; empty
-            if the description contains the remedy.
+        mend: remedy for a failure: actions and commands; empty if the description contains them.
     """
 
     passed: bool
@@ -49,13 +47,15 @@ class Verdict:
     mend: str = ""
 
     def for_tenant(self, tenant_id: str) -> Verdict:
-        """Return the verdict for people: with remedy, and with this tenant's id in commands."""
-        description, mend = (_of_tenant(text, tenant_id) for text in (self.description, self.mend))
+        """Return the verdict with remedy in the description, and the tenant's id in commands."""
+        description, mend = (
+            _insert_tenant(text, tenant_id) for text in (self.description, self.mend)
+        )
         if not self.passed and mend not in description:
             description = f"{description}; {mend}"
         return replace(self, description=description, mend=mend)
 
 
-def _of_tenant(text: str, tenant_id: str) -> str:
+def _insert_tenant(text: str, tenant_id: str) -> str:
     """Replace TENANT in the commands of a text; names of documents stay unchanged."""
     return _COMMAND.sub(lambda command: command[0].replace("TENANT", tenant_id), text)

@@ -1,7 +1,6 @@
-"""Build rag_assets_client: the modules of rag_assets.client, and those that they import.
+"""Builds rag_assets_client from the modules of rag_assets.client and the modules that they import.
 
-In a checkout the package is written again by each build, next to this file. A source distribution
-contains it.
+In a checkout, each build writes the package next to this file. A source distribution contains it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ SHARED = f"{PACKAGE}._shared"
 
 
 def write_package(target: Path) -> None:
-    """Write the package with the present content of its modules into a folder."""
+    """Write the package into a folder, from the current content of its modules."""
     shutil.rmtree(target, ignore_errors=True)
     for module in sorted(find_modules()):
         source = source_of(module)
@@ -36,7 +35,7 @@ def write_package(target: Path) -> None:
 
 
 def find_modules() -> set[str]:
-    """Return the modules of rag_assets.client, and those that importing them imports."""
+    """Return the modules of rag_assets.client, and all modules that they import."""
     folder = source_of(ROOT).parent
     rest = [ROOT, *(f"{ROOT}.{path.stem}" for path in folder.glob("[a-z]*.py"))]
     found: set[str] = set()
@@ -48,7 +47,7 @@ def find_modules() -> set[str]:
 
 
 def imports(source: Path) -> Iterator[str]:
-    """Yield the modules of the project that a module imports when it is imported itself."""
+    """Yield the project's modules that a module imports at its top level."""
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
         package = (isinstance(node, ast.ImportFrom) and node.module) or ""
         if isinstance(node, ast.ImportFrom) and package.startswith("rag_assets."):
@@ -60,19 +59,19 @@ def imports(source: Path) -> Iterator[str]:
 
 
 def source_of(module: str) -> Path:
-    """Return the file of a module; one that does not exist if there is none."""
+    """Return the path of a module's file, which may not exist."""
     path = SOURCES.joinpath(*module.split("."))
     package = path / "__init__.py"
     return package if package.is_file() else path.with_suffix(".py")
 
 
 def is_package(source: Path) -> bool:
-    """Whether a file is that of a package."""
+    """Return whether a file is the `__init__.py` of a package."""
     return source.name == "__init__.py"
 
 
 def renamed(text: str) -> str:
-    """Return a text with the names that modules have in the built package."""
+    """Replace the names of modules in a text by their names in the built package."""
     text = re.sub(r"\brag_assets\.client\b", PACKAGE, text)
     return re.sub(r"\brag_assets\.(?=[a-z_])", f"{SHARED}.", text)
 

@@ -1,1 +1,1 @@
-"""The example handbook, the questions on it, and what builds its binary documents."""
+"""The example handbook, questions about it, and the code that builds its binary documents."""

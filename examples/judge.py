@@ -1,9 +1,9 @@
-"""Ask all judged questions of the demo's index, and tell how well it answers.
+"""Ask all judged questions of the demo's index, and print how well it answers.
 
     make demo
     .venv/bin/python -m examples.judge
 
-A question is answered where the passage stands that holds the answer: a document of grade 3.
+A question counts as answered if the hits contain the document with the answer, which has grade 3.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ HERE = Path(__file__).resolve().parent
 HANDBOOK = HERE / "handbook"
 TOP_K = 5
 ANSWERS = 3
-"""The grade of a document that holds the answer."""
+"""Grade of a document with the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One judged question; questions.yaml says what its fields mean.
+    """A judged question; questions.yaml documents its fields.
 
     Attributes:
         relevant: grade by path below handbook/.
-        expect: where the answer stands in the document of grade 3.
+        expect: location of the answer in the document with grade 3.
     """
 
     id: str
@@ -40,18 +40,18 @@ class Question:
 
     @property
     def source(self) -> str:
-        """The path of the document that holds the answer."""
+        """Return the path of the document with the answer."""
         return next(path for path, grade in self.relevant.items() if grade == ANSWERS)
 
     @property
     def suffix(self) -> str:
-        """The kind of file that holds the answer."""
+        """Return the file extension of the document with the answer."""
         return PurePosixPath(self.source).suffix
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well questions were answered: shares of them, and the mean nDCG."""
+    """The shares of questions with the answer among the first hits, and the mean nDCG."""
 
     questions: int
     first: float
@@ -61,7 +61,7 @@ class Score:
 
 
 def questions() -> list[Question]:
-    """All judged questions, in their order."""
+    """Return all judged questions, in the order of the file."""
     from ruamel.yaml import YAML
 
     entries = YAML(typ="safe").load((HERE / "questions.yaml").read_text(encoding="utf-8"))
@@ -72,19 +72,19 @@ def questions() -> list[Question]:
 
 
 def rank(question: Question, found: Sequence[str]) -> int | None:
-    """At which place, from 1, the document that holds the answer was found."""
+    """Return the rank, from 1, of the document with the answer; None if it was not found."""
     return found.index(question.source) + 1 if question.source in found else None
 
 
 def ndcg(question: Question, found: Sequence[str], top_k: int = TOP_K) -> float:
-    """Normalised discounted cumulative gain; a document counts where it stands first."""
+    """Return the normalized discounted cumulative gain; only a document's first hit counts."""
     grades = [question.relevant.get(path, 0) for path in dict.fromkeys(found)]
     best = sorted(question.relevant.values(), reverse=True)
     return _gain(grades[:top_k]) / _gain(best[:top_k])
 
 
 def score(asked: Sequence[Question], found: Mapping[str, Sequence[str]]) -> Score:
-    """How well questions were answered.
+    """Return the score of the answers to questions.
 
     Args:
         asked: at least one question.
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def _ask(asked: Sequence[Question], mode: Any) -> dict[str, list[str]]:
-    """The paths of the hits of each question in the demo's index."""
+    """Return the paths of the hits in the demo's index, by question id."""
     from rag_assets.cli.session import Session
     from rag_assets.search import Retriever
     from rag_assets.search.model import SearchRequest

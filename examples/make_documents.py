@@ -36,17 +36,17 @@ DOCUMENTS: dict[str, tuple[Callable[..., bytes], tuple[str, ...]]] = {
     "policies/supplier-maps-and-geocoding.docx": (word.build, ("supplier-maps-and-geocoding.md",)),
     "policies/works-council-minutes.pdf": (pdf.build, ("works-council-minutes.md",)),
 }
-"""What builds each document, and from which sources."""
+"""The function that builds each document, and its sources."""
 
 
 def built(document: str) -> bytes:
-    """One document of DOCUMENTS, built anew."""
+    """Build one of the DOCUMENTS."""
     build, names = DOCUMENTS[document]
     return build(*((SOURCES / name).read_text(encoding="utf-8") for name in names))
 
 
 def differs(document: str, made: bytes) -> bool:
-    """Whether the committed document is another one than that just made."""
+    """Return whether the committed document differs from the built document."""
     path = HANDBOOK / document
     if not path.is_file():
         return True
@@ -59,7 +59,7 @@ def differs(document: str, made: bytes) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the documents, or with --check compare them; the number of those that differ."""
+    """Write the documents, or compare them with --check; return the number of differences."""
     differing = 0
     for document in DOCUMENTS:
         made = built(document)

@@ -1,7 +1,7 @@
-"""Every use of Dagster that its public API does not offer, each with its reason.
+"""All uses of Dagster's private API, each with its reason; no other module has any.
 
-No other module imports a private name of Dagster. `LOOK_AGAIN` is the release that a test stops at:
-compare then what is here with the public API of that release.
+A test fails from release `LOOK_AGAIN` on: then compare this module with the public API of that
+release, and increase `LOOK_AGAIN`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import dagster as dg
 
-# Reading a damaged dagster.yaml raises it; it is no DagsterError.
+# Reading a damaged dagster.yaml raises this error, which is not a DagsterError.
 from dagster._check import CheckError
 
 # The job of runs that the UI starts for selected assets.
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 
-# The resources of a function that gets them by its arguments, as decorators of Dagster read them.
+# Returns the resources among a function's arguments, as Dagster's decorators read them.
 from dagster._core.definitions.resource_annotation import get_resource_args
 
 # A filter of `DagsterInstance.all_instigator_state`, which is public.
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 LOOK_AGAIN: Final = "1.14"
-"""The first release of Dagster with which this module was not tried."""
+"""The first release of Dagster with which this module was not tested."""
 
 _STATEMENT_MILLISECONDS = 600_000
 _RECYCLE_SECONDS = 3_600
@@ -85,9 +85,9 @@ _NO_COMPUTE_LOGS: Final = {
 def open_instance(home: Path) -> dg.DagsterInstance:
     """Open the instance of a home folder, without capturing the output of steps.
 
-    To capture output, Dagster lets child processes write to this process's descriptors. A child
+    To capture output, Dagster lets child processes write to this process's descriptors; a child
     that outlives the process would block readers of its output forever. `DagsterInstance.get` opens
-    only the instance of DAGSTER_HOME, and takes no settings.
+    only the instance of DAGSTER_HOME, and accepts no settings.
     """
     from dagster._core.instance.ref import InstanceRef
 
@@ -96,15 +96,14 @@ def open_instance(home: Path) -> dg.DagsterInstance:
 
 
 @contextmanager
-def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
-    """Keep the connections of an instance to its database, and close them at the end.
+def pool_connections(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
+    """Keep an instance's connections to its database open, and close them at the end.
 
     Otherwise Dagster would open a connection for every SQL statement, and repeatedly query the
     columns of its tables, which do not change while a process lives.
 
     Args:
-        instance: the instance as Dagster created it. If it uses SQLite, as a team's own instance
-            may, no connections are kept.
+        instance: an instance that Dagster created; with SQLite, no connections are kept.
     """
     instance.optimize_for_webserver(
         statement_timeout=_STATEMENT_MILLISECONDS,
@@ -129,7 +128,7 @@ def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
 
 
 def _remember_presence(has_partition: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
-    """Cache that a partition exists, because each step of a run asks several times."""
+    """Cache that a partition exists, because each step of a run queries it several times."""
     known: set[tuple[str, str]] = set()
 
     def has_known_partition(partitions_def_name: str, partition_key: str) -> bool:
@@ -182,7 +181,7 @@ def execute_run(arguments: str) -> int:
     with (
         capture_interrupts(),
         dg.DagsterInstance.from_ref(run.instance_ref) as instance,
-        pooled(instance),
+        pool_connections(instance),
     ):
         return _execute_run_command_body(
             run.run_id,
@@ -193,13 +192,13 @@ def execute_run(arguments: str) -> int:
 
 
 def log_evaluation(context: dg.OpExecutionContext, evaluation: dg.AssetCheckEvaluation) -> None:
-    """Log the evaluation of an asset check; only the type of `log_event` leaves it out."""
+    """Log the evaluation of an asset check, which the type of `log_event` does not allow."""
     event: Any = evaluation
     context.log_event(event)
 
 
 def delete_evaluations(instance: dg.DagsterInstance, run_ids: Collection[str]) -> None:
-    """Delete the evaluations of asset checks in runs, which `delete_run` leaves."""
+    """Delete the evaluations of asset checks in runs, which `delete_run` keeps."""
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
 
@@ -215,16 +214,15 @@ def delete_partition_records(
     partition: str,
     asset_keys: Collection[dg.AssetKey],
     deleted_run_ids: Sequence[str],
-    runs_to_clean: Callable[[Sequence[str]], Sequence[str]],
+    select_runs: Callable[[Sequence[str]], Sequence[str]],
 ) -> None:
     """Delete the records of a partition of assets in runs that also have other partitions.
 
-    Dagster wipes only all partitions of an asset, or whole runs.
+    Dagster can only delete all partitions of an asset, or whole runs.
 
     Args:
-        asset_keys: the assets.
-        deleted_run_ids: runs that were deleted; an asset may still name one as its last run.
-        runs_to_clean: returns those of some runs in which records are deleted.
+        deleted_run_ids: deleted runs, which an asset may still name as its last run.
+        select_runs: returns the runs, of the runs with such records, in which to delete them.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import (
@@ -252,9 +250,9 @@ def delete_partition_records(
             select(checks.c.run_id).where(is_check),
         ]
         named = {run_id for query in queries for run_id in connection.scalars(query.distinct())}
-    shared = runs_to_clean(sorted(named))
+    shared = select_runs(sorted(named))
     for run_id in shared:
-        # This applies if each run has its own file of events, as with SQLite.
+        # With SQLite, each run has its own file of events.
         with storage.run_connection(run_id) as connection:
             is_of_run = events.c.run_id == run_id
             connection.execute(events.delete().where(is_of_run, or_(is_event, is_evaluation)))
@@ -294,7 +292,7 @@ def web_application(
 
     Args:
         workspace_file: path of the workspace.yaml.
-        options: of `create_app_from_workspace_process_context`.
+        options: arguments of `create_app_from_workspace_process_context`.
     """
     from dagster._core.workspace.context import WorkspaceProcessContext
     from dagster._core.workspace.load_target import WorkspaceFileTarget

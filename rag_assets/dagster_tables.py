@@ -1,10 +1,9 @@
-"""Every statement on the tables of Dagster, which Dagster does not offer publicly.
+"""All SQL on the tables of Dagster, which are private.
 
-Purges and scans for credentials must find and replace texts that Dagster keeps of documents, such
-as their names in events; Dagster has no function that changes an event. The tables of our own
-instance are in the catalog's database, so the statements run there, and need no import of Dagster.
-A test compares the tables and columns that are named here with those of the installed Dagster, and
-`dagster_compat.LOOK_AGAIN` is the release to look again.
+Purges and scans for credentials must replace texts about documents in Dagster's events, such as
+their names; Dagster has no function for that. The tables of our own instance are in the catalog's
+database, so no import of Dagster is needed. A test compares the tables and columns in this module
+with the installed Dagster (see also `dagster_compat.LOOK_AGAIN`).
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ TABLES: Final = (
     *("instance_info", "instigators", "job_ticks", "jobs", "kvs", "pending_steps", "run_tags"),
     *("runs", "secondary_indexes", "snapshots"),
 )
-"""The tables that Dagster makes."""
+"""The tables that Dagster creates."""
 SIGNATURE: Final = ("runs", "run_tags", "event_logs", "instigators", "secondary_indexes")
-"""Tables by which a schema is recognized as that of a Dagster instance."""
+"""Tables that identify the schema of a Dagster instance."""
 FORMER_CONTENTS: Final = """
 SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
   SELECT FROM public.runs r WHERE strpos(run_body, '"rag_assets.definitions"') = 0 AND (
@@ -34,14 +33,15 @@ SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
 ) OR EXISTS (
   SELECT FROM public.instigators WHERE strpos(instigator_body, '"rag_assets.definitions"') = 0
 ), EXISTS (SELECT FROM public.runs) OR EXISTS (SELECT FROM public.instigators)"""
-"""The contents of `public`. A run is foreign if it is neither of our code location nor of our
-commands; a sensor is foreign if it is not of our code location."""
+"""Query for the database, the number of runs in `public`, whether `public` has foreign runs or
+sensors, and whether it has any. A run is foreign if neither our code location nor our commands
+started it; a sensor is foreign if our code location does not declare it."""
 
 LATEST_TICK: Final = (
     f"SELECT timestamp FROM {DAGSTER_SCHEMA}.job_ticks WHERE type = 'SENSOR'"  # noqa: S608 - ours
     " ORDER BY id DESC LIMIT 1"
 )
-"""The time of the last evaluation of any sensor."""
+"""Query for the time of the last tick of any sensor."""
 RUNS_OF_ANY_TENANT: Final = (
     f"SELECT run_id FROM {DAGSTER_SCHEMA}.run_tags"  # noqa: S608 - ours
     " WHERE key = 'dagster/partition'"
@@ -51,8 +51,7 @@ EVENTS_OF_TENANT: Final = (
     f"(partition = :tenant OR run_id IN ({RUNS_OF_TENANT})"
     f" OR (strpos(event, :tenant) > 0 AND run_id NOT IN ({RUNS_OF_ANY_TENANT})))"
 )
-"""Condition for events of a tenant. A job that visits every tenant names the tenant in each line of
-its log."""
+"""Condition for events about a tenant, including lines that name it in runs over all tenants."""
 EVENTS_NAMING_TENANT: Final = (
     f"(partition = :tenant OR run_id IN ({RUNS_OF_TENANT}) OR strpos(event, :tenant) > 0)"
 )
@@ -60,10 +59,10 @@ EVENTS_NAMING_TENANT: Final = (
 
 
 def texts_of_tenant(events: str) -> Mapping[tuple[str, str], str]:
-    """Return the columns with texts on a tenant, each with the condition for the tenant's rows.
+    """Return the columns with texts about a tenant, each with a condition for the tenant's rows.
 
     Args:
-        events: the condition for events.
+        events: condition for the rows of events.
     """
     return {
         (f"{DAGSTER_SCHEMA}.event_logs", "event"): events,

@@ -1,8 +1,7 @@
 """Everything that Dagster loads, collected from the packages that declare it.
 
-`build_defs` is the entry point for tests: they can replace any resource and load other systems than
-the installed ones. Importing this module only declares definitions; servers are looked up when a
-run or a tick needs them.
+With `build_defs`, tests can replace any resource and the installed systems. Importing this module
+only declares definitions; runs and ticks connect to servers when they need them.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from rag_assets.resources.workbench import Workbench
 
 Automation: TypeAlias = Literal["all", "sync", "none"]
 Upstream: TypeAlias = Mapping[str | None, Sequence[dg.AssetDep]]
-"""Assets outside this project that write a tenant's sources; the key None is for all tenants."""
+"""Assets outside this project that write the sources of a tenant; the key None: of all tenants."""
 _SYNCING: Final = ("tenants", "source_files", "run_failures")
 
 LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
@@ -72,7 +71,7 @@ class Parts:
     schedules: tuple[Schedule | dg.ScheduleDefinition, ...] = ()
 
     def __add__(self, other: Parts) -> Parts:
-        """Return the parts of both operands together."""
+        """Return the parts of both operands."""
         return Parts(
             self.assets + other.assets,
             self.checks + other.checks,
@@ -97,7 +96,7 @@ def all_parts(systems: Systems | None = None) -> Parts:
     """Return the core's parts and the parts of systems.
 
     Args:
-        systems: systems to use instead of the installed ones.
+        systems: systems to use instead of the installed systems.
 
     Raises:
         ConfigurationError: the systems cannot be loaded.
@@ -129,8 +128,7 @@ def _load_parts(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, 
         if name not in (names := _names(loaded)):
             raise ConfigurationError(
                 f"system {part.owner.name!r} of {part.owner.distribution}: {kind}: the name"
-                f" {name!r}"
-                f" differs from the name of the object at {part.reference}",
+                f" {name!r} differs from the name of the object at {part.reference}",
                 hint=f"use the name {' or '.join(names) or 'that Dagster uses'} in the system",
             )
         found[id(loaded)] = loaded
@@ -160,17 +158,17 @@ def build_resources(
     names: Naming = PLAIN,
     **overrides: Any,
 ) -> dict[str, Any]:
-    """Build the resources of the installation, some of them replaced by `overrides`.
+    """Build the resources of an installation.
 
-    The names of the resources start with the name of the naming, because a team's own resources may
-    also be called `postgres`.
+    Names of resources start with the name of the naming, because a team's own resources may also be
+    called `postgres`.
 
     Args:
         parts: all loaded parts; by default, the core and the installed systems.
         installation: installation that the resources work for; by default, from the environment.
         names: naming of the resources, and of the definitions by which our own runs are identified.
-        overrides: replacements by name: postgres, elasticsearch, lake, embedders, and whole
-            resources (workbench, tenant_lock) if a test needs its own.
+        overrides: replacements by name: postgres, elasticsearch, lake, embedders, workbench,
+            tenant_lock.
     """
     parts = parts or all_parts()
     carried = InstallationResource.from_installation(installation)
@@ -229,15 +227,15 @@ def build_defs(
     upstream: Upstream = MappingProxyType({}),
     automation: Automation = "all",
 ) -> dg.Definitions:
-    """Build all definitions of the project, for a code location that may also contain others.
+    """Build all definitions of an installation.
 
-    A team's project uses `rag_assets.dagster.build_defs`, which uses the project's own names.
+    A team's project uses `rag_assets.dagster.build_defs`, which calls this function.
 
     Args:
         overrides: see build_resources.
         names: naming of the definitions.
         loggers: further destinations of run logs, besides the instance.
-        systems: systems to use instead of the installed ones.
+        systems: systems to use instead of the installed systems.
         installation: installation that the definitions work for; by default, from the environment.
         upstream: see Upstream.
         automation: which sensors and schedules start runs.
@@ -246,14 +244,13 @@ def build_defs(
         ConfigurationError: the systems cannot be loaded.
     """
     with warnings.catch_warnings():
-        # These warnings are about beta features that are used on purpose; the user cannot change
-        # that.
+        # Beta features of Dagster are used on purpose, so their warnings do not help the user.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
         parts = _select_automated(all_parts(systems), automation)
         resources = build_resources(parts, installation, names, **dict(overrides or {}))
         all_deps = {dep.asset_key: dep for deps in upstream.values() for dep in deps}
 
-        def built(part: Any) -> Any:
+        def build(part: Any) -> Any:
             match part:
                 case Asset() if not part.deps:
                     return part.build(names, [*all_deps.values()])
@@ -266,24 +263,24 @@ def build_defs(
         checks = [check for check in parts.checks if isinstance(check, TenantCheck)]
         foreign_checks = [check for check in parts.checks if not isinstance(check, TenantCheck)]
         return dg.Definitions(
-            assets=_with_sources([built(asset) for asset in parts.assets]),
+            assets=_with_source_references([build(asset) for asset in parts.assets]),
             asset_checks=[*build_checks(checks, names), *foreign_checks],
             jobs=[
-                *(built(job) for job in parts.jobs),
+                *(build(job) for job in parts.jobs),
                 *(
-                    refresh_job(tenant, its).build(names, parts.checks)
-                    for tenant, its in upstream.items()
+                    refresh_job(tenant, deps).build(names, parts.checks)
+                    for tenant, deps in upstream.items()
                 ),
             ],
-            sensors=[built(sensor) for sensor in parts.sensors],
-            schedules=[built(schedule) for schedule in parts.schedules],
+            sensors=[build(sensor) for sensor in parts.sensors],
+            schedules=[build(schedule) for schedule in parts.schedules],
             resources=resources,
             loggers=dict(loggers) if loggers else None,
         )
 
 
 def _select_automated(parts: Parts, automation: Automation) -> Parts:
-    """Keep the sensors and schedules that a kind of automation needs."""
+    """Return the parts with only the sensors and schedules of a kind of automation."""
     if automation == "all":
         return parts
     names = _SYNCING if automation == "sync" else ()
@@ -291,7 +288,7 @@ def _select_automated(parts: Parts, automation: Automation) -> Parts:
     return replace(parts, sensors=sensors, schedules=())
 
 
-def _with_sources(
+def _with_source_references(
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
 ) -> list[Any]:
     """Return the assets, each with its source code reference if it has code."""
@@ -300,7 +297,7 @@ def _with_sources(
     return [*dg.with_source_code_references(executed), *specs]
 
 
-# The definitions of our own code location. Its jobs name this executor themselves. Set here, it
-# also applies to runs that the UI starts with "Materialize". With it, the stages of a run share
-# open connections and tables.
+# The definitions of our own code location. Our jobs name this executor themselves; here it also
+# applies to runs that the UI starts with "Materialize". The stages of a run then share open
+# connections and tables.
 defs = dg.Definitions.merge(build_defs(), dg.Definitions(executor=dg.in_process_executor))

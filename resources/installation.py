@@ -1,4 +1,4 @@
-"""The Dagster resource of an installation, from which all other resources take their settings."""
+"""The Dagster resource of an installation; all other resources get their settings from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_assets.common.settings import Settings
 class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """An installation as a resource; see Installation, which has the same attributes.
 
-    It is used only within our other resources, so that Dagster's UI shows no address.
+    Only our other resources use it, so that Dagster's UI shows no address.
     """
 
     home: str | None = None
@@ -25,12 +25,12 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @classmethod
     def from_installation(cls, installation: Installation | None) -> InstallationResource:
-        """Return the resource for an installation; None stands for that of the environment."""
+        """Return the resource for an installation; None takes it from the environment."""
         return cls(**(installation or Installation()).given())
 
     @property
     def settings(self) -> Settings:
-        """Return the installation's settings; missing values come from the process's environment.
+        """Return the installation's settings; omitted values come from the environment.
 
         Raises:
             ConfigurationError: a value is malformed, or the home folder does not exist.
@@ -48,5 +48,5 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def _resolve(value: str | None) -> str | None:
-    """Return the text of a value; outside of Dagster's runs, it may be an unresolved variable."""
+    """Return a value's text; outside of Dagster's runs, the value may be an unresolved variable."""
     return value.get_value() if isinstance(value, dg.EnvVar) else value

@@ -1,8 +1,8 @@
-"""Identification of this installation's runs in a Dagster instance that may contain other runs.
+"""Identifies this installation's runs in a Dagster instance that may contain other runs.
 
 A team's own jobs, assets and partitions may have the same names as ours, such as a partition `eu`
-of their asset `sales`, or a job `canary`. So all code that counts, marks or deletes runs uses this
-module to identify them first.
+of its asset `sales`, or a job `canary`. All code that counts, marks or deletes runs therefore
+identifies them by this module.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from rag_assets.storage.installation.markers import machine_name
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
-"""Tag with the installation of a run: on runs of sensors and commands, and on started runs."""
+"""Tag with the installation of a run, on runs of sensors and commands and on started runs."""
 UNFINISHED: Final = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -27,7 +27,7 @@ UNFINISHED: Final = (
     dg.DagsterRunStatus.STARTED,
 )
 _START_LIMIT = timedelta(minutes=15)
-"""Time within which a run that was not queued must start; after it, its launch has failed."""
+"""Time after which the launch of a run that has not started counts as failed."""
 
 
 class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -57,10 +57,10 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return {dg.AssetKey.from_user_string(key) for key in self.assets}
 
     def namings(self, instance: dg.DagsterInstance) -> set[Naming]:
-        """Return the namings under which this installation is known in an instance.
+        """Return the namings of this installation's runs in an instance.
 
-        Commands use plain names. A team's project uses other names, but commands also count and
-        delete its runs.
+        Commands use plain names, but also count and delete the runs of a team's project, which uses
+        other names.
         """
         if self._is_of_own_home(instance):
             return {self.names}
@@ -100,7 +100,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         }
 
     def is_shared_partition(self, instance: dg.DagsterInstance, partition: str) -> bool:
-        """Return whether another installation has runs of a partition of the same name."""
+        """Return whether another installation has runs of a partition with this name."""
         if self._is_of_own_home(instance):
             return False
         others = _list_known_installations(instance) - {*self.installation_tags.values()}
@@ -115,10 +115,10 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def owns(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run is for this installation; before the run starts, this is a guess.
+        """Return whether a run is for this installation; a guess before the run starts.
 
-        Before deleting data, use `of_installation` or `only_of_installation` instead, because
-        assets of a team may have the same keys as ours.
+        Before deleting data, use `of_installation` or `only_of_installation`, because assets of a
+        team may have the same keys as ours.
         """
         if (installation := run.tags.get(INSTALLATION_TAG)) is not None:
             return installation == self.installation_tags[INSTALLATION_TAG]
@@ -130,10 +130,9 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     ) -> list[dg.DagsterRun]:
         """Return the runs in which this installation's code ran, with or without a team's assets.
 
-        In the instance of our home folder, these are all runs; if the catalog was cloned, this
-        includes runs of the original. In a team's instance, a run without an installation tag
-        counts if it was launched from our code and the instance has no recorded run of another
-        installation.
+        In the instance of our home folder, these are all runs, including runs of the original if
+        the catalog was cloned. In a team's instance, a run without an installation tag counts if
+        our code launched it and the instance has no recorded run of another installation.
         """
         if self._is_of_own_home(instance):
             return list(runs)
@@ -155,11 +154,10 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         ]
 
     def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-        """Add missing tags to a started run, as when the UI or a schedule launched it.
+        """Add missing tags to a started run, for example after a launch by the UI or a schedule.
 
-        The tags are the installation and, unless the run also has assets of a team, the tag that
-        keeps Dagster from retrying the run. Retries by Dagster are useless, because our code has
-        already retried, or the next sync will.
+        The tags are the installation, the naming and, unless the run also has assets of a team, a
+        tag that disables Dagster's retries: our code has already retried, or the next sync will.
         """
         retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
         wanted = {**self.installation_tags, **self.names.naming_tag, **retries}
@@ -176,8 +174,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = self.postgres.installation.settings
         is_ours = self._is_of_own_home(instance)
         folder = settings.own_dagster_home if is_ours else instance.root_directory
-        # People find the instance by this folder; the address of its database may contain a
-        # password.
+        # The folder identifies the instance for people; its database URL may contain a password.
         place = f"{folder} on {machine_name()}"
         self.postgres.catalog().dagster_histories.record(
             run.tags.get(PARTITION_TAG), instance_id(instance), place
@@ -188,16 +185,16 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         self.postgres.catalog().dagster_histories.forget(tenant_id, instance_id(instance))
 
     def recorded_tenants(self, instance: dg.DagsterInstance) -> set[str]:
-        """Return the tenants of which an instance may contain runs, including removed tenants."""
+        """Return the tenants, including removed tenants, whose runs an instance may contain."""
         return self.postgres.catalog().dagster_histories.tenants(instance_id(instance))
 
     def _is_of_own_home(self, instance: dg.DagsterInstance) -> bool:
-        """Return whether an instance belongs to our home folder, which nobody else uses."""
+        """Return whether an instance belongs to our home folder, which has only our runs."""
         local = self.postgres.installation.settings.local
         return Path(instance.storage_directory()).is_relative_to(local)
 
     def _is_of_a_team(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
-        """Return whether an untagged run is from a repository that never ran our code for us."""
+        """Return whether an untagged run is from a repository without runs of this installation."""
         origin = run.remote_job_origin
         if INSTALLATION_TAG in run.tags or origin is None or _is_of_own_code(run):
             return False
@@ -217,7 +214,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def unfinished(
         self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None
     ) -> list[dg.DagsterRun]:
-        """Return our queued or running runs: of one job or tenant, or all."""
+        """Return our queued and running runs, optionally of only one job or tenant."""
         filters = dg.RunsFilter(
             job_name=job,
             statuses=list(UNFINISHED),
@@ -235,7 +232,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def instance_id(instance: dg.DagsterInstance) -> str:
-    """Return the id of an instance's run storage, whichever folder opens it.
+    """Return the id of an instance's run storage, the same for every folder that opens it.
 
     A storage that is not an SQL database has no id, and is identified by its folder.
     """

@@ -1,9 +1,8 @@
 """The run launcher of an installation, which starts Dagster's runs as forks of the fork server.
 
-dagster.yaml names this launcher. If no fork server runs (in a cluster, or on another machine), a
-run is launched in Dagster's usual way, in a process of the code server. An event of the run reports
-which way was used. If dagster.yaml does not name this class, all runs are launched in the usual
-way.
+dagster.yaml names this launcher. Without a fork server (in a cluster, or on another machine), the
+code server launches the run, as with Dagster's default launcher. An event of the run reports how it
+was launched.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from rag_assets.runtime.program_processes import revive_fork_server
 
 
 class ForkingRunLauncher(DefaultRunLauncher):
-    """Launches runs as forks, or in Dagster's usual way if that is not possible."""
+    """Launches runs as forks, or by the code server if no fork server runs."""
 
     def launch_run(self, context: LaunchRunContext) -> None:
         """Launch a run; see the base class."""
@@ -47,14 +46,14 @@ class ForkingRunLauncher(DefaultRunLauncher):
         if arguments is None:
             return False
 
-        def started(pid: int) -> None:
+        def report_start(pid: int) -> None:
             self._instance.add_run_tags(run.run_id, worker_tags(pid))
             self._report_event(
                 run, f"The run was launched in a fork of the fork server (pid: {pid})."
             )
 
         home = str(Settings.from_environment().home)
-        connection = start_fork(home, RUN, [arguments], os.environ, started)
+        connection = start_fork(home, RUN, [arguments], os.environ, report_start)
         if connection is None:
             return False
         connection.close()
@@ -84,17 +83,17 @@ class ForkingRunLauncher(DefaultRunLauncher):
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Return whether the process of a run is alive; for the code server's processes, True."""
+        """Return whether a run's process is alive; processes of the code server count as alive."""
         if (tag := _process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         process = ProcessIdentity.parse(tag)
         if process.has_ended(marks(Settings.from_environment())):
-            gone = f"the run's process {process.pid} on {process.host} no longer exists"
-            return CheckRunHealthResult(WorkerStatus.FAILED, gone)
+            message = f"the run's process {process.pid} on {process.host} no longer exists"
+            return CheckRunHealthResult(WorkerStatus.FAILED, message)
         return CheckRunHealthResult(WorkerStatus.RUNNING)
 
 
 def _process_tag(run: dg.DagsterRun | None) -> str | None:
-    """Return the process tag of a run by a fork, a command or the watcher; otherwise None."""
+    """Return the process tag of a run that a fork, a command or the watcher executes, or None."""
     tags = run.tags if run is not None else {}
     return tags.get(WORKER_TAG) or tags.get(PROCESS_TAG)

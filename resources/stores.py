@@ -1,6 +1,6 @@
-"""Dagster resources of an installation's Postgres, Elasticsearch and lake.
+"""Dagster resources for an installation's Postgres, Elasticsearch, lake and embedders.
 
-If the installation's settings have no address, the embedded server of its home folder is used.
+Without an address in the settings, they use the embedded server of the home folder.
 """
 
 from functools import lru_cache, partial
@@ -29,7 +29,7 @@ class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the catalog, opened once per process.
 
         Raises:
-            ServiceUnavailable: Postgres does not answer.
+            ServiceUnavailable: Postgres does not respond.
         """
         return _open(self.installation.settings)[0]
 
@@ -58,7 +58,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     installation: dg.ResourceDependency[InstallationResource]
 
     def lake(self) -> Lake:
-        """Return the lake; its tables are not opened yet."""
+        """Return the lake, without opening its tables."""
         return Lake(self.installation.settings.lake_url)
 
 

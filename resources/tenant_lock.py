@@ -1,4 +1,4 @@
-"""The tenant's lock, held during writing runs, and marking runs of dead processes as failed."""
+"""Holds the tenant's lock during writing runs, and marks runs of dead processes as failed."""
 
 import os
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Holds the lock of a run's tenant from the first step to the last.
 
     Attributes:
-        wait_seconds: how long a run waits for the current holder before it fails.
+        wait_seconds: how long a run waits for the lock before it fails.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
@@ -82,7 +82,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         try:
             held.check()
         except TenantLocked:
-            # If the tenant was removed in the meantime, nobody else cleans up.
+            # If the tenant was removed meanwhile, only this run can delete what it wrote.
             self.workbench.retreat(tenant_id)
 
     def guard(self) -> None:
@@ -96,7 +96,7 @@ def fail_abandoned_run(instance: dg.DagsterInstance, former: Holder) -> bool:
     """Mark the run of a lock's dead holder as failed, so that it does not block the queue.
 
     Returns:
-        Whether a run was marked.
+        whether a run was marked.
     """
     return former.run_id is not None and _fail(instance, former.run_id, str(former))
 
@@ -111,13 +111,13 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
 
 
 def process_tags(settings: Settings) -> dict[str, str]:
-    """Return the tags of a run of this process, by which others notice that the process ended."""
+    """Return the tags for runs of this process, which show others whether it is still alive."""
     mark_process(marks(settings))
     return {PROCESS_TAG: str(ProcessIdentity.from_pid(os.getpid()))}
 
 
 def worker_tags(pid: int) -> dict[str, str]:
-    """Return the tags of a run that a fork on this machine executes; the fork sets its mark."""
+    """Return the tags for a run that a fork on this machine executes; the fork sets its mark."""
     return {WORKER_TAG: str(ProcessIdentity.from_pid(pid))}
 
 
@@ -132,15 +132,14 @@ def fail_abandoned_runs(
     settings: Settings,
     tenant_id: str | None = None,
 ) -> list[str]:
-    """Mark unfinished runs whose process is dead as failed: those of one tenant, or all.
+    """Mark unfinished runs of one tenant or of all tenants as failed if their process is dead.
 
-    A process is dead if its run is recorded as the holder of a lock that nobody holds any more. It
-    is also dead if it ran on this machine and no longer exists, whether or not it held the lock;
-    for a process in another container, its mark shows that. Without this function, the daemon's
-    queue would wait forever for a run whose command was killed.
+    A process is dead if its run is recorded as the holder of a lock that is free, or if it ran on
+    this machine and no longer exists; a mark shows this for processes in other containers. Without
+    this function, the daemon's queue would wait forever for a run whose command was killed.
 
     Returns:
-        The ids of the runs that were marked.
+        the ids of the marked runs.
     """
     failed, marked = [], marks(settings)
     tags = {} if tenant_id is None else {PARTITION_TAG: tenant_id}
@@ -148,16 +147,17 @@ def fail_abandoned_runs(
     installation = str(row.id) if row else None
     filters = dg.RunsFilter(statuses=list(_UNFINISHED), tags=tags)
     for run in instance.get_runs(filters=filters):
-        whose = run.tags.get(PARTITION_TAG)
+        run_tenant = run.tags.get(PARTITION_TAG)
         owner = run.tags.get(INSTALLATION_TAG)
-        if whose is None or owner not in {None, installation}:
+        if run_tenant is None or owner not in {None, installation}:
             continue
-        holder = catalog.lock.holder(whose)
+        holder = catalog.lock.holder(run_tenant)
         if holder is not None and holder.run_id == run.run_id:
-            # The holder is read again, because a normal release deletes the holder's row before it
-            # unlocks.
-            left = not catalog.lock.is_held(whose) and catalog.lock.holder(whose) == holder
-            if left and fail_abandoned_run(instance, holder):
+            # The holder is read again, because a normal release deletes its row before it unlocks.
+            is_abandoned = (
+                not catalog.lock.is_held(run_tenant) and catalog.lock.holder(run_tenant) == holder
+            )
+            if is_abandoned and fail_abandoned_run(instance, holder):
                 failed.append(run.run_id)
         elif any(
             _has_ended(run.tags.get(tag), marked) for tag in (PROCESS_TAG, WORKER_TAG)

@@ -1,4 +1,4 @@
-"""The Dagster resource that gives assets the tenant of their partition with all its stores."""
+"""The Dagster resource that gives assets and checks the context of their partition's tenant."""
 
 import math
 import time
@@ -35,15 +35,15 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 SKIPPED_DISABLED: Final = {"skipped": "disabled"}
-"""Metadata of the steps of a run that had nothing to do because its tenant is disabled."""
+"""Metadata of steps that were skipped because their tenant is disabled."""
 _REPORT_SECONDS = 0.5
 _MOST_KEPT = 2
-"""Number of contexts kept: one for the steps, which write, and one for the checks between them."""
+"""Maximum number of kept contexts: one for the steps, and one for the checks between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The context of the latest step, kept for the following steps of the same run."""
+    """The context of an earlier step, kept for the following steps of the same run."""
 
     record: TenantRecord
     guard: Callable[[], None]
@@ -99,19 +99,19 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         guard: Callable[[], None],
         log: Callable[[str], None],
     ) -> TenantContext:
-        """Return the context of one tenant; the steps of a run in one process share open tables.
+        """Return the context of a tenant; the steps of a run in one process share open tables.
 
         Raises:
             TenantDisabled: the tenant is disabled.
             UnknownTenant, ConfigurationError: the tenant does not exist, or its configuration is
-                not usable.
-            ServiceUnavailable: a server does not answer.
+                not valid.
+            ServiceUnavailable: a server does not respond.
         """
         catalog = self.postgres.catalog()
         record = catalog.tenants.get(tenant_id)
         _require_active(record)
         wanted = (record, guard)
-        kept = next((one for one in self._kept if (one.record, one.guard) == wanted), None)
+        kept = next((kept for kept in self._kept if (kept.record, kept.guard) == wanted), None)
         if kept is None:
             kept = _Kept(record, guard, self._build(catalog, record, guard, log))
             self._kept = [kept, *self._kept][:_MOST_KEPT]
@@ -149,7 +149,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
             batch_api=partial(embedders.batch_api, record.ref),
             embedder_of=partial(embedders.get_document_embedder, record),
             kept_pool=self._workers,
-            has_changed=_change_finder(settings, record.id),
+            has_changed=_create_change_finder(settings, record.id),
         )
 
     def retreat(self, tenant_id: str) -> None:
@@ -159,17 +159,17 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         delete_late_writes(self.postgres.catalog(), self.lake.lake(), store, blobs, tenant_id)
 
     def scanner(self) -> SecretScanner:
-        """Return the secret scanner; it is loaded once per process.
+        """Return the secret scanner, loaded once per process.
 
         Its rules are compiled once per installation.
         """
         return get_scanner(self.installation.settings.local)
 
 
-def _change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
-    """Return a function that asks the change watcher whether the tenant has changed.
+def _create_change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
+    """Return a function that returns whether the change watcher reports the tenant as changed.
 
-    The function reads the watcher's report at most every half second.
+    It reads the watcher's report at most every half second.
     """
     report = WatchReportFile(settings)
     is_changed, read_at = False, -math.inf
@@ -185,7 +185,7 @@ def _change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
 
 
 class SkippedTenant(dg.Failure):
-    """A step that has nothing to do because its tenant is disabled."""
+    """A step is skipped because its tenant is disabled."""
 
 
 @contextmanager
@@ -201,15 +201,14 @@ def clear_failures(installation: InstallationResource) -> Iterator[None]:
         described = "".join(traceback.format_exception(error))
         if _mask_text(described, installation) == described:
             raise
-        # Dagster records an error with its causes; of the causes, only type and location are kept
-        # here.
+        # Dagster would record the causes too, so only the type and location are kept.
         raise as_failure(error, installation) from None
 
 
 def as_failure(error: Exception, installation: InstallationResource) -> dg.Failure:
     """Return a step failure with an error's message and hint.
 
-    For an error that is not the project's own, it contains only type and location.
+    For errors of other code, it contains only type and location.
     """
     if isinstance(error, dg.Failure):
         return error
@@ -217,9 +216,9 @@ def as_failure(error: Exception, installation: InstallationResource) -> dg.Failu
         hint = f"\n{error.hint}" if error.hint else ""
         kind = SkippedTenant if isinstance(error, TenantDisabled) else dg.Failure
         return kind(_mask_text(f"{error.message}{hint}", installation), allow_retries=False)
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(place.filename).name}:{place.lineno}"
-    return dg.Failure(f"unexpected {type(error).__name__} in {where}")
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    location = f"{Path(frame.filename).name}:{frame.lineno}"
+    return dg.Failure(f"unexpected {type(error).__name__} in {location}")
 
 
 def _mask_text(text: str, installation: InstallationResource) -> str:

@@ -1,4 +1,4 @@
-"""Poll providers' batch APIs; if no batch is open, this costs one database query a minute."""
+"""Polls providers' batch APIs; without an open batch, this costs one database query a minute."""
 
 from datetime import UTC, datetime
 
@@ -12,27 +12,27 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 
 _MOST = 50
-"""Maximum number of batches polled in one tick, with one request each."""
+"""Maximum number of batches that a tick polls, with one request each."""
 
 
 @sensor(
     "embedding_batches",
     (
-        "Polls the state of batches of texts at providers. Documents of those that have ended are "
-        "due again, so that the sensor source_files requests the run that fetches the vectors."
+        "Polls the state of embedding batches at providers. When a batch has ended, its documents "
+        "are due again, and the sensor source_files requests the run that fetches the vectors."
     ),
     seconds=60,
 )
 def embedding_batches_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SkipReason:
-    """Poll the batches of all tenants that are due."""
+    """Poll the due batches of all tenants."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         batches = catalog.batches.list_open()
         polled = choose_due_batches(batches, datetime.now(UTC), _MOST)
         embedders = Embedders(catalog, postgres.installation.settings)
-        for trouble in poll_batches(catalog, embedders, polled) if polled else ():
-            context.log.error(trouble)
+        for problem in poll_batches(catalog, embedders, polled) if polled else ():
+            context.log.error(problem)
     under_way = format_count(len(batches), "batch", "batches")
-    return dg.SkipReason(f"{under_way} batches under way, {len(polled)} of them polled")
+    return dg.SkipReason(f"{under_way} under way, {len(polled)} of them polled")

@@ -1,4 +1,4 @@
-"""Call every embedder once a day."""
+"""Calls every embedder once a day."""
 
 from rag_assets.declarations import Schedule
 from rag_assets.jobs.canary import probe_embedders
@@ -9,6 +9,6 @@ daily_canary = Schedule(
     "30 4 * * *",
     (
         "Embeds a few fixed texts with every tenant's embedder, in one run over all tenants, and "
-        "detects where a provider changed the model."
+        "detects whether a provider changed a model."
     ),
 )

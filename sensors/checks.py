@@ -1,4 +1,4 @@
-"""Evaluate asset checks: all checks daily, staleness by a query, and overdue checks."""
+"""Evaluates asset checks: most checks daily, staleness after a query, and overdue checks."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from rag_assets.tenants.model import Tenant
 
 _STALENESS = ("search_index", "staleness")
 _OVERDUE = timedelta(hours=30)
-"""Age of an overdue result: a day, and a margin for a daily run that takes longer than before."""
+"""Age of an overdue result: a day, and a margin for a slow daily run."""
 _AT_ONCE = 200
-"""Maximum number of tenants with overdue checks per run; the next run takes further tenants."""
+"""Maximum number of tenants with overdue checks in one run; the next run checks the others."""
 
 _DAILY = [check.full_name for check in tenant_checks() if not check.nightly]
 
@@ -31,7 +31,7 @@ daily_checks = Schedule(
     evaluate_checks,
     "0 5 * * *",
     (
-        "Evaluates the asset checks of every tenant that the nightly comparison does not evaluate, "
+        "Evaluates all asset checks of every tenant, except the checks of the nightly comparison, "
         "in one run over all tenants."
     ),
     config={"checks": _DAILY},
@@ -44,7 +44,7 @@ class Staleness:
 
     Attributes:
         unchanged: tenants whose last result is still valid.
-        changed: tenants to be checked in full, because the catalog differs from the last result.
+        changed: tenants to check again, because the catalog contradicts the last result.
     """
 
     unchanged: tuple[str, ...]
@@ -57,10 +57,10 @@ def compare_staleness(
     results: Mapping[str, CheckResult],
     now: datetime,
 ) -> Staleness:
-    """Separate tenants with a valid last result from those to be checked again.
+    """Separate tenants with a valid last result from tenants to check again.
 
     Args:
-        limits: time by which the index of each tenant may lag.
+        limits: maximum lag of each tenant's index.
         lags: each tenant's lag according to the catalog.
         results: the last results of the check; a tenant without a result is in neither group.
     """
@@ -80,9 +80,9 @@ def compare_staleness(
 @sensor(
     "staleness",
     (
-        "Looks for documents that wait for longer than their tenant allows, in one query over all "
-        "tenants. Requests one run for the staleness checks whose result would change, and one "
-        "for the tenants of which a check was never evaluated, or not for 30 hours."
+        "Finds documents that wait longer than their tenant allows, by one query over all tenants. "
+        "Requests one run for staleness checks whose result would change, and one run for tenants "
+        "with a check that was never evaluated, or not for 30 hours."
     ),
     seconds=900,
     job=ALL_TENANTS_JOB,
@@ -94,7 +94,7 @@ def staleness_sensor(
     runs: OwnRuns,
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> dg.SensorResult:
-    """Compare the catalog with the last results, and request the evaluations that are needed."""
+    """Compare the catalog with the last results, and request the needed evaluations."""
     if runs.unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
         return dg.SensorResult(skip_reason=dg.SkipReason("a run is already evaluating checks"))
     with clear_failures(postgres.installation):
@@ -104,7 +104,7 @@ def staleness_sensor(
         evaluated = table.evaluated_since(keys, _OVERDUE)
         overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][:_AT_ONCE]
         staleness = compare_staleness(
-            _limits(record for record in records if record.id not in set(overdue)),
+            _read_limits(record for record in records if record.id not in set(overdue)),
             table.lags(),
             table.find_by_check(*_STALENESS),
             datetime.now(UTC),
@@ -125,7 +125,7 @@ def staleness_sensor(
     )
 
 
-def _limits(records: Iterable[TenantRecord]) -> dict[str, timedelta]:
+def _read_limits(records: Iterable[TenantRecord]) -> dict[str, timedelta]:
     return {
         record.id: timedelta(minutes=Tenant.from_config(record.config).freshness_minutes)
         for record in records

@@ -1,9 +1,9 @@
 """Dagster's daemon, safe if the clock is set back: `python -m rag_assets.sensors.daemon`.
 
-It takes the arguments of `dagster-daemon run`. Dagster waits for times by the machine's clock; some
-are in its storage, some in the memory of the daemon. After the clock was set back, these times lie
-in the future. So ticks from the future are discarded when the daemon starts. If the clock is set
-back while the daemon runs, the daemon restarts in the same process.
+It accepts the arguments of `dagster-daemon run`. Dagster stores times of ticks, and waits until the
+clock passes them; after the clock was set back, they lie in the future. So ticks from the future
+are discarded when the daemon starts. If the clock is set back later, the daemon restarts in the
+same process.
 
 Ticks that request nothing are not logged, because the UI lists them with the reason.
 """
@@ -34,9 +34,8 @@ class ClockWatch:
     """Detects that the machine's clock is set back, by comparison with a clock that cannot be set.
 
     Args:
-        tolerance_seconds: time by which the clock may be set back without detection, as ordinary
-            synchronization does.
-        wall, steady: the machine's clock, and the clock that cannot be set.
+        tolerance_seconds: seconds by which synchronization may set the clock back undetected.
+        wall, steady: the machine's clock, and a clock that cannot be set.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class ClockWatch:
         self._highest = wall() - steady()
 
     def seconds_set_back(self) -> float:
-        """Return the seconds by which the clock was set back so far; 0 within the tolerance."""
+        """Return the seconds by which the clock was set back; 0 within the tolerance."""
         difference = self._wall() - self._steady()
         self._highest = max(self._highest, difference)
         back = self._highest - difference
@@ -58,7 +57,7 @@ class ClockWatch:
 
 
 def is_worth_logging(record: logging.LogRecord) -> bool:
-    """Return whether a log record of the sensors says more than that a tick requested nothing."""
+    """Return whether a log record of the sensors is not about a tick that requested nothing."""
     return record.levelno > logging.INFO or not _IDLE.match(record.getMessage())
 
 
@@ -69,8 +68,7 @@ def main() -> None:
             _log(
                 f"This machine's clock was ahead: discarded ticks of"
                 f" {format_count(discarded, 'sensor or schedule', 'sensors and schedules')}"
-                " that lay in"
-                " the future"
+                " that lay in the future"
             )
     logging.getLogger("dagster.daemon.SensorDaemon").addFilter(is_worth_logging)
     watch, set_back = ClockWatch(TOLERANCE_SECONDS), threading.Event()

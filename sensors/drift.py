@@ -1,4 +1,4 @@
-"""Drift of all tenants: compare nightly, compare counts every ten minutes, repair differences."""
+"""Drift of all tenants: compares nightly, compares counts every ten minutes, requests repairs."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,17 +22,17 @@ from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _COUNTED_AT_ONCE = 50
-"""Number of tenants whose entries are counted by the same requests."""
+"""Number of tenants whose entries the same requests count."""
 _REPAIR_PAUSE = timedelta(hours=1)
-"""Time after a repair during which differing counts do not cause another repair of the tenant."""
+"""Time after a repair during which different counts cause no further repair of the tenant."""
 
 nightly_drift = Schedule(
     "nightly_drift",
     compare_with_catalog,
     "0 2 * * *",
     (
-        "Compares every tenant's live index, its lake and its records, and a share of its vectors "
-        "and documents, with the catalog, in one run over all tenants."
+        "Compares every tenant's live index, lake and records, and a share of its vectors and "
+        "documents, with the catalog, in one run over all tenants."
     ),
 )
 
@@ -40,7 +40,7 @@ nightly_drift = Schedule(
 @sensor(
     "drift_offenders",
     (
-        "Starts a repair of each tenant whose stores or sources differ from the catalog, unless "
+        "Requests a repair of each tenant whose stores or sources differ from the catalog, unless "
         "its `auto_repair` is false."
     ),
     seconds=60,
@@ -52,7 +52,7 @@ def drift_offenders_sensor(
     postgres: PostgresResource,
     runs: OwnRuns,
 ) -> dg.SensorResult:
-    """Request a repair for every failed drift check that was not yet followed by a repair."""
+    """Request a repair for every drift that no repair has followed yet."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         busy = runs.partitions_under_way(context.instance)
@@ -63,7 +63,7 @@ def drift_offenders_sensor(
             if record.state != "ACTIVE" or record.id not in present - busy:
                 continue
             found = catalog.events.latest(record.id, kind="drift_found", limit=1)
-            if _is_unrepaired(catalog, record.id) and _wants_repair(record):
+            if _is_unrepaired(catalog, record.id) and _allows_repair(record):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
                 reason = "its stores or sources differ from the catalog"
                 tags = {REASON_TAG: reason, **runs.installation_tags}
@@ -77,8 +77,8 @@ def drift_offenders_sensor(
 @sensor(
     "lost_entries",
     (
-        "Counts the entries of every tenant in a few requests, and records where an index or "
-        "entries vanished, or an alias shows something else; `drift_offenders` repairs them."
+        "Counts the entries of every tenant in a few requests, and records missing indexes and "
+        "entries and wrong aliases; `drift_offenders` then requests repairs."
     ),
     seconds=600,
 )
@@ -98,8 +98,8 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
         for batch in batched([record.ref for record in records], _COUNTED_AT_ONCE):
             found |= _compare_apart(compare, batch, context.log.error)
         for record in records:
-            # An index that was replaced is left to the nightly run or to a person.
-            differences = [one for one in found.get(record.id, ()) if not one.is_replaced]
+            # The nightly run or a person decides about a replaced index.
+            differences = [d for d in found.get(record.id, ()) if not d.is_replaced]
             texts = [difference.text for difference in differences]
             is_lost = any(difference.is_lost for difference in differences)
             if texts and _may_be_recorded(catalog, record.id, at_once=is_lost):
@@ -113,7 +113,7 @@ def _compare_apart(
     tenants: Sequence[TenantRef],
     log: Callable[[str], None],
 ) -> dict[str, list[IndexDifference]]:
-    """Compare tenants together, or one by one if the index of some of them cannot be searched."""
+    """Compare tenants together, or one by one if an index cannot be searched."""
     try:
         return compare(tenants)
     except RagAssetsError as error:
@@ -137,7 +137,7 @@ def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool
     """Return whether a difference is new: no repair is pending, and none has just ended.
 
     Args:
-        at_once: whether to record the difference however recent the latest repair is.
+        at_once: whether to record the difference even just after a repair.
     """
     if _is_unrepaired(catalog, tenant_id):
         return False
@@ -147,8 +147,8 @@ def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool
     return not repaired or abs(datetime.now(UTC) - repaired[0].at) > _REPAIR_PAUSE
 
 
-def _wants_repair(record: TenantRecord) -> bool:
-    """Return whether a tenant wants repairs; False, without an error, if it is not usable."""
+def _allows_repair(record: TenantRecord) -> bool:
+    """Return whether a tenant allows repairs; False if its configuration is not valid."""
     try:
         return Tenant.from_config(record.config).auto_repair
     except ConfigurationError:

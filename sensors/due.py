@@ -1,4 +1,4 @@
-"""Decide whether a tenant is due: pure functions over listings and recorded state."""
+"""Decides whether a tenant is due, by pure functions over listings and recorded state."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from rag_assets.storage.catalog.builds.syncs import Sync
 
 _LONGEST_BACKOFF = timedelta(hours=1)
 _LONGEST_WAIT = _LONGEST_BACKOFF + timedelta(minutes=5)
-"""Longest possible wait after a failure, with a margin for differences between clocks."""
+"""Maximum wait after a failure, with a margin for differences between clocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantState:
-    """The state that decides whether a tenant's pipeline must run.
+    """The state that determines whether a tenant's pipeline must run.
 
     Attributes:
         digests: digests of the current listing, by source.
         unlisted: why a source could not be listed, by source; such a source does not make the
             tenant due.
-        config_key: key of the configuration and the components in force.
+        config_key: key of the current configuration and components.
         syncs: the last syncs, by source.
-        pending: number of documents whose entries are out of date and that may be tried now.
+        pending: number of outdated documents that may be tried now.
         removals: number of deleted documents that a generation may still contain.
-        partly_replaced: number of documents of which a killed run may have left entries of other
+        partly_replaced: number of documents for which a killed run may have left entries of other
             versions.
-        recently_changed: documents that were listed so soon after their last change that a further
-            change could have been missed.
-        unpublished: whether a complete build waits only to be judged and published.
-        next_expiry: when the oldest document falls due for pruning.
-        unfinished: why the tenant's system still has work to do after a sync; None if it has none.
+        recently_changed: number of documents that were listed so soon after their last change that
+            a further change could have been missed.
+        unpublished: whether a complete build waits to be judged and published.
+        next_expiry: when the next document is due for pruning.
+        unfinished: why the tenant's system has work left after a sync; None without work.
     """
 
     tenant_id: str
@@ -51,25 +51,24 @@ class TenantState:
 def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
     """Return why the tenant's pipeline must run now; None if it need not run.
 
-    A listing is compared with the last *successful* sync, never with the last run. So if a source
-    changes from A to B and back to A, each change is noticed.
+    A listing is compared with the last *successful* sync, not with the last run, so that a change
+    from A to B and back to A is noticed.
 
     Args:
         state: the tenant's state.
         wait_for_retry: whether to wait until the next retry is due after a failure; a sync by
             command does not wait.
     """
-    # A retry time beyond the limit was computed while this machine's clock was fast, and is
-    # ignored.
+    # A retry time beyond the limit was computed with a fast clock, and is ignored.
     latest = now + _LONGEST_WAIT
     if wait_for_retry and any(
         sync.retry_at is not None and now < sync.retry_at <= latest for sync in state.syncs.values()
     ):
         return None
-    return _why_sources(state) or _why_left(state, now)
+    return _explain_sources(state) or _explain_remaining_work(state, now)
 
 
-def _why_sources(state: TenantState) -> str | None:
+def _explain_sources(state: TenantState) -> str | None:
     for source, digest in state.digests.items():
         sync = state.syncs.get(source)
         if sync is None or sync.listing_digest is None:
@@ -78,20 +77,20 @@ def _why_sources(state: TenantState) -> str | None:
             return f"source {source!r} changed"
         if sync.config_key is not None and sync.config_key != state.config_key:
             return "the configuration changed"
-    gone = set(state.syncs) - set(state.digests) - set(state.unlisted)
-    waiting = {source for source in gone if state.syncs[source].held_deletions}
-    return "a source was removed" if gone - waiting else None
+    removed = set(state.syncs) - set(state.digests) - set(state.unlisted)
+    held = {source for source in removed if state.syncs[source].held_deletions}
+    return "a source was removed" if removed - held else None
 
 
-def _why_left(state: TenantState, now: datetime) -> str | None:
-    for count, what in (
+def _explain_remaining_work(state: TenantState, now: datetime) -> str | None:
+    for count, work in (
         (state.pending, "documents wait"),
         (state.removals, "removals wait"),
         (state.partly_replaced, "documents were only partly replaced"),
         (state.recently_changed, "documents may have changed again since they were listed"),
     ):
         if count:
-            return f"{count} {what}"
+            return f"{count} {work}"
     if state.unpublished:
         return "a build waits to be published"
     if state.unfinished is not None:
@@ -102,6 +101,6 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
 
 
 def backoff_seconds(attempts: int) -> int:
-    """Return the delay before the next attempt after this many failures: 30 s to an hour."""
+    """Return the delay before the next attempt after this many failures: 30 s to 1 h."""
     longest = int(_LONGEST_BACKOFF.total_seconds())
     return min(longest, 30 << min(max(attempts, 0), 10))

@@ -1,4 +1,4 @@
-"""Record failed runs; their tenants are retried after growing delays."""
+"""Records failed runs; their tenants are retried after growing delays."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -17,8 +17,8 @@ from rag_assets.tenants.model import Tenant
 @sensor(
     "run_failures",
     (
-        "Records a failed run with its reason in the catalog, so that the tenant is tried again "
-        "after 30 s, then 60 s, and so on up to an hour, instead of at every tick."
+        "Records a failed run with its reason in the catalog, so that the tenant is retried after "
+        "30 s, then 60 s, and so on up to an hour, instead of at every tick."
     ),
     seconds=30,
     failures_of="sync_tenant",
@@ -34,7 +34,9 @@ def run_failures_sensor(
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
         return dg.SkipReason("the tenant of the run does not exist")
-    record_failure(catalog, record, _reason(context), all_done=_reached_its_end(context, names))
+    record_failure(
+        catalog, record, _find_reason(context), all_done=_has_reached_last_step(context, names)
+    )
     return dg.SkipReason(f"recorded the failure of tenant {record.id}")
 
 
@@ -42,11 +44,10 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
     """Record a failed run of a tenant, which is retried after a growing delay.
 
     Args:
-        catalog: stores the record of the failure.
         message: why the run failed.
-        all_done: whether the run did everything that it could, for example everything except
-            documents without a vector. Then only those documents wait for their next retry;
-            removals and edits must not wait.
+        all_done: whether the run completed all possible work, for example everything except
+            documents without a vector. Then only these documents wait for their next retry, and
+            removals and edits do not wait.
     """
     syncs = catalog.syncs.all(record.id)
     for source in Tenant.from_config(record.config).sources:
@@ -55,13 +56,13 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
         catalog.syncs.record_failure(record.ref, source.name, message, retry_at)
 
 
-def _reached_its_end(context: dg.RunFailureSensorContext, names: Naming) -> bool:
+def _has_reached_last_step(context: dg.RunFailureSensorContext, names: Naming) -> bool:
     """Return whether the run reached its last step."""
     last = names.step_key("search_index")
     return any(event.step_key == last for event in context.get_step_failure_events())
 
 
-def _reason(context: dg.RunFailureSensorContext) -> str:
+def _find_reason(context: dg.RunFailureSensorContext) -> str:
     """Return the first line of the first failed step's message, or of the run's message."""
     messages = [context.failure_event.message]
     for event in context.get_step_failure_events():

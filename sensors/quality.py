@@ -1,4 +1,4 @@
-"""Measure retrieval quality weekly, and after each publication of a build."""
+"""Measures retrieval quality weekly, and after each publication of a build."""
 
 import dagster as dg
 
@@ -13,8 +13,8 @@ weekly_quality = Schedule(
     measure_tenants,
     "0 6 * * 0",
     (
-        "Measures how well every tenant's serving build answers its judged questions, in one run "
-        "over all tenants that have any."
+        "Measures how well serving builds answer judged questions, in one run over all tenants "
+        "with judged questions."
     ),
 )
 
@@ -22,8 +22,8 @@ weekly_quality = Schedule(
 @sensor(
     "published_builds",
     (
-        "Requests one run that measures the retrieval quality of the tenants with judged questions "
-        "of which a build was published."
+        "Requests one run that measures the retrieval quality of tenants with judged questions "
+        "after a build of theirs was published."
     ),
     seconds=60,
     job="measure_quality",
@@ -39,7 +39,7 @@ def published_builds_sensor(
         asked = sorted(tenants & catalog.judgements.tenants()) if tenants else []
     if not asked:
         return dg.SensorResult(
-            skip_reason=dg.SkipReason("no build was published of a tenant with judged questions"),
+            skip_reason=dg.SkipReason("no tenant with judged questions has published a build"),
             cursor=str(newest),
         )
     request = dg.RunRequest(

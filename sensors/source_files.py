@@ -1,4 +1,4 @@
-"""Request a run for every tenant with changed sources or configuration, or with pending work."""
+"""Requests a run for every tenant with changed sources or configuration, or with pending work."""
 
 import time
 from collections.abc import Sequence
@@ -31,8 +31,7 @@ _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0
 _OVERLAP_SECONDS = 5.0
 _COUNTED_SECONDS = 90.0
-"""Seconds to wait until the sensor of failures, which may be off, has counted a failure.
-"""
+"""Maximum wait until the sensor of failures, which may be off, has counted a failure."""
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _parsed = ParsedTenants()
 
@@ -40,13 +39,13 @@ _parsed = ParsedTenants()
 @sensor(
     "source_files",
     (
-        "Lists tenants' sources without reading a file, and requests a run where listing or "
-        "configuration differ from the last successful sync, where work remains, or where "
-        "documents reach their retention. A listing that fails is never taken as empty: one run "
-        "fails for it. "
-        "Tenants whose sources the change watcher watches have their turn once a minute, and it is "
-        "told of what it missed; all others are listed at every tick. "
-        "Also marks runs failed whose process was killed."
+        "Lists the sources of tenants without reading a file. Requests a run for each tenant whose "
+        "listing or configuration differs from the last successful sync, that has work left, or "
+        "whose documents reach their retention. A failed listing never counts as empty: one run "
+        "fails to report it. "
+        "Tenants that the change watcher watches are listed once a minute, and the watcher is "
+        "notified of changes that it missed; all others are listed at every tick. "
+        "Also marks runs as failed if their process was killed."
     ),
     seconds=5,
     job="sync_tenant",
@@ -57,7 +56,7 @@ def source_files_sensor(
     postgres: PostgresResource,
     runs: OwnRuns,
 ) -> dg.SensorResult:
-    """List the sources of tenants in rotation, as many as a tick has time for."""
+    """List the sources of as many tenants as a tick has time for, in rotation."""
     settings = postgres.installation.settings
     with clear_failures(postgres.installation):
         tick = _Tick(
@@ -92,8 +91,8 @@ class _Tick:
     Attributes:
         requests: the runs that tenants need.
         notes: problems of tenants.
-        seen: the action taken for each tenant that was checked.
-        doubt: if the clock may be wrong, the reason why no data is deleted for its age.
+        seen: the action for each checked tenant.
+        doubt: why the clock may be wrong, so that no data is deleted for its age; otherwise None.
         unlisted: see Cursor.
     """
 
@@ -117,7 +116,7 @@ class _Tick:
         self.unlisted = set(self.cursor.unlisted)
         self.ids = list(self.catalog.tenants.active_versions())
         self.busy = self.own_runs.partitions_under_way(self.instance)
-        # This is done at every tick, so that the trusted time advances as long as the daemon runs.
+        # Called at every tick, so that the trusted time advances while the daemon runs.
         trusted = get_deletion_time(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
         reasons = set() if self.report is NO_WATCHER else self._list_reasons()
@@ -133,13 +132,13 @@ class _Tick:
         return environment_key(self.settings)
 
     def _list_reasons(self) -> set[str]:
-        """Return tenants to check out of turn, because a run of theirs ended or a retry is due."""
+        """Return tenants to check out of turn, because their run ended or their retry is due."""
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
         times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]
         ended = self.instance.get_runs(
             filters=dg.RunsFilter(statuses=list(_ENDED), updated_after=times[0])
         )
-        # A retry that was not due at that time is checked when the tenant's ordinary turn comes.
+        # Other retries are checked in the tenant's ordinary turn.
         tried = self.catalog.syncs.list_retried_between(
             times[1], datetime.fromtimestamp(self.now, UTC)
         )
@@ -150,7 +149,7 @@ class _Tick:
         }
 
     def _check_tenants(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
-        """Check tenants without a run; if the time runs out before the end, return the last one."""
+        """Check tenants without a run; return the tenant at which the time ran out, if it did."""
         deadline = None if seconds is None else time.monotonic() + seconds
         idle = [tenant_id for tenant_id in ids if tenant_id not in self.busy]
         if idle:
@@ -165,7 +164,7 @@ class _Tick:
         return None
 
     def _check_tenant(self, record: TenantRecord, state: TenantState | Exception) -> Verdict | None:
-        """Return the action taken for a tenant; a failure is recorded and stops no other tenant."""
+        """Return the action for a due tenant; record an error, which stops no other tenant."""
         if isinstance(state, ConfigurationError):
             self.notes.append(f"{record.id}: {state.message}")
             return None
@@ -183,9 +182,9 @@ class _Tick:
         return done
 
     def _report_unlisted(self, record: TenantRecord, state: TenantState) -> None:
-        """Request a run, which will fail, for sources that could be listed until now.
+        """Request a run, which will fail, for sources that can no longer be listed.
 
-        Alerts are triggered by failed runs; a skipped tick would alert nobody.
+        Failed runs trigger alerts; a skipped tick does not.
         """
         names = {f"{record.id}/{source}" for source in state.unlisted}
         known = {name for name in self.unlisted if name.startswith(f"{record.id}/")}
@@ -200,8 +199,7 @@ class _Tick:
     def _request(
         self, record: TenantRecord, state: TenantState, reason: str
     ) -> dg.RunRequest | None:
-        # A run key from the listing alone would miss a change from A to B and back, so the key also
-        # contains the tenant's last run.
+        # The key contains the last run, so that a change from A to B and back is not missed.
         own = self.own_runs.installation_tags
         filters = dg.RunsFilter(tags={PARTITION_TAG: record.id, **own})
         last = self.instance.get_run_records(filters=filters, limit=1)
@@ -231,15 +229,15 @@ class _Tick:
 
 
 def is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
-    """Return whether a run of the daemon failed and the sensor of failures has not counted it.
+    """Return whether the sensor of failures has not yet counted a failed run of the daemon.
 
-    Until the failure is counted, the delay before the next attempt is not known.
+    Until then, the delay before the next attempt is unknown.
     """
     run, ended_at = record.dagster_run, record.end_time
     if run.status is not dg.DagsterRunStatus.FAILURE or PROCESS_TAG in run.tags or not ended_at:
         return False
     retries = [sync.retry_at.timestamp() for sync in state.syncs.values() if sync.retry_at]
-    # A run with an end time in the future was recorded while the clock was fast.
+    # An end time in the future was recorded with a fast clock.
     return max(retries, default=0.0) < ended_at and 0 <= time.time() - ended_at < _COUNTED_SECONDS
 
 
@@ -248,7 +246,7 @@ def _list_new_partitions(
 ) -> list[dg.AddDynamicPartitionsRequest]:
     """Return requests for missing partitions of tenants.
 
-    A partition is missing if a command added the tenant and the tenants sensor has not yet run.
+    A partition is missing if a command added the tenant after the last tick of the tenants sensor.
     """
     if not requests:
         return []

@@ -1,4 +1,4 @@
-"""Read the state that decides whether tenants are due: a listing per tenant, and a few queries."""
+"""Reads the state that determines whether tenants are due: listings, and a few queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """Values that a tenant's configuration determines."""
+    """A tenant, with the keys that its configuration determines."""
 
     tenant: Tenant
     config: str
@@ -53,10 +53,10 @@ class ParsedTenants:
         self._parsed: dict[str, tuple[TenantRecord, Tenant]] = {}
 
     def tenant(self, embedders: Embedders, record: TenantRecord) -> Tenant:
-        """Return the parsed tenant, with the embedder that was chosen for it.
+        """Return the parsed tenant, with its resolved embedder.
 
         Raises:
-            ConfigurationError: a part of its configuration is not usable.
+            ConfigurationError: its configuration is not valid.
         """
         known = self._parsed.get(record.id)
         if known is None or known[0] != record:
@@ -68,18 +68,18 @@ class ParsedTenants:
 def tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
-    """Read a tenant's records in the catalog; list its sources unless work is left anyway.
+    """Read a tenant's state; list its sources unless the catalog shows pending work.
 
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.
     """
-    facts = _Facts(catalog, [_keys(tenant)])
+    facts = _Facts(catalog, [_compute_keys(tenant)])
     left = facts.left(tenant.id)
     if left.pending or left.removals or left.partly_replaced:
         listed = facts.recorded_digests(tenant), dict[str, str]()
     else:
         listed = _list_sources(catalog, tenant, settings)
-    return _state(catalog, record, facts, *listed)
+    return _build_state(catalog, record, facts, *listed)
 
 
 def tenant_states(
@@ -88,15 +88,13 @@ def tenant_states(
     """List the sources of many tenants, one after the other, as the caller iterates.
 
     Args:
-        catalog: contains the tenants.
         parsed: caches parsed tenants between calls.
-        settings: settings of the installation.
 
     Yields:
-        Each tenant with its state, or with the error that prevented reading it.
+        each tenant with its state, or with the error that prevented reading it.
 
     Raises:
-        ServiceUnavailable: Postgres does not answer.
+        ServiceUnavailable: Postgres does not respond.
     """
     embedders = Embedders(catalog, settings)
     for batch in batched(list(records), _BATCH):
@@ -104,7 +102,7 @@ def tenant_states(
         keys = []
         for record in batch:
             try:
-                keys.append(_keys(parsed.tenant(embedders, record)))
+                keys.append(_compute_keys(parsed.tenant(embedders, record)))
             except ServiceUnavailable:
                 raise
             except Exception as error:  # an error of one tenant must not stop the others
@@ -119,21 +117,21 @@ def _state_or_error(
 ) -> TenantState | Exception:
     try:
         listed = _list_sources(catalog, facts.keys[record.id].tenant, settings)
-        return _state(catalog, record, facts, *listed)
+        return _build_state(catalog, record, facts, *listed)
     except ServiceUnavailable:
         raise
     except Exception as error:  # an error of one tenant must not stop the others
         return error
 
 
-def _keys(tenant: Tenant) -> _Keys:
+def _compute_keys(tenant: Tenant) -> _Keys:
     require_price(tenant)
     embedder_id = get_embedder_id(tenant.embedder)
     return _Keys(tenant, compute_config_key(tenant, embedder_id), embedder_id)
 
 
 class _Facts:
-    """The catalog's facts about some tenants, read in a few queries for all of them."""
+    """The catalog's facts about tenants, read in a few queries for all of them."""
 
     def __init__(self, catalog: Catalog, keys: Sequence[_Keys]) -> None:
         self.keys = {of.tenant.id: of for of in keys}
@@ -144,12 +142,14 @@ class _Facts:
         self._config_keys = {id_: wanted[0].config_key for id_, wanted in builds.items()}
         wanted = [build for of_tenant in builds.values() for build in of_tenant]
         self._left = catalog.work.read(wanted) if ids else {}
-        # A run that is requested because of a wrong time would prune no document, and be requested
-        # again and again.
+        # With a wrong time, runs would be requested again and again, and prune no document.
         trusted = get_deletion_time(catalog, Clock())
         self._is_clock_trusted = not isinstance(trusted, ClockDoubt)
         self._serving = {
-            id_: one.number for id_ in ids for one in live.get(id_, ()) if one.state == "SERVING"
+            id_: build.number
+            for id_ in ids
+            for build in live.get(id_, ())
+            if build.state == "SERVING"
         }
         self._unpublished = {
             of.tenant.id for of in keys if _is_unpublished(of, live.get(of.tenant.id, ()))
@@ -182,7 +182,7 @@ class _Facts:
         return self._left[tenant_id]
 
     def next_expiry(self, tenant: Tenant) -> datetime | None:
-        """Return when the next document is due for pruning, except those that wait for a person."""
+        """Return when the next document is due for pruning, without pruning held for a person."""
         if not self._is_clock_trusted:
             return None
         held = {name for name, sync in self.syncs(tenant.id).items() if sync.held_prunes}
@@ -195,9 +195,10 @@ class _Facts:
 
 
 def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
-    """Return the wanted build, and the serving build if that is another one that can be written."""
-    # This is not always the newest build, because the configuration may have returned to an earlier
-    # one.
+    """Return the wanted build, and a different serving build if it can be written.
+
+    The wanted build may be older than others, if the configuration returned to an earlier state.
+    """
     build = find_wanted_build(live, of.tenant, of.embedder_id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if build is None:
@@ -219,8 +220,8 @@ def _is_unpublished(of: _Keys, live: Sequence[Generation]) -> bool:
     return build is not None and build.state == "COMPLETE" and of.tenant.publish == "auto"
 
 
-def _why_derive_again(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
-    """Return why documents must be derived again; None if not, or while documents are pending."""
+def _explain_derivation(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
+    """Return why documents must be derived again; None if not needed or documents are pending."""
     serving = facts.serving(keys.tenant.id)
     if serving is None or facts.left(keys.tenant.id).pending:
         return None
@@ -260,7 +261,7 @@ def _list_sources(
     return digests, unlisted
 
 
-def _state(
+def _build_state(
     catalog: Catalog,
     record: TenantRecord,
     facts: _Facts,
@@ -282,5 +283,5 @@ def _state(
         next_expiry=facts.next_expiry(tenant),
         unpublished=facts.unpublished(record.id),
         unfinished=find_unfinished_follow_up(tenant.profile, catalog, record.id)
-        or _why_derive_again(catalog, facts, keys),
+        or _explain_derivation(catalog, facts, keys),
     )

@@ -1,4 +1,4 @@
-"""Update the catalog's tenants and Dagster's partitions from tenants.yaml."""
+"""Updates the catalog's tenants and Dagster's partitions from tenants.yaml."""
 
 import dagster as dg
 
@@ -13,9 +13,10 @@ from rag_assets.resources.workbench import clear_failures
 @sensor(
     "tenants",
     (
-        "Follows tenants.yaml, and files of agents that it names: new tenants become partitions, "
-        "changed ones take effect, missing ones are disabled (never purged). Partitions of removed "
-        "tenants, and what this instance recorded of them, go once no run of theirs is under way."
+        "Follows tenants.yaml and the files of agents that it names: new tenants become "
+        "partitions, changes take effect, missing tenants are disabled (never purged). Partitions "
+        "of removed tenants, and their records in this instance, are deleted when none of their "
+        "runs is under way."
     ),
     seconds=30,
 )
@@ -25,7 +26,7 @@ def tenants_sensor(
     postgres: PostgresResource,
     runs: OwnRuns,
 ) -> dg.SensorResult | dg.SkipReason:
-    """Bring catalog and partitions up to date."""
+    """Update the catalog and the partitions."""
     with clear_failures(postgres.installation):
         settings = postgres.installation.settings
         found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
@@ -37,14 +38,14 @@ def tenants_sensor(
     known = {record.id for record in found.records}
     wanted = {record.id for record in found.records if record.state != "REMOVING"}
     new = sorted(wanted - present)
-    gone = []
+    deleted = []
     if unwanted := (present | recorded) - wanted:
         with clear_failures(postgres.installation):
             # Other partitions may be tenants of another installation in this instance.
             receipts = postgres.catalog().receipts
             removed = (unwanted & known) | receipts.find_removed_tenants(unwanted - known)
-            gone = _delete_histories(context.instance, runs, removed)
-    if not new and not gone:
+            deleted = _delete_histories(context.instance, runs, removed)
+    if not new and not deleted:
         if found.problems:  # All other tenants were reconciled nevertheless.
             with clear_failures(postgres.installation):
                 raise found.problems[0]
@@ -52,8 +53,8 @@ def tenants_sensor(
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if new:
         requests.append(names.partitions.build_add_request(new))
-    if gone := [id_ for id_ in gone if id_ in present]:
-        requests.append(names.partitions.build_delete_request(gone))
+    if deleted := [id_ for id_ in deleted if id_ in present]:
+        requests.append(names.partitions.build_delete_request(deleted))
     return dg.SensorResult(dynamic_partitions_requests=requests)
 
 
@@ -65,8 +66,8 @@ def _delete_histories(
     The command that removed a tenant may have used another Dagster instance.
     """
     idle = sorted(removed - own_runs.partitions_under_way(instance)) if removed else []
-    gone = [id_ for id_ in idle if not own_runs.is_shared_partition(instance, id_)]
-    for tenant_id in gone:
+    deleted = [id_ for id_ in idle if not own_runs.is_shared_partition(instance, id_)]
+    for tenant_id in deleted:
         delete_partition(instance, own_runs, tenant_id)
         own_runs.forget_history(instance, tenant_id)
-    return gone
+    return deleted

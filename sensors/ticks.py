@@ -1,8 +1,8 @@
-"""Removal of ticks from the future, which Dagster recorded while the machine's clock was fast.
+"""Deletes ticks from the future, which Dagster recorded while the machine's clock was fast.
 
-Dagster evaluates a sensor when its last tick is older than the sensor's interval, and evaluates a
-schedule for the times after its last tick. If a tick was recorded while the clock was 400 days
-fast, its sensor or schedule therefore stops for 400 days after the clock was corrected.
+Dagster evaluates a sensor when its last tick is older than its interval, and a schedule for the
+times after its last tick. A tick that was recorded with a clock 400 days fast would therefore stop
+its sensor or schedule for 400 days.
 """
 
 from collections.abc import Mapping
@@ -35,11 +35,10 @@ def discard_future_ticks(instance: dg.DagsterInstance, now: float) -> int:
     is evaluated once, for the last of these times.
 
     Args:
-        instance: the Dagster instance that contains the ticks.
         now: seconds since the epoch.
 
     Returns:
-        The number of sensors and schedules with such ticks or times.
+        the number of sensors and schedules with such ticks or times.
     """
     latest = now + TOLERANCE_SECONDS
     return sum(

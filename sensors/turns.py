@@ -1,8 +1,8 @@
-"""Decide which tenants a tick of the sensor checks: pure functions over a cursor.
+"""Decides which tenants a tick of the sensor checks, by pure functions over a cursor.
 
-Without a change watcher, a tick checks all tenants, as far as its time allows. With a watcher, it
-checks unwatched tenants, tenants that have a reason to be checked, and a share of all others. The
-shares are chosen so that each tenant has its turn within a minute, because events may be lost.
+Without a change watcher, a tick checks as many tenants as its time allows. With a watcher, it
+checks unwatched tenants, tenants with a reason, and a share of all others. The shares are chosen so
+that each tenant has a turn within a minute, because events may be lost.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Literal
 from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport
 
 ROUND_SECONDS = 45.0
-"""Seconds in which each tenant gets a turn; less than a minute, as ticks are late under load."""
+"""Seconds within which each tenant has a turn; below a minute, because ticks may be late."""
 HANDED_SECONDS = 20.0
-"""Seconds for the watcher to start syncing a tenant; after them, the sensor requests a run."""
+"""Seconds in which the watcher must start to sync a tenant; then the sensor requests a run."""
 
 Verdict = Literal["request", "tell", "wait"]
 
@@ -29,12 +29,11 @@ class Cursor:
 
     Attributes:
         at: when the tick started, in seconds since the epoch.
-        watcher: id of the watcher, once all tenants have been listed since that watcher started.
-        turn: the tenant that had its turn last.
-        stopped: the tenant at which the tick's time ran out; None if the tick checked all tenants.
+        watcher: id of the watcher, if all tenants have been listed since it started.
+        turn: the tenant that had the last turn.
+        stopped: the tenant at which the tick's time ran out; None if it checked all tenants.
         handed: tenants that were handed to the watcher, with the time.
-        unlisted: sources that cannot be listed, as TENANT/SOURCE; a run has already failed for
-            each.
+        unlisted: sources that cannot be listed, as TENANT/SOURCE, each with a failed run.
     """
 
     at: float = 0.0
@@ -71,10 +70,10 @@ class Plan:
     """The tenants that a tick checks.
 
     Attributes:
-        first: tenants that are checked even if the time runs out: they have a reason or their turn.
+        first: tenants with a reason or a turn, which are checked even if the time runs out.
         rest: tenants that are checked as far as time allows.
-        turn: the value for the cursor.
-        watcher: the value for the cursor, once all planned tenants have been checked.
+        turn: value for the cursor.
+        watcher: value for the cursor after all planned tenants have been checked.
     """
 
     first: tuple[str, ...]
@@ -92,18 +91,18 @@ def plan(
         ids: ids of all active tenants, in order.
         cursor: cursor of the previous tick.
         report: report of the change watcher.
-        reasons: tenants to check now, whoever watches them.
+        reasons: tenants to check now, watched or not.
         now: seconds since the epoch.
     """
     if report is NO_WATCHER or report.watcher != cursor.watcher:
         return Plan((), tuple(from_cursor(ids, cursor.stopped)), cursor.turn, report.watcher)
     overdue = {id_ for id_, at in cursor.handed.items() if _is_overdue(at, now)}
-    told = reasons | overdue
-    first = [id_ for id_ in ids if id_ in told]
-    others = [id_ for id_ in ids if id_ in report.watched and id_ not in told]
+    urgent = reasons | overdue
+    first = [id_ for id_ in ids if id_ in urgent]
+    others = [id_ for id_ in ids if id_ in report.watched and id_ not in urgent]
     share = math.ceil(len(others) * min(1.0, max(0.0, now - cursor.at) / ROUND_SECONDS))
     turns = from_cursor(others, cursor.turn)[:share]
-    unwatched = [id_ for id_ in ids if id_ not in report.watched and id_ not in told]
+    unwatched = [id_ for id_ in ids if id_ not in report.watched and id_ not in urgent]
     return Plan(
         (*first, *turns),
         tuple(from_cursor(unwatched, cursor.stopped)),
@@ -113,7 +112,7 @@ def plan(
 
 
 def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdict:
-    """Return the action for a due tenant; watched tenants are left to the watcher first."""
+    """Return the action for a due tenant; the watcher gets watched tenants first."""
     if id_ not in report.watched:
         return "request"
     if id_ in report.marked:
@@ -124,7 +123,7 @@ def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdic
 
 
 def _is_overdue(handed_at: float, now: float) -> bool:
-    """Return whether the watcher's time is over; a hand-over time in the future also counts."""
+    """Return whether the watcher's time is over, or the hand-over time lies in the future."""
     return not 0 <= now - handed_at < HANDED_SECONDS
 
 

@@ -1,4 +1,4 @@
-"""Start pruning and the cost report daily, compaction weekly; end interrupted removals."""
+"""Starts pruning and the cost report daily and compaction weekly; completes removals."""
 
 import time
 
@@ -12,13 +12,13 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 
 _TRY_AGAIN_SECONDS = 600
-"""Seconds after which a removal that failed, for example because of a hold, is tried again."""
+"""Seconds until a failed removal, for example because of a hold, is retried."""
 
 daily_pruning = Schedule(
     "daily_pruning",
     prune_documents,
     "0 3 * * *",
-    "Prunes documents that are older than their tenant's retention.",
+    "Deletes documents that are older than their tenant's retention.",
 )
 
 weekly_compaction = Schedule(
@@ -26,8 +26,8 @@ weekly_compaction = Schedule(
     compact_lake,
     "0 4 * * 0",
     (
-        "Merges the lake's small files, deletes what is no longer needed, and deletes "
-        "what late writers left of removed tenants."
+        "Merges small files of the lake, deletes unused files, and deletes data that late writers "
+        "left of removed tenants."
     ),
 )
 
@@ -35,20 +35,20 @@ daily_costs = Schedule(
     "daily_costs",
     report_tenant_costs,
     "10 0 * * *",
-    "Reports what every tenant spent the day before, in one run over all tenants.",
+    "Reports every tenant's spending of the day before, in one run over all tenants.",
 )
 
 
 @sensor(
     "removals",
-    "Requests a run if the removal of a tenant was started, and no process continues it.",
+    "Requests a run if the removal of a tenant was interrupted.",
     seconds=60,
     job="end_removals",
 )
 def removals_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request a run that ends the interrupted removals of tenants."""
+    """Request a run that completes interrupted removals of tenants."""
     with clear_failures(postgres.installation):
         left = [
             (removal.id, removal.incarnation)

@@ -1,1 +1,1 @@
-"""How readable sources become PDF, Word, PowerPoint, Excel and e-mail files, the same each time."""
+"""Builds PDF, Word, PowerPoint, Excel and e-mail files from readable sources, reproducibly."""

@@ -1,4 +1,4 @@
-"""Office files are zip archives, and archives remember when they were made: these do not."""
+"""Writes Office files, which are zip archives, without times of creation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import zipfile
 from datetime import UTC, datetime
 
 EPOCH = datetime(2026, 10, 8, 9, 0, tzinfo=UTC)
-"""When every document was made, as far as its properties say."""
+"""Time of creation in the properties of every document."""
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 def with_fixed_times(archive: bytes) -> bytes:
-    """The same archive with every member of 1 January 1980, the first day that zip knows."""
+    """Return the archive with all members dated 1 January 1980, the earliest date in zip files."""
     target = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(archive)) as old,
@@ -30,6 +30,6 @@ def with_fixed_times(archive: bytes) -> bytes:
 
 
 def members(archive: bytes) -> dict[str, bytes]:
-    """What an archive holds, by name."""
+    """Return the contents of an archive's members, by name."""
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         return {name: opened.read(name) for name in opened.namelist()}

@@ -1,4 +1,4 @@
-"""Writes e-mails: plain text, the same as HTML, and an attachment."""
+"""Writes e-mails with plain text, the same text as HTML, and an attachment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAGS = {"plain": "{}", "strong": "<b>{}</b>", "code": "<code>{}</code>"}
 
 
 def build(source: str, attachment: str) -> bytes:
-    """The e-mail of one source: front matter with the headers, then text.
+    """Return the e-mail of a source: front matter with the headers, then text.
 
     Args:
         source: front matter (from, to, cc, subject, date, message_id, attachment), then text.

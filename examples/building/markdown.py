@@ -1,4 +1,4 @@
-"""The little Markdown that the sources are written in."""
+"""Parses the subset of Markdown in which the sources are written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; in slides, a quoted one is what the speaker says."""
+    """A paragraph; a quoted paragraph in slides is a speaker note."""
 
     text: str
     quoted: bool = False
@@ -28,7 +28,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A list, and whether it is numbered."""
+    """A bulleted or numbered list."""
 
     items: tuple[str, ...]
     numbered: bool
@@ -46,7 +46,7 @@ Mark = Literal["plain", "strong", "code"]
 
 
 def front_and_text(source: str) -> tuple[dict[str, Any], str]:
-    """The front matter, and what follows it."""
+    """Return the front matter and the text after it."""
     from ruamel.yaml import YAML
 
     _, head, text = source.split("---\n", 2)
@@ -54,7 +54,7 @@ def front_and_text(source: str) -> tuple[dict[str, Any], str]:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a text, which blank lines part."""
+    """Yield the blocks of a text, which blank lines separate."""
     for part in filter(None, (part.strip() for part in text.split("\n\n"))):
         lines = part.splitlines()
         if part.startswith("#"):
@@ -72,7 +72,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def runs(text: str) -> Iterator[tuple[Mark, str]]:
-    """A paragraph's text, piece by piece, with how each is marked."""
+    """Yield the spans of a paragraph's text with their markup."""
     done = 0
     for match in _MARKED.finditer(text):
         if match.start() > done:

@@ -83,7 +83,7 @@ CONTENTS = [
 
 
 def inline(text: str) -> str:
-    """One paragraph of Markdown as reportlab's mark-up."""
+    """Return a paragraph of Markdown in reportlab's markup."""
     frames = {"plain": "{}", "strong": "<b>{}</b>", "code": '<font face="Courier">{}</font>'}
     return "".join(
         frames[mark].format(piece.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
@@ -92,7 +92,7 @@ def inline(text: str) -> str:
 
 
 def flowables(text: str, width: float) -> Iterator[Flowable]:
-    """What a Markdown text is set from, block by block; the width is in points."""
+    """Yield reportlab's elements for the blocks of a text; the width is in points."""
     for block in markdown.blocks(text):
         match block:
             case markdown.Heading(level, words):
@@ -111,7 +111,7 @@ def flowables(text: str, width: float) -> Iterator[Flowable]:
 
 
 def listing(texts: Sequence[str], *, numbered: bool) -> ListFlowable:
-    """A list."""
+    """Return a list as an element."""
     items = [ListItem(Paragraph(inline(text), ITEM)) for text in texts]
     marker = {"bulletFormat": "%s."} if numbered else {"start": "•"}
     return ListFlowable(
@@ -125,12 +125,12 @@ def listing(texts: Sequence[str], *, numbered: bool) -> ListFlowable:
 
 
 def measure(word: str) -> float:
-    """The width of a word in a table, in points, were it set in bold."""
+    """Return the width of a bold word in a table, in points."""
     return float(stringWidth(word, HEAD.fontName, HEAD.fontSize))
 
 
 def table(rows: Sequence[Sequence[str]], width: float) -> Table:
-    """A table whose header is repeated on each page it reaches."""
+    """Return a table that repeats its header on each page."""
     columns = list(zip(*rows, strict=True))
     words = [
         max((word for cell in column for word in cell.split()), key=measure) for column in columns
@@ -158,7 +158,7 @@ def table(rows: Sequence[Sequence[str]], width: float) -> Table:
 
 
 def front(facts: dict[str, Any]) -> list[Flowable]:
-    """The title: a page of its own with the contents behind it, or the head of the first page."""
+    """Return the title: a cover page and the table of contents, or a heading on the first page."""
     words = [
         Paragraph(inline(facts["title"]), TITLE),
         Spacer(0, 4),
@@ -178,7 +178,7 @@ def front(facts: dict[str, Any]) -> list[Flowable]:
 
 
 def footer(canvas: Canvas, document: BaseDocTemplate) -> None:
-    """A rule, the document's name and the page number, on all pages but a cover."""
+    """Draw a rule, the document's name and the page number, on all pages except a cover."""
     if document.page == 1 and document.cover:
         return
     right = document.pagesize[0] - MARGIN
@@ -193,7 +193,7 @@ def footer(canvas: Canvas, document: BaseDocTemplate) -> None:
 
 
 def note_heading(document: BaseDocTemplate, flowable: Flowable) -> None:
-    """Enter a heading that was just set into the bookmarks and the table of contents."""
+    """Add a heading to the bookmarks and the table of contents."""
     outline = getattr(flowable, "outline", None)
     if outline is None:
         return
@@ -205,7 +205,7 @@ def note_heading(document: BaseDocTemplate, flowable: Flowable) -> None:
 
 
 def build(source: str) -> bytes:
-    """The PDF of one source: front matter (title, subtitle, note, author), then text.
+    """Return the PDF of a source: front matter (title, subtitle, note, author), then text.
 
     With `cover` it is a booklet: smaller pages, and a table of contents. With `password` nobody
     reads it without.

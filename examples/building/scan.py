@@ -1,4 +1,4 @@
-"""A page as an office scanner leaves it: a picture in a PDF, a little askew, and no text."""
+"""Builds scanned pages: slightly rotated pictures in a PDF, without text."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PAPER = 247
 _QUALITY = 38
 _TILE = 32
 _UNSEEN = 8.0
-"""Shades of grey by which a tile may differ on average before somebody sees it."""
+"""Maximum mean difference of two tiles, in shades of grey, that is not visible."""
 
 
 def build(source: str) -> bytes:
-    """Set a source, then scan it: 200 dpi, grey, turned by 0.7 degrees, with grain."""
+    """Render a source and scan it: 200 dpi, grey, rotated by 0.7 degrees, with grain."""
     import numpy as np
     from PIL import Image
 
@@ -36,7 +36,7 @@ def build(source: str) -> bytes:
 
 
 def look_alike(one: bytes, other: bytes) -> bool:
-    """Whether two scans show the same to the eye; the last bits depend on libraries' versions."""
+    """Return whether two scans look the same; the last bits depend on versions of libraries."""
     first, second = _pictures(one), _pictures(other)
     return [page.size for page in first] == [page.size for page in second] and all(
         _tiles(*pages).max() < _UNSEEN for pages in zip(first, second, strict=True)
@@ -44,7 +44,7 @@ def look_alike(one: bytes, other: bytes) -> bool:
 
 
 def _tiles(one: Image, other: Image) -> np.ndarray:
-    """The mean difference of two pictures in each square of 32 pixels."""
+    """Return the mean difference of two pictures in each tile of 32 x 32 pixels."""
     import numpy as np
 
     difference = np.abs(np.asarray(one, np.int16) - np.asarray(other, np.int16))
@@ -54,7 +54,7 @@ def _tiles(one: Image, other: Image) -> np.ndarray:
 
 
 def _pictures(document: bytes) -> list[Image]:
-    """The pages of a PDF in grey."""
+    """Return the pages of a PDF as grey pictures."""
     import pypdfium2
 
     with pypdfium2.PdfDocument(document) as opened:
@@ -62,7 +62,7 @@ def _pictures(document: bytes) -> list[Image]:
 
 
 def _bound(pages: list[Image]) -> bytes:
-    """The pictures as the pages of a PDF."""
+    """Return a PDF with these pictures as pages."""
     from reportlab.lib.pagesizes import A4
     from reportlab.lib.utils import ImageReader
     from reportlab.pdfgen.canvas import Canvas

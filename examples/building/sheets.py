@@ -1,4 +1,4 @@
-"""Writes Excel workbooks whose formulas carry their values."""
+"""Writes Excel workbooks with formulas and their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def build(source: str) -> bytes:
-    """The workbook of one source, in YAML: title, author, and sheets of rows.
+    """Return the workbook of a source, in YAML: title, author, and sheets of rows.
 
     A cell is text, a number, or a formula with the value it has. The first row is the header.
     """

@@ -1,4 +1,4 @@
-"""Sets PowerPoint presentations, with what the speaker says."""
+"""Writes PowerPoint presentations with speaker notes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TITLE, _TITLE_AND_CONTENT, _TITLE_ONLY = 0, 1, 5
 
 
 def build(source: str) -> bytes:
-    """The presentation of one source: front matter, then a slide for each heading of level 1.
+    """Return the presentation of a source: front matter, then a slide for each heading of level 1.
 
     Below its heading a slide has either a list, or a table with perhaps a line above it; quoted
     paragraphs become its notes.

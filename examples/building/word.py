@@ -1,4 +1,4 @@
-"""Sets Word documents."""
+"""Writes Word documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def build(source: str) -> bytes:
-    """The document of one source: front matter (title, author, subject), then text."""
+    """Return the document of a source: front matter (title, author, subject), then text."""
     import docx
 
     facts, text = markdown.front_and_text(source)

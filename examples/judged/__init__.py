@@ -1,1 +1,1 @@
-"""A judged set: documents, questions, and which passages answer them how well."""
+"""A judged set: documents, questions, and grades of the passages that answer them."""

@@ -20,12 +20,12 @@ POOL = HERE / "pool.json"
 
 @cache
 def judged_questions() -> tuple[JudgedQuestion, ...]:
-    """Those of the handbook, then the others; with what pooling added to either."""
+    """Return the questions on the handbook, then the others, with judgements from pooling."""
     return read_judgements([HERE]).questions
 
 
 def save_pool(pool: Mapping[str, Iterable[str]]) -> None:
-    """Remember, by question id, the hashes of the passages that were read."""
+    """Save the hashes of the passages that people read, by question id."""
     lines = [f"{json.dumps(id_)}: {json.dumps(sorted(pool[id_]))}" for id_ in pool]
     POOL.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
@@ -33,7 +33,7 @@ def save_pool(pool: Mapping[str, Iterable[str]]) -> None:
 def halves(
     questions: Iterable[JudgedQuestion],
 ) -> tuple[list[JudgedQuestion], list[JudgedQuestion]]:
-    """Two halves, by turns within each kind: one to choose by, one to report on."""
+    """Split questions into two halves, alternating within each kind, to tune and to report."""
     seen: dict[str, int] = {}
     parts: tuple[list[JudgedQuestion], list[JudgedQuestion]] = ([], [])
     for question in questions:

@@ -1,1 +1,1 @@
-"""A company's workspace as an application would push it, and judged questions about it."""
+"""A company's workspace, as an application pushes it, and judged questions about it."""

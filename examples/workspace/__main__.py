@@ -1,4 +1,4 @@
-"""Push the example into a workspace: RAG_ASSETS_URL and RAG_ASSETS_TOKEN say where.
+"""Push the example into the workspace of RAG_ASSETS_URL and RAG_ASSETS_TOKEN.
 
 python -m examples.workspace
 """

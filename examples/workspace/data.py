@@ -1,4 +1,4 @@
-"""What the files of the example hold: a tree, records, people, and judged questions."""
+"""Loads the files of the example: a tree, records, people and judged questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILES: Final = HERE / "files"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who asks.
+    """A person who asks questions.
 
     Attributes:
         name: the subject of their token.
@@ -51,25 +51,25 @@ class Question:
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    """The rows of one of the files: tree, records, people or questions."""
+    """Return the rows of a file: tree, records, people or questions."""
     lines = (HERE / f"{name}.ndjson").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
 @cache
 def people() -> Mapping[str, Person]:
-    """Everybody who asks, by name."""
+    """Return the people who ask questions, by name."""
     found = (Person(**{**row, "groups": tuple(row["groups"])}) for row in rows("people"))
     return {person.name: person for person in found}
 
 
 @cache
 def questions() -> tuple[Question, ...]:
-    """The judged questions, in their order."""
+    """Return the judged questions, in the order of the file."""
     return tuple(Question(**row) for row in rows("questions"))
 
 
 def contents() -> dict[str, bytes]:
-    """The content of each file, by the id of its record."""
+    """Return the contents of files, by the id of their record."""
     named = {row["id"]: row["name"] for row in rows("records") if row["type"] == "file"}
     return {id_: (FILES / name).read_bytes() for id_, name in named.items()}

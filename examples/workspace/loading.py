@@ -1,4 +1,4 @@
-"""Pushing the example's workspace through the service, as an application does."""
+"""Pushes the example's workspace through the service, as an application does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_assets.client.workspace_operations import put_page
 
 
 def load(client: Client) -> Counter[str]:
-    """Put the tree, then all records, then the contents of files; returns the outcomes.
+    """Put the tree, all records and the contents of files; return the outcomes.
 
     Args:
         client: of an admin of a workspace. What is there already stays as it is.

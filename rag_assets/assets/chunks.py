@@ -1,4 +1,4 @@
-"""chunks: pieces of text small enough to be embedded and returned on their own."""
+"""chunks: passages small enough to be embedded and returned on their own."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def chunks(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
-    """Chunk the documents without chunks in the lake."""
+    """Chunk the documents that have no chunks in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = load_work(ctx, context.run.run_id)
         report = chunk_documents(work.context, work)

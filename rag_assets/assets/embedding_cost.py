@@ -30,19 +30,17 @@ embedding_cost = Report(
 
 
 def daily_costs(names: Naming, usage: UsageTable, today: date) -> Iterator[dg.AssetMaterialization]:
-    """Yield a report on the spending until yesterday of every tenant with usage in the last month.
+    """Yield a report on each tenant with usage in the last 31 days, until yesterday.
 
     Args:
-        names: naming under which the asset is built.
-        usage: usage of all tenants.
-        today: the current day in UTC; it is not over yet, so it is listed but not plotted.
+        today: the current day in UTC; it is listed, but not plotted, because it is not over.
     """
     rows = usage.rows(today - timedelta(days=_PLOTTED_DAYS))
-    for tenant_id, its in groupby(rows, key=lambda row: row.tenant_id):
-        yield _materialization(names, tenant_id, list(its), today)
+    for tenant_id, tenant_rows in groupby(rows, key=lambda row: row.tenant_id):
+        yield _build_materialization(names, tenant_id, list(tenant_rows), today)
 
 
-def _materialization(
+def _build_materialization(
     names: Naming, tenant_id: str, rows: Sequence[UsageRow], today: date
 ) -> dg.AssetMaterialization:
     yesterday = today - timedelta(days=1)
@@ -59,7 +57,7 @@ def _materialization(
         tenant_id,
         description=f"{yesterday:%Y-%m-%d}: {of_day.cost_text}",
         metadata={
-            # Usage without a known price is not free, so there is no value to plot for it.
+            # Usage without a known price is not free, so no value is plotted for it.
             **({} if of_day.known_cost is None else {"yesterday in $": round(of_day.cost, 6)}),
             **({} if of_month.known_cost is None else {"month to yesterday in $": month}),
             "tokens of yesterday": of_day.tokens,
@@ -67,26 +65,26 @@ def _materialization(
             "retries of yesterday": of_day.retries,
             "tokens without a known price": of_day.unpriced_tokens,
             "31 days": series_chart(
-                f"dollars a day, {_short_dollars(max(plotted))} at most",
+                f"dollars a day, {_format_short(max(plotted))} at most",
                 plotted,
                 f"{past[0]:%d %b}",
                 f"{past[-1]:%d %b}",
             ),
-            "by day": bar_chart("dollars a day", bars, _short_dollars),
-            "by model": table(_MODEL_COLUMNS, list(_by_model(rows))),
+            "by day": bar_chart("dollars a day", bars, _format_short),
+            "by model": table(_MODEL_COLUMNS, list(_sum_by_model(rows))),
         },
     )
 
 
-def _by_model(rows: Sequence[UsageRow]) -> Iterator[tuple[str | int, ...]]:
+def _sum_by_model(rows: Sequence[UsageRow]) -> Iterator[tuple[str | int, ...]]:
     def key(row: UsageRow) -> tuple[str, str]:
         return row.provider, row.model
 
-    for named, its in groupby(sorted(rows, key=key), key=key):
-        used = total(its)
-        yield (*named, used.requests, used.texts, used.tokens, used.cost_text)
+    for model, model_rows in groupby(sorted(rows, key=key), key=key):
+        used = total(model_rows)
+        yield (*model, used.requests, used.texts, used.tokens, used.cost_text)
 
 
-def _short_dollars(amount: float) -> str:
-    """Format an amount so that it fits above a bar."""
+def _format_short(amount: float) -> str:
+    """Return an amount in a form that fits above a bar; empty for 0."""
     return f"{amount:.3g}" if amount else ""

@@ -29,7 +29,7 @@ _COLUMNS = {
 }
 
 
-def usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.TableMetadataValue:
+def build_usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.TableMetadataValue:
     """Return a table of the usage of a run, the day and the month, with their spending caps.
 
     Args:
@@ -51,18 +51,20 @@ def usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.TableMetad
     )
 
 
-def _row(what: str, used: Usage, caps: Mapping[CapName, Cap], name: CapName) -> Sequence[str | int]:
+def _row(
+    period: str, used: Usage, caps: Mapping[CapName, Cap], name: CapName
+) -> Sequence[str | int]:
     cap = caps.get(name)
     most = "none" if cap is None else f"{dollars(cap.most)}, {cap.share:.0%} spent"
     counts = (used.requests, used.retries, used.texts, used.tokens)
-    return (what, *counts, used.cost_text, most)
+    return (period, *counts, used.cost_text, most)
 
 
 class Embedding(dg.Config):
-    """The parameters that a run of the asset gets from its sync."""
+    """Parameters of a run, from its sync."""
 
     spent: float = Field(
-        default=0.0, ge=0, description="Dollars that the same sync spent in runs before this one."
+        default=0.0, ge=0, description="Dollars that earlier runs of the same sync spent."
     )
 
 
@@ -79,12 +81,12 @@ def embeddings(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
-    """Embed the texts without a vector in the lake."""
+    """Embed the texts that have no vector in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = load_work(ctx, context.run.run_id)
         report = embed_chunks(work.context, work, spent=config.spent)
         waiting = ctx.catalog.quarantine.deferred_count(ctx.ref.id)
-        usage = usage_table(ctx, report.used, config.spent + report.promised)
+        usage = build_usage_table(ctx, report.used, config.spent + report.promised)
     if report.outage:
         context.log.error(f"the embedder stopped: {report.outage}")
     used = report.used

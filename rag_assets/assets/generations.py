@@ -1,6 +1,6 @@
 """generations: the builds of a tenant's index, and the progress of each.
 
-Runs report this asset while a build is being made or published. The daily pruning reports it for
+Runs report this asset while a build is in progress or published. The daily pruning reports it for
 tenants with several builds.
 """
 
@@ -41,17 +41,16 @@ generations = Report(
 def generations_report(
     names: Naming, ctx: TenantContext, *, current: bool = False
 ) -> dg.AssetMaterialization | None:
-    """Return the tenant's builds as a materialization with numbers to plot; None without a build.
+    """Return the tenant's builds as a materialization; None without a build.
 
     Args:
-        names: naming under which the asset is built.
         ctx: context of the tenant with the current configuration.
         current: see report_builds.
     """
     reports = report_builds(ctx, current=current)
     if not reports:
         return None
-    made = _being_made(reports)
+    made = _choose_reported(reports)
     history = ctx.catalog.build_progress.history(ctx.ref.id, made.number)
     return generations.materialization(
         names,
@@ -75,8 +74,8 @@ def generations_report(
     )
 
 
-def _being_made(reports: Sequence[BuildReport]) -> BuildReport:
-    """Return the wanted build; without one, the serving build; without that, the last build."""
+def _choose_reported(reports: Sequence[BuildReport]) -> BuildReport:
+    """Return the wanted build, or else the serving build, or else the last build."""
     wanted = [report for report in reports if report.wanted]
     serving = [report for report in reports if report.state == "SERVING"]
     return next(iter([*wanted, *serving, reports[-1]]))
@@ -97,7 +96,7 @@ def _headline(reports: Sequence[BuildReport], build_report: BuildReport) -> str:
 
 def _row(report: BuildReport) -> tuple[str | int | float | None, ...]:
     passed = sum(bool(check["passed"]) for check in report.checks)
-    left, goes = report.remaining_seconds, report.removed_after
+    left, removed_after = report.remaining_seconds, report.removed_after
     return (
         report.number,
         f"{report.state} (pinned)" if report.pinned else report.state,
@@ -110,6 +109,6 @@ def _row(report: BuildReport) -> tuple[str | int | float | None, ...]:
         round(report.spent, 6),
         None if report.planned is None else round(report.planned, 6),
         f"{passed} of {len(report.checks)}" if report.checks else "",
-        "" if goes is None else f"{goes:%Y-%m-%d %H:%M}",
+        "" if removed_after is None else f"{removed_after:%Y-%m-%d %H:%M}",
         report.index,
     )

@@ -1,4 +1,4 @@
-"""Metadata values for Dagster's UI: tables, Markdown with links, charts."""
+"""Metadata values for Dagster's UI: tables, Markdown with links, and charts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rag_assets.pipeline.slices import DocumentNote
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
 _STEP, _SLIM, _BAR_HEIGHT, _THOUSANDS = 64, 12, 70, 10_000
 INLINE = 1_000
-"""Maximum characters of Markdown that Dagster shows in place; longer text is behind a button."""
+"""Maximum characters of Markdown that Dagster shows in place, not behind a button."""
 _BAR = "#4f43dd"
 
 
 def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.TableMetadataValue:
-    """Return a metadata table, for values without links.
+    """Return a table of values without links.
 
     Args:
         columns: Dagster's type of each column, by name.
@@ -36,22 +36,22 @@ def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.Table
 
 
 def seconds(value: float) -> dg.FloatMetadataValue:
-    """Return a duration in seconds, to the millisecond."""
+    """Return a duration in seconds, rounded to milliseconds."""
     return dg.MetadataValue.float(round(value, 3))
 
 
 def text(value: object) -> str:
-    """Escape a value, such as a file name, as Markdown that shows exactly its text."""
+    """Escape a value, such as a file name, so that Markdown shows exactly its text."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(str(value).split()))
 
 
 def document_link(tenant_id: str, document_id: str, uri: str) -> str:
-    """Return a document's name as a link to its row in the webserver."""
+    """Return a document's name as a link to its page in the webserver."""
     return f"[{text(uri)}](/documents/{quote(tenant_id)}/{quote(document_id)})"
 
 
 def documents_link(tenant_id: str, words: str, status: str | None = None) -> str:
-    """Return text as a link to a tenant's documents, or to its documents in one status."""
+    """Return a link to a tenant's documents, or to its documents with one status."""
     query = f"?status={status}" if status else ""
     return f"[{text(words)}](/documents/{quote(tenant_id)}{query})"
 
@@ -60,8 +60,8 @@ def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table.
 
     Args:
-        columns: the header; a column whose name starts with ">" is aligned to the right.
-        rows: the rows, with cells that are already Markdown.
+        columns: the header; a leading ">" aligns a column to the right.
+        rows: the rows, with cells in Markdown.
     """
     head = " | ".join(column.removeprefix(">") for column in columns)
     rule = " | ".join("---:" if column.startswith(">") else "---" for column in columns)
@@ -77,15 +77,13 @@ def notes(
     advice: str = "",
     status: str | None = None,
 ) -> dg.MarkdownMetadataValue:
-    """Return notes about documents, each with a link, as many as Dagster shows in place.
+    """Return a table of notes about documents with links, as long as Dagster shows in place.
 
     Args:
-        tenant_id: the tenant of the documents.
-        columns: the headers of the columns with the document, its note, and a further value.
-        rows: the documents, each with its note and its further value ("" if there is no such
-            column).
+        columns: headers of the document, its note, and an optional third value.
+        rows: the notes, each with its third value ("" without this column).
         advice: a remedy for all these documents.
-        status: status of the documents, for the link to those that are not shown.
+        status: status of the documents, for a link to all of them.
     """
     if not rows:
         return dg.MetadataValue.md("none")
@@ -108,14 +106,14 @@ def notes(
 def bar_chart(
     title: str,
     bars: Sequence[tuple[str, float]],
-    words: Callable[[float], str] = lambda count: _short(round(count)),
+    format_count: Callable[[float], str] = lambda count: _format_short(round(count)),
 ) -> dg.MarkdownMetadataValue:
-    """Return a small chart, drawn into the Markdown itself.
+    """Return a small bar chart, as an image within the Markdown.
 
     Args:
-        title: the unit that is counted.
+        title: the unit of the counts.
         bars: label and count of each bar, from left to right; up to seven bars fit in place.
-        words: function that formats a count, in at most about seven characters.
+        format_count: formats a count, in at most about seven characters.
     """
     most = max((count for _, count in bars), default=0)
     if not most:
@@ -124,7 +122,7 @@ def bar_chart(
     for at, (label, count) in enumerate(bars):
         middle, height = at * _STEP + _STEP // 2, ceil(_BAR_HEIGHT * count / most)
         strokes += f"M{middle} 85v-{height}"
-        labels += f'<text x="{middle - 9}" y="{82 - height}">{escape(words(count))}</text>'
+        labels += f'<text x="{middle - 9}" y="{82 - height}">{escape(format_count(count))}</text>'
         labels += f'<text x="{middle - 9}" y="98">{escape(label)}</text>'
     return _render_chart(title, _STEP * len(bars), _STEP - 8, strokes, labels)
 
@@ -132,11 +130,11 @@ def bar_chart(
 def series_chart(
     title: str, values: Sequence[float], first: str, last: str
 ) -> dg.MarkdownMetadataValue:
-    """Return a chart of many values over time, as slim bars.
+    """Return a chart of many values over time, with slim bars.
 
     Args:
-        title: the name of the values, including the highest value, because bars have no labels.
-        values: the values from the earliest to the latest; 31 fit in place.
+        title: name of the values, with the highest value, because bars have no labels.
+        values: the values, earliest first; 31 fit in place.
         first, last: the times of the first and the last value.
     """
     most = max(values, default=0)
@@ -164,5 +162,5 @@ def _render_chart(
     return dg.MetadataValue.md(f"{text(title)}\n\n![chart](data:image/svg+xml;base64,{data})")
 
 
-def _short(count: int) -> str:
+def _format_short(count: int) -> str:
     return str(count) if count < _THOUSANDS else f"{count // 1000}k"

@@ -15,8 +15,8 @@ from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
 
 _ADVICE = (
-    "Repair, replace or exclude the files, or change the tenant's settings; "
-    "each file is tried again as soon as the file or a setting changes."
+    "Repair, replace or exclude the files, or change the tenant's settings. "
+    "Each file is parsed again when the file or a setting changes."
 )
 _COLUMNS = {
     "format": "string",
@@ -37,7 +37,7 @@ def parsed_text(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
-    """Parse the documents without a text in the lake."""
+    """Parse the documents that have no text in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = load_work(ctx, context.run.run_id)
         report = parse_documents(work.context, work)

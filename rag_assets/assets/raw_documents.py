@@ -21,10 +21,8 @@ class ListingConfig(dg.Config):
     """Parameters of a listing.
 
     Attributes:
-        allow_deletes: whether to delete documents even if their deletion would otherwise be held
-            back.
-        reuse_listings: whether files are not listed again, because a former run of the same sync
-            has listed them.
+        allow_deletes: whether to also delete documents whose deletion would be held back.
+        reuse_listings: whether to reuse the listing of an earlier run of the same sync.
     """
 
     allow_deletes: bool = False
@@ -57,8 +55,7 @@ def raw_documents(
     for message in report.unlisted:
         context.log.error(message)
     if pruned.doubt is not None:
-        # A doubted clock is not reported here: the command reports it once for all tenants, and the
-        # daemon's sensor at each tick.
+        # The command reports a doubted clock once for all tenants, and the sensor at each tick.
         context.log.info(pruned.doubt.line)
     for warning in replace(pruned, doubt=None).warnings(ctx.ref.id):
         context.log.warning(warning)
@@ -81,7 +78,10 @@ def raw_documents(
             "seconds": seconds(report.seconds),
             "first changes": table(
                 {"change": "string", "document": "string", "bytes": "int", "was": "string"},
-                [(one.kind, one.uri, one.bytes, one.former) for one in report.sample],
+                [
+                    (change.kind, change.uri, change.bytes, change.former)
+                    for change in report.sample
+                ],
             ),
             "left out": table({"rule": "string", "files": "int"}, sorted(report.left_out.items())),
             "first failures": notes(

@@ -25,17 +25,13 @@ retention = Report(
 def retention_report(
     names: Naming, tenant_id: str, found: RetentionReport
 ) -> dg.AssetMaterialization:
-    """Return a report on retention as a materialization with numbers that Dagster plots over time.
-
-    Args:
-        names: naming under which the asset is built.
-    """
+    """Return a report on retention as a materialization with numbers to plot over time."""
     return retention.materialization(
         names,
         tenant_id,
         description=_headline(found),
         metadata={
-            "rule": found.rule or "everything is kept as long as its source keeps it",
+            "rule": found.rule or "none: documents are kept as long as their source has them",
             f"due within {SOON.days} days": sum(each.soon for each in found.due),
             "held documents": found.held_documents,
             "prunes to confirm": sum(found.prunes_to_confirm.values()),
@@ -64,17 +60,17 @@ def retention_report(
                     "documents": "int",
                     "counts": "string",
                 },
-                [_receipt(receipt) for receipt in found.receipts],
+                [_build_receipt_row(receipt) for receipt in found.receipts],
             ),
         },
     )
 
 
 def _headline(found: RetentionReport) -> str:
-    return "; ".join(_iter_parts(found)) or "nothing is due, held or erased"
+    return "; ".join(_iter_headline_parts(found)) or "nothing is due, held or erased"
 
 
-def _iter_parts(found: RetentionReport) -> Iterator[str]:
+def _iter_headline_parts(found: RetentionReport) -> Iterator[str]:
     if found.doubt is not None:
         yield found.doubt
     if found.due:
@@ -88,7 +84,7 @@ def _iter_parts(found: RetentionReport) -> Iterator[str]:
         yield f"{found.receipt_count:,} receipts"
 
 
-def _receipt(receipt: Receipt) -> tuple[int, str, str, str, int, str]:
+def _build_receipt_row(receipt: Receipt) -> tuple[int, str, str, str, int, str]:
     counts = (
         f"{store}: {', '.join(f'{what} {count}' for what, count in of_store.items())}"
         for store, of_store in receipt.counts.items()

@@ -27,12 +27,7 @@ retrieval_quality = Report(
 
 
 def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.AssetMaterialization:
-    """Return an evaluation as a materialization with numbers that Dagster plots over time.
-
-    Args:
-        names: naming under which the asset is built.
-        found: evaluation of the tenant's serving build.
-    """
+    """Return the evaluation of a serving build as a materialization with numbers to plot."""
     judged = found.people.judged
     return retrieval_quality.materialization(
         names,

@@ -26,12 +26,12 @@ from rag_assets.storage.catalog.tenants.overview import TenantSummary
 _MOST_FAILED, _MOST_ADVICE = 50, 3
 _REPORT_SECONDS = 3_600.0
 _REPORTED_SHARE = 100
-"""A run that changes one in so many entries is reported immediately."""
+"""A run that changes at least one of this many entries is reported immediately."""
 _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSING": "waiting"}
 
 
 def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
-    """Summarize the searchable documents, their index, and the time of the source listing."""
+    """Return the searchable documents, their index, and the time of the source listing."""
     tenant = ctx.catalog.overview.tenant(ctx.ref.id)
     facts = render_table(
         ("", ""), _list_facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id))
@@ -39,8 +39,8 @@ def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
 
 
-def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
-    """Count all documents of the tenant by format and status."""
+def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
+    """Return the numbers of all documents of the tenant by format and status."""
     return table(
         {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
         [
@@ -55,8 +55,8 @@ def by_format(ctx: TenantContext) -> dg.TableMetadataValue:
     )
 
 
-def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
-    """List the documents in quarantine with their reasons and remedies."""
+def list_failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
+    """Return the documents in quarantine with their reasons and remedies."""
     failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(find_remedy(document) for document in failed))[:_MOST_ADVICE]
@@ -64,7 +64,7 @@ def failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
         ctx.ref.id,
         ("document", "reason"),
         failures,
-        advice="".join(f"\n- {one}" for one in advice),
+        advice="".join(f"\n- {remedy}" for remedy in advice),
         status="FAILED",
     )
 
@@ -105,7 +105,7 @@ def search_index(
     tenant_lock: TenantLockResource,
     publish_judge: dg.ResourceParam[PublishJudge],
 ) -> dg.MaterializeResult[None]:
-    """Remove and publish entries, and report documents that still wait."""
+    """Remove and publish entries; report documents that still wait."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = load_work(ctx, context.run.run_id)
         judge = publish_judge(workbench, context.run.run_id, context.log)
@@ -116,8 +116,8 @@ def search_index(
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
             "tenant summary": summarize_tenant(ctx),
-            "failed documents": failed_documents(ctx),
-            "by format": by_format(ctx),
+            "failed documents": list_failed_documents(ctx),
+            "by format": count_by_format(ctx),
         }
         merged = describe_compactions(compact_due(ctx))
         if work.is_superseded or work.generation.state != "SERVING":
@@ -150,12 +150,10 @@ def search_index(
     }
     trouble = list(work.unlisted)
     if outage is not None and work.is_superseded:
-        # This does not fail the run: the build of the current configuration continues, possibly
-        # with another embedder.
+        # The run does not fail, because the build of the current configuration continues.
         context.log.warning(
             f"generation {work.generation.number} answers searches, but cannot be brought up to"
-            " date now:"
-            f" {outage}"
+            f" date now: {outage}"
         )
     elif outage is not None:
         who = format_count(waiting, "document waits", "documents wait")
@@ -172,8 +170,8 @@ def _iter_reports_of_systems(
     """Yield the materializations of systems' assets that report on published documents.
 
     Args:
-        is_small: whether the run is one of several or changed little, so that a report of the last
-            hour suffices.
+        is_small: whether the run is one of several or changed little, so that a report from the
+            last hour is recent enough.
     """
     for name, make in installed_systems().load("run_reports").items():
         if is_small and _is_reported(context, names.asset_key(name)):

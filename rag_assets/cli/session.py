@@ -336,14 +336,14 @@ class Session:
         else:
             _require_dagster_home(team_home)
         os.environ.update(build_dagster_environment(self.settings, self.endpoints.dagster_url))
-        from rag_assets.dagster_compat import open_instance, pooled
+        from rag_assets.dagster_compat import open_instance, pool_connections
 
         with nullcontext() if team_home is None else _convert_instance_errors(team_home):
             instance = open_instance(team_home or self.settings.own_dagster_home)
         # Entering the instance as a context would make it the process's current instance, even
         # after it is closed.
         self._exit_stack.callback(instance.dispose)
-        return self._exit_stack.enter_context(pooled(instance))
+        return self._exit_stack.enter_context(pool_connections(instance))
 
 
 def _require_dagster_home(folder: Path) -> None:

@@ -252,7 +252,7 @@ def _require_names_in_utf8(encoding: str) -> None:
 def _prefix(text: str) -> str:
     """Require a valid prefix for the names of indexes, aliases and schemas; return it.
 
-    The shortest limit is that of pgvector's schema names: 63 bytes, of which 27 are for the tenant
+    The shortest limit applies to pgvector's schema names: 63 bytes, of which 27 are for the tenant
     and 12 for the digits of two numbers.
     """
     if len(text) > _LONGEST_PREFIX or not re.fullmatch(r"[a-z0-9]+([._-][a-z0-9]+)*", text):

@@ -11,7 +11,7 @@ from rag_assets.definitions import Automation
 
 
 class InstallationModel(dg.Model, dg.Resolvable):
-    """The addresses of an installation; by default, from the environment."""
+    """The addresses of an installation; omitted values come from the environment."""
 
     home: str | None = None
     database_url: str | None = None
@@ -24,7 +24,7 @@ class InstallationModel(dg.Model, dg.Resolvable):
 
 
 class KnowledgeBaseComponent(dg.Component, dg.Model, dg.Resolvable):
-    """Keeps an index of the documents of many tenants equal to their sources.
+    """An installation, which keeps a search index equal to the sources of its tenants.
 
     The attributes are the arguments of `rag_assets.dagster.build_defs`, except `resources`, which
     YAML cannot express.

@@ -43,11 +43,11 @@ def build_defs(
         group: group of the pipeline's assets, and prefix of the groups of reports.
         upstream: assets that write the data that the sources read. They become dependencies of
             `raw_documents`, and the job `NAME_refresh` materializes them and then the pipeline. A
-            mapping lists them by tenant: each tenant has a job `NAME_refresh_TENANT`. An asset must
-            be unpartitioned or have the tenants' partitions, `NAME_tenants`: the pipeline cannot be
-            part of a run with any others.
-        automation: "all" sensors and schedules; "sync" for those that keep indexes equal to their
-            sources (`tenants`, `source_files`, `run_failures`); "none".
+            mapping lists them by tenant, each with a job `NAME_refresh_TENANT`. An asset must be
+            unpartitioned or have the tenants' partitions, `NAME_tenants`, because the pipeline
+            cannot share a run with other partitions.
+        automation: "all" sensors and schedules; "sync" for only the sensors that keep indexes
+            equal to their sources (`tenants`, `source_files`, `run_failures`); or "none".
         installation: home folder and addresses of the installation; by default, from the
             environment.
         resources: replacements of the project's resources, by plain name: postgres, elasticsearch,
@@ -55,7 +55,7 @@ def build_defs(
         systems: names of the installed systems with definitions to load; all by default.
 
     Raises:
-        ConfigurationError: an argument is not usable, or a system cannot be loaded.
+        ConfigurationError: an argument is not valid, or a system cannot be loaded.
 
     Example:
         >>> build_defs(name="kb", key_prefix="kb", upstream={"eu": ["wiki_eu"], "us": ["wiki_us"]})

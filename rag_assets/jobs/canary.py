@@ -14,7 +14,8 @@ _CHECK = canary_check.canary_check
 
 @job(
     "canary",
-    "Embeds the canary's probes for every tenant, in one run over all tenants.",
+    "Embeds a few fixed texts with every tenant's embedder, in one run over all tenants, and "
+    "compares the vectors with the first vectors.",
 )
 def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
     """Call every tenant's embedder, and record new and failed results."""

@@ -1,4 +1,4 @@
-"""check_tenant, expectations: the checks of one tenant; check_all_tenants: those of all tenants."""
+"""check_tenant, expectations: check one tenant; check_all_tenants: check all tenants."""
 
 from collections.abc import Iterator, Sequence
 
@@ -46,7 +46,7 @@ def _select_checks(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg
 
 check_job = AssetJob(
     "check_tenant",
-    "Evaluates every asset check of a tenant over all its data.",
+    "Evaluates all asset checks of a tenant on all its data.",
     lambda names, checks: _select_checks(names, checks, "check_tenant"),
     checks_alone=True,
 )
@@ -74,8 +74,8 @@ class ChecksConfig(dg.Config):
 @job(
     ALL_TENANTS_JOB,
     (
-        "Evaluates asset checks of all tenants, or of those that its configuration names, in one "
-        "run. Its runs are deleted after 30 days."
+        "Evaluates asset checks of all tenants, or of the tenants in its configuration, in one "
+        "run. Runs are deleted after 30 days."
     ),
 )
 def evaluate_checks(
@@ -121,7 +121,7 @@ def _evaluate(
     record: TenantRecord,
     checks: Sequence[TenantCheck],
 ) -> str | None:
-    """Evaluate a tenant's checks; one that cannot be evaluated does not stop the others."""
+    """Evaluate a tenant's checks; an error in a check does not stop the others."""
     outcomes: list[CheckOutcome] = []
     for check, outcome, evaluation in _iter_evaluations(
         context, names, workbench, record.id, checks
@@ -132,10 +132,10 @@ def _evaluate(
         else:
             context.log.error(f"{record.id}: {check.full_name}: {outcome.error}")
     workbench.postgres.catalog().check_results.record(record.ref, outcomes)
-    unmade = [f"{o.asset}.{o.name}" for o in outcomes if o.error is not None]
-    if unmade:
+    errors = [f"{o.asset}.{o.name}" for o in outcomes if o.error is not None]
+    if errors:
         raise dg.Failure(
-            f"checks could not be evaluated: {', '.join(unmade)}; see the errors in this run's log",
+            f"checks could not be evaluated: {', '.join(errors)}; see the errors in this run's log",
             allow_retries=False,
         )
     failed = [f"{o.asset}.{o.name}" for o in outcomes if not o.passed]

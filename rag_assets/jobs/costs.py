@@ -1,4 +1,4 @@
-"""report_costs: every tenant's spending on embeddings."""
+"""report_costs: reports every tenant's spending on embeddings."""
 
 import dagster as dg
 
@@ -11,7 +11,7 @@ from rag_assets.storage.catalog.accounts.usage import today
 
 @job(
     "report_costs",
-    "Reports what every tenant spent on embeddings, in one run over all tenants.",
+    "Reports every tenant's spending on embeddings, in one run over all tenants.",
     kind="postgres",
 )
 def report_tenant_costs(

@@ -24,8 +24,8 @@ class RepairConfig(dg.Config):
     """The extent of a repair.
 
     Attributes:
-        everything: whether to compare all contents, vectors and files. Otherwise only the day's
-            share is compared, as in the nightly comparison that requested the repair.
+        everything: whether to compare all contents, vectors and files; otherwise only the day's
+            share, like the nightly comparison that requested the repair.
     """
 
     everything: bool = True
@@ -34,9 +34,8 @@ class RepairConfig(dg.Config):
 @job(
     "repair_index",
     (
-        "Repairs one tenant's lake and index: vectors that one of them lost are copied from the"
-        " other, "
-        "and missing entries are written again."
+        "Repairs the lake and the index of one tenant: vectors that one of them lost are copied "
+        "from the other, and missing entries are written again."
     ),
     per_tenant=True,
     kind="elasticsearch",
@@ -47,7 +46,7 @@ def repair_live_index(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> None:
-    """Repair lake and index; the next sync writes missing entries and rereads altered documents."""
+    """Repair lake and index; the next sync writes missing entries and reads altered documents."""
     with clear_failures(workbench.installation):
         try:
             ctx = workbench.context(
@@ -65,8 +64,8 @@ def repair_live_index(
 @job(
     "detect_drift",
     (
-        "Compares every tenant's live index, its lake and its records, and a share of its vectors "
-        "and documents, with the catalog, in one run over all tenants."
+        "Compares every tenant's live index, lake and records, and a share of its vectors and "
+        "documents, with the catalog, in one run over all tenants."
     ),
 )
 def compare_with_catalog(
@@ -96,7 +95,7 @@ def _compare(
     record: TenantRecord,
     checks: Sequence[TenantCheck],
 ) -> str | None:
-    """Evaluate a tenant's comparisons; one that cannot be evaluated does not stop the others."""
+    """Evaluate a tenant's comparisons; an error in one does not stop the others."""
     catalog = workbench.postgres.catalog()
     outcomes: list[CheckOutcome] = []
     errors: list[Exception] = []

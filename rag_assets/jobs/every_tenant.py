@@ -19,16 +19,14 @@ def for_each(
     context: dg.OpExecutionContext,
     installation: InstallationResource,
     records: Iterable[TenantRecord],
-    what: str,
+    task: str,
     work: Callable[[TenantRecord], str | None],
 ) -> None:
-    """Call a function for each active tenant, and fail at the end if it failed for any.
+    """Call a function for each active tenant; fail at the end if it failed for any tenant.
 
     Args:
-        context: context of the op.
-        installation: the installation that the tenants belong to.
-        what: name of the work, for the log.
-        work: the function to call; it returns a line for the log, or None.
+        task: name of the work, for the log.
+        work: function to call; it returns a line for the log, or None.
     """
     failed = []
     for record in records:
@@ -41,14 +39,14 @@ def for_each(
         except TenantLocked as error:
             context.log.warning(f"{record.id}: skipped, {error.message}")
         except Exception as error:
-            context.log.error(f"{record.id}: {what}: {as_failure(error, installation).description}")  # noqa: TRY400
+            context.log.error(f"{record.id}: {task}: {as_failure(error, installation).description}")  # noqa: TRY400
             failed.append(record.id)
         else:
             if result is not None:
                 context.log.info(f"{record.id}: {result}")
     if failed:
         raise dg.Failure(
-            f"{what} failed for {', '.join(failed)}; see the errors in this run's log",
+            f"{task} failed for {', '.join(failed)}; see the errors in this run's log",
             allow_retries=False,
         )
 
@@ -56,29 +54,29 @@ def for_each(
 def for_each_locked(
     context: dg.OpExecutionContext,
     workbench: Workbench,
-    what: str,
+    task: str,
     work: Callable[[TenantContext], str],
 ) -> None:
     """Call a function for each active tenant under its lock; skip a tenant that is locked."""
 
     def work_locked(record: TenantRecord) -> str:
-        with locked(context, workbench, record.id, what) as ctx:
+        with locked(context, workbench, record.id, task) as ctx:
             return work(ctx)
 
     records = workbench.postgres.catalog().tenants.all()
-    for_each(context, workbench.installation, records, what, work_locked)
+    for_each(context, workbench.installation, records, task, work_locked)
 
 
 @contextmanager
 def locked(
-    context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str, what: str
+    context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str, task: str
 ) -> Iterator[TenantContext]:
-    """Hold a tenant's lock, and yield the TenantContext of the stages.
+    """Hold a tenant's lock, and yield the tenant's context.
 
     Raises:
         TenantLocked: another holder did not release the lock within a minute.
     """
     lock = workbench.postgres.catalog().lock
-    holder = Holder.here(what, context.run.run_id)
+    holder = Holder.here(task, context.run.run_id)
     with lock.hold(tenant_id, holder, wait_seconds=_WAIT_SECONDS) as held:
         yield workbench.context(tenant_id, guard=held.check, log=context.log.info)

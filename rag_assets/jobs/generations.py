@@ -11,14 +11,16 @@ from rag_assets.resources.workbench import PublishJudge, Workbench, clear_failur
 
 
 class Publication(dg.Config):
-    """Which build to publish, who requested it, and how."""
+    """The build to publish, and who requested it."""
 
     generation: int | None = Field(
-        default=None, description="Number of the expected build; by default the configuration's."
+        default=None, description="Number of the build; by default, the build of the configuration."
     )
-    force: bool = Field(default=False, description="Publish the build without judging it.")
-    by: str = Field(default="a run", description="Who publishes the build.")
-    reason: str = Field(default="", description="Why.")
+    force: bool = Field(
+        default=False, description="Publish the build without evaluating its checks."
+    )
+    by: str = Field(default="a run", description="Name of the person who publishes the build.")
+    reason: str = Field(default="", description="Reason for the publication.")
 
 
 @job(
@@ -44,9 +46,9 @@ def publish_configured_build(
         )
         order = BuildOrder.create(ctx, config.by, config.reason)
         build = publish_build(ctx, order, judge, number=config.generation, force=config.force)
-        told = generations_report(names, ctx)
-    if told is not None:
-        context.log_event(told)
+        report = generations_report(names, ctx)
+    if report is not None:
+        context.log_event(report)
     if build.state == "HELD":
         raise dg.Failure(
             f"generation {build.number} is held: {build.reason}\n"

@@ -1,4 +1,4 @@
-"""measure_quality: how well tenants' serving builds answer their judged questions."""
+"""measure_quality: measures how well tenants' serving builds answer their judged questions."""
 
 from typing import NoReturn
 
@@ -27,8 +27,8 @@ class QualityConfig(dg.Config):
 @job(
     "measure_quality",
     (
-        "Measures how well tenants' serving builds answer their judged questions, in one run over "
-        "all tenants that have any, or over those that its configuration names."
+        "Measures how well the serving builds answer judged questions, in one run over all tenants "
+        "with judged questions, or over the tenants in its configuration."
     ),
     kind="elasticsearch",
 )

@@ -1,4 +1,4 @@
-"""Deletion of this installation's runs, with all records that Dagster keeps of them."""
+"""Deletes this installation's runs, with all records that Dagster keeps of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def delete_old_runs(
     *,
     days: int,
 ) -> int:
-    """Delete our runs of the given jobs that are older than a limit; return how many.
+    """Delete our runs of these jobs that are older than a number of days; return their number.
 
     No run is deleted while the clock may be wrong.
     """
@@ -56,7 +56,7 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 
 
 def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
-    """Delete a tenant's partition and Dagster's records of the tenant: events name documents."""
+    """Delete a tenant's partition, and Dagster's records of it, because events name documents."""
     # The namings are derived from runs, so they are read before the last run is deleted.
     namings = own_runs.namings(instance)
     delete_partition(instance, own_runs, tenant_id)
@@ -67,11 +67,10 @@ def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: st
 
 
 def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition: str) -> None:
-    """Delete the records of a partition of our assets: its own runs, and its part in other runs.
+    """Delete the runs of a partition of our assets, and its records in other runs.
 
-    This is needed because evaluations of checks and events of runs name documents. Records of
-    another installation stay, and so do records of a team's own assets with a partition of the same
-    name.
+    Evaluations of checks and events of runs name documents. Records of other installations, and of
+    a team's own assets with a partition of the same name, are kept.
     """
     asset_keys = {
         key for naming in own_runs.namings(instance) for key in own_runs.keys_under(naming)

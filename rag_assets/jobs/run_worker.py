@@ -1,4 +1,4 @@
-"""Execution of a run that the daemon has launched, in a fork with everything already imported."""
+"""Executes a run that the daemon launched, in a fork with all modules imported."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def execute_run(arguments: str) -> None:
-    """Execute a run, and exit with its code if it failed.
+    """Execute a run; exit with its code if it failed.
 
     Args:
         arguments: see `dagster_compat.serialize_run`.

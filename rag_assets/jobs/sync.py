@@ -1,4 +1,4 @@
-"""sync_tenant: runs the five assets for a slice of a tenant's work; refresh: their upstream too."""
+"""sync_tenant: runs the five assets for a slice of a tenant; refresh: also runs their upstream."""
 
 import re
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ def _chain_and_checks(names: Naming, checks: Sequence[LoadedCheck]) -> dg.AssetS
 sync_job = AssetJob(
     "sync_tenant",
     (
-        "Runs the five assets over one slice of a tenant's work, and reports the documents in "
-        "quarantine. A document that fails does not fail the run."
+        "Runs the five assets on one slice of a tenant's documents, and reports the documents in "
+        "quarantine. A failed document does not fail the run."
     ),
     _chain_and_checks,
 )
@@ -32,8 +32,8 @@ def refresh_job(tenant: str | None, upstream: Sequence[dg.AssetDep]) -> AssetJob
     """Declare the job that materializes assets of a team, then the five assets that read them.
 
     Args:
-        tenant: the only tenant whose partition the job materializes; None allows any tenant.
-        upstream: assets of the team. Assets of other code locations are left out.
+        tenant: the only tenant that the job accepts; None accepts any tenant.
+        upstream: assets of the team; assets of other code locations are left out.
     """
 
     def select(names: Naming, checks: Sequence[LoadedCheck]) -> dg.AssetSelection:
@@ -45,8 +45,9 @@ def refresh_job(tenant: str | None, upstream: Sequence[dg.AssetDep]) -> AssetJob
     return AssetJob(
         "refresh" if tenant is None else f"refresh_{re.sub(r'[^A-Za-z0-9_]', '_', tenant)}",
         (
-            f"Materializes what the documents of {'a tenant' if tenant is None else tenant} come"
-            " from, and then runs the five assets over one slice of the tenant's work."
+            "Materializes the upstream assets of"
+            f" {'a tenant' if tenant is None else tenant}, then runs the five assets on one slice"
+            " of the tenant's documents."
         ),
         select,
         tags={} if tenant is None else {TENANT_TAG: tenant},

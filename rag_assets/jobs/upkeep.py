@@ -1,4 +1,4 @@
-"""prune, compact, end_removals: delete old documents, compact the lake, finish tenant removals."""
+"""prune, compact, end_removals: delete old documents, compact the lake, complete removals."""
 
 from dataclasses import replace
 from functools import partial
@@ -32,13 +32,13 @@ from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 @job(
     "prune",
-    "Prunes documents that are older than their tenant's retention.",
+    "Deletes documents that are older than their tenant's retention.",
 )
 def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
-    """Prune every tenant's documents and search events that exceed their retention.
+    """Delete every tenant's documents and search events that exceed their retention.
 
-    Index entries that were pruned since the last run, also by syncs, are then removed from the
-    files of the indexes.
+    Entries that were pruned since the last run, also by syncs, are then removed from the files of
+    the indexes.
     """
     _warn_of_clock(context, workbench)
 
@@ -48,12 +48,12 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
             context.log.warning(
                 f"{ctx.ref.id}: credentials were masked, see receipt {found.number}"
             )
-        # The doubt about the clock is the same for all tenants, and was already logged once.
+        # A doubt about the clock concerns all tenants, and was already logged.
         report = replace(prune_tenant(ctx, by="job prune"), doubt=None)
         builds = drop_old_generations(ctx)
-        for told in (_report_builds_if_several(names, ctx), _report_retention_if_any(names, ctx)):
-            if told is not None:
-                context.log_event(told)
+        for event in (_report_builds_if_several(names, ctx), _report_retention_if_any(names, ctx)):
+            if event is not None:
+                context.log_event(event)
         for warning in report.warnings(ctx.ref.id):
             context.log.warning(f"{ctx.ref.id}: {warning}")
         return (
@@ -98,10 +98,10 @@ def _report_retention_if_any(names: Naming, ctx: TenantContext) -> dg.AssetMater
 
 @job(
     "compact",
-    "Compacts the lake, and deletes data of removed tenants.",
+    "Merges small files of the lake, and deletes leftover data of removed tenants.",
 )
 def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    """Compact every tenant's tables, and delete data of removed tenants."""
+    """Compact every tenant's tables, and delete leftover data of removed tenants."""
     _warn_of_clock(context, workbench)
 
     def compact_one(ctx: TenantContext) -> str:
@@ -127,7 +127,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
 def end_interrupted_removals(
     context: dg.OpExecutionContext, workbench: Workbench, runs: OwnRuns
 ) -> None:
-    """End the interrupted removals of tenants; a failure of one does not stop the others."""
+    """Complete interrupted removals of tenants; a failure of one does not stop the others."""
     catalog = workbench.postgres.catalog()
     failed = []
     for record in find_interrupted_removals(catalog):

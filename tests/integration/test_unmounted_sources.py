@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.checks.staleness import _behind_at_sources
+from rag_assets.checks.staleness import _find_lagging_at_sources
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.mounts import Mounts, with_mounts
@@ -226,7 +226,7 @@ def test_a_deletion_that_is_held_back_is_shown_by_every_command(
     assert reason in event.payload["reason"]
     with driver.locked(tenant) as ctx:
         rows = ctx.catalog.documents.all(tenant)
-        behind = list(_behind_at_sources(ctx, driver.scanner, rows, datetime.now(UTC)))
+        behind = list(_find_lagging_at_sources(ctx, driver.scanner, rows, datetime.now(UTC)))
     assert [one.reason for one in behind] == ["held"]
     assert reason in behind[0].uri
     deleted = command("sync", tenant, "--allow-deletes", "--json")

@@ -210,7 +210,7 @@ class TenantLake:
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
-        """Return those of these text_sha256 that have no vector of this embedder."""
+        """Return the text_sha256, among these, without a vector of this embedder."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:

@@ -1,14 +1,14 @@
-"""Documents, the simplest system: folders and pushed records, searched as they are."""
+"""Documents, the simplest system: searches in folders and pushed records."""
 
 from rag_assets.plugins.system import Profile, System
 
 SYSTEM = System(
     name="documents",
-    # There are no thresholds: on the judged questions of docs/quality.md, no cosine of the local
-    # model separates answers from passages that are merely similar.
+    # No thresholds are set: on the judged questions of docs/quality.md, no cosine of the local model
+    # separates answers from passages that are only similar.
     profile=Profile(
         defaults={
-            # The chunks are sized for the local model, which reads 256 word pieces at a time.
+            # Chunks fit the local model, which reads at most 256 word pieces.
             "chunker": {"chunker": "heading", "max_tokens": 220, "overlap": 32},
             "chunkers": [{"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}],
             "retrieval": {"top_k": 5, "mode": "hybrid"},

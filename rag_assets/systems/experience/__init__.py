@@ -1,4 +1,4 @@
-"""Stores solutions from past projects, and returns them to orchestrators of other projects."""
+"""Experience: solutions from past projects, returned to orchestrators of other projects."""
 
 from rag_assets.plugins.system import Migrations, Profile, System
 
@@ -13,12 +13,12 @@ SYSTEM = System(
             "embedder": {"provider": "openai", "model": "text-embedding-3-small"},
             "retrieval": {"top_k": 5, "mode": "knn"},
             "retention_days": 365,
-            # The retention of a year is a rule: expired entries are deleted without confirmation.
+            # Entries expire after a year and are deleted without confirmation.
             "prune_share": None,
         },
-        # The thresholds are the requirement's figures for its model; benchmarks.experience
-        # calibrates the threshold of the local model. For tasks, no threshold separates answers
-        # from near misses: this floor only excludes unrelated entries (decision 23).
+        # The requirement sets the thresholds of its model; benchmarks.experience calibrates the
+        # thresholds of the local model. For tasks, no threshold separates answers from near misses:
+        # this threshold only excludes unrelated entries (decision 23).
         thresholds_of_uses={
             "task": {
                 "openai/text-embedding-3-small": 0.70,

@@ -36,8 +36,8 @@ from rag_assets.systems.experience.model import (
     Entry,
     PatternFilter,
     RetractDraft,
+    find_retraction_problems,
     require_no_problem,
-    retraction_problems,
 )
 from rag_assets.systems.experience.patterns import (
     NAMES,
@@ -54,19 +54,23 @@ from rag_assets.systems.experience.tables import (
     experience_questions,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import describe_problem, describe_solution, when_to_try
+from rag_assets.systems.experience.wording import (
+    describe_problem,
+    describe_solution,
+    describe_when_to_try,
+)
 from rag_assets.tenants.model import Tenant
 
 _NO_FILTER = PatternFilter()
 _MAX_EXCERPT = 300
-"""Maximum characters of a text in a merge; the entry itself contains the full text."""
+"""Maximum length of a text in a merge; the entry itself contains the full text."""
 _SOON = timedelta(days=30)
 _MERGES = experience_merges.c
 _STAGED = knowledge_staging.c
 
 
 class Administration:
-    """Changes and reports the patterns of one tenant."""
+    """Lists, changes and reports the patterns of tenants."""
 
     def __init__(self, catalog: Catalog, entries: Entries, clock: Clock) -> None:
         self._catalog = catalog
@@ -74,48 +78,48 @@ class Administration:
         self._reader = PatternReader(catalog.database)
         self._clock = clock
 
-    def cutoff(self, record: TenantRecord) -> datetime | None:
-        """Return the time before which embedded entries are expired."""
+    def compute_cutoff(self, record: TenantRecord) -> datetime | None:
+        """Return the time before which embedded entries are expired; None if none expire."""
         return compute_cutoff(Tenant.from_config(record.config), self._clock.now())
 
-    def page(
+    def list_patterns(
         self,
         record: TenantRecord,
         *,
         after: UUID | None,
         limit: int,
-        wanted: PatternFilter = _NO_FILTER,
+        pattern_filter: PatternFilter = _NO_FILTER,
     ) -> list[Pattern]:
-        """Return a page of patterns; see PatternReader.page."""
-        cutoff = self.cutoff(record)
-        names, _ = self._resolve_names(record, wanted)
-        found = self._reader.page(
-            record.id, cutoff, after=after, limit=limit, wanted=wanted, names=names
+        """Return a page of patterns; see PatternReader.list_page."""
+        cutoff = self.compute_cutoff(record)
+        names, _ = self._resolve_names(record, pattern_filter)
+        found = self._reader.list_page(
+            record.id, cutoff, after=after, limit=limit, pattern_filter=pattern_filter, names=names
         )
         return self._add_stale_paths(record, found)
 
     def find_unmatched_names(
-        self, record: TenantRecord, wanted: PatternFilter
+        self, record: TenantRecord, pattern_filter: PatternFilter
     ) -> tuple[UnmatchedName, ...]:
         """Return the names in a filter that match no entry, in any spelling variant."""
-        return self._resolve_names(record, wanted)[1]
+        return self._resolve_names(record, pattern_filter)[1]
 
-    def choices(self, record: TenantRecord) -> dict[str, list[str]]:
-        """Return the values to filter a list of patterns by."""
-        return self._reader.choices(record.id, self.cutoff(record))
+    def list_filter_values(self, record: TenantRecord) -> dict[str, list[str]]:
+        """Return the values by which patterns can be filtered, by field."""
+        return self._reader.list_filter_values(record.id, self.compute_cutoff(record))
 
-    def details(self, record: TenantRecord, pattern: UUID) -> PatternDetails:
+    def read_details(self, record: TenantRecord, pattern: UUID) -> PatternDetails:
         """Return one pattern with its entries and merges.
 
         Raises:
-            UnknownExperience: no pattern has this id.
+            UnknownExperience: no pattern with a living entry has this id.
         """
-        cutoff, days = self.cutoff(record), _find_retention_days(record)
+        cutoff, days = self.compute_cutoff(record), _find_retention_days(record)
         found = self._reader.find_pattern(record.id, pattern, cutoff)
         if found is None:
             raise _unknown_pattern_error()
         [found] = self._add_stale_paths(record, [found])
-        entries = self._reader.entries(record.id, pattern, cutoff)
+        entries = self._reader.list_entries(record.id, pattern, cutoff)
         return PatternDetails(
             found,
             tuple(_build_pattern_entry(entry, days) for entry in entries),
@@ -125,7 +129,7 @@ class Administration:
     def merge(
         self, record: TenantRecord, pattern: UUID, into: UUID, *, by: str, confirmed: bool = False
     ) -> PatternDetails:
-        """Merge a pattern into a different one.
+        """Merge a pattern into another.
 
         Args:
             confirmed: whether to merge them even if their problems differ.
@@ -140,12 +144,12 @@ class Administration:
                 "into: a pattern cannot be merged into itself",
                 hint="choose a different target pattern",
             )
-        cutoff = self.cutoff(record)
+        cutoff = self.compute_cutoff(record)
         first = self._reader.find_pattern(record.id, pattern, cutoff)
         second = self._reader.find_pattern(record.id, into, cutoff)
         if first is None or second is None:
             raise _unknown_pattern_error()
-        if _type_and_gate(first) != _type_and_gate(second):
+        if _get_type_and_gate(first) != _get_type_and_gate(second):
             raise InvalidRequest(
                 "into: the target pattern has a different type or gate",
                 hint="choose a target pattern with the same type and gate",
@@ -159,15 +163,15 @@ class Administration:
                     " `confirm: true`",
                 )
             merge_patterns(connection, record.ref, pattern, into, by=by)
-        return self.details(record, into)
+        return self.read_details(record, into)
 
     def split(
         self, record: TenantRecord, pattern: UUID, entry_id: UUID, *, by: str
     ) -> SplitPattern:
-        """Move an entry out of a pattern; the two are never merged automatically again.
+        """Move an entry out of a pattern; they are never merged automatically again.
 
-        If the entry came into the pattern by a manual merge, all entries of that merge return to
-        their former pattern.
+        If the entry came by a manual merge, all entries of that merge return to their former
+        pattern.
 
         Raises:
             InvalidRequest: the pattern has no other entry.
@@ -175,7 +179,7 @@ class Administration:
         """
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             result = split_entry(connection, record.ref, pattern, entry_id, by=by)
-        details = self.details(record, result)
+        details = self.read_details(record, result)
         shown = {field.name: getattr(details.pattern, field.name) for field in fields(Pattern)}
         return SplitPattern(**shown, entries=details.entries)
 
@@ -186,7 +190,7 @@ class Administration:
             InvalidRequest: the draft names neither a project nor a token, or both.
             OnHold: a hold covers one of the entries.
         """
-        require_no_problem(retraction_problems(draft))
+        require_no_problem(find_retraction_problems(draft))
         entries = self._entries.find_by_contributor(
             record.id, project_id=draft.project_id, token=draft.token
         )
@@ -194,7 +198,7 @@ class Administration:
         return len(entries)
 
     def delete_entry(self, record: TenantRecord, entry_id: UUID, *, by: str) -> None:
-        """Retract one entry: searches omit it immediately, and a run deletes it from every store.
+        """Retract an entry: searches omit it immediately, and a run deletes it from every store.
 
         Raises:
             UnknownExperience: no entry has this id.
@@ -204,28 +208,30 @@ class Administration:
             record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by
         )
 
-    def report(self, record: TenantRecord) -> Report:
+    def build_report(self, record: TenantRecord) -> Report:
         """Return the report on a tenant."""
-        cutoff, days = self.cutoff(record), _find_retention_days(record)
+        cutoff, days = self.compute_cutoff(record), _find_retention_days(record)
         with self._catalog.database.begin() as connection:
             return _read_report(connection, record.id, cutoff, days)
 
     def _resolve_names(
-        self, record: TenantRecord, wanted: PatternFilter
+        self, record: TenantRecord, pattern_filter: PatternFilter
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
-        asked = {name: getattr(wanted, name) for name in NAMES}
+        asked = {name: getattr(pattern_filter, name) for name in NAMES}
         return resolve_names(self._catalog, record.id, aliases, asked)
 
     def _add_stale_paths(self, record: TenantRecord, patterns: Sequence[Pattern]) -> list[Pattern]:
         tenant = Tenant.from_config(record.config)
-        return add_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
+        return add_stale_paths(
+            self._catalog, tenant, patterns, is_living(self.compute_cutoff(record))
+        )
 
     def _retract_entries(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
         recorded = [entry.document_id for entry in entries if entry.document_id is not None]
         if recorded:
-            # Searches omit the entries once this transaction is committed; the erasure covers every
-            # store.
+            # Searches omit the entries as soon as this is committed; a run then erases them from
+            # every store.
             self._catalog.erasures.begin_purge(record.ref, recorded, by=by, at=self._clock.now())
         staged = [entry.id for entry in entries if entry.document_id is None]
         if staged:
@@ -248,7 +254,7 @@ class Administration:
         with self._catalog.database.begin() as connection:
             rows = connection.execute(query).all()
         named = {id_ for row in rows for id_ in (row.entry_id, row.other_id) if id_ is not None}
-        living = self._reader.living_entries(tenant_id, named, cutoff)
+        living = self._reader.find_living_entries(tenant_id, named, cutoff)
         texts = {
             id_: (_cut_excerpt(describe_problem(e)), _cut_excerpt(describe_solution(e)))
             for id_, e in living.items()
@@ -266,7 +272,9 @@ class Administration:
 
 def _unknown_pattern_error() -> UnknownExperience:
     return UnknownExperience(
-        "the tenant has no pattern with this id", hint="GET /rag/experience/patterns lists them"
+        "the tenant has no pattern with this id",
+        hint="use an id from the list of patterns; the pattern was merged, has expired or never"
+        " existed",
     )
 
 
@@ -281,12 +289,12 @@ def _build_pattern_entry(entry: Entry, days: int | None) -> PatternEntry:
     return PatternEntry(
         *(entry.id, entry.project_id, entry.checkpoint_id, entry.contributed_by),
         *(entry.captured_at, entry.embedded_at, expires),
-        *(describe_problem(entry), describe_solution(entry), when_to_try(entry)),
+        *(describe_problem(entry), describe_solution(entry), describe_when_to_try(entry)),
         *(entry.agent_type, entry.task_type, entry.technology),
     )
 
 
-def _type_and_gate(pattern: Pattern) -> tuple[str, str]:
+def _get_type_and_gate(pattern: Pattern) -> tuple[str, str]:
     return pattern.entry_type, (pattern.gate_type or "").casefold()
 
 
@@ -300,7 +308,7 @@ def _read_report(
     """Return the report on a tenant.
 
     Args:
-        days: days for which entries are kept; None means without limit.
+        days: retention of entries in days; None for no limit.
     """
     staged, merges = _STAGED.tenant == tenant_id, _MERGES.tenant == tenant_id
     asked, said = experience_questions.c, experience_feedback.c

@@ -1,6 +1,6 @@
-"""Grades of patterns by a chat model (relevance, clarity, worth), and the command to print them.
+"""Grades patterns by a chat model (relevance, clarity, worth), and prints the grades.
 
-Grades are the opinion of a model. They show people where to look; no code depends on them.
+Grades are opinions of a model. They show people which patterns to check; no code depends on them.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ _TASKS: dict[Aspect, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A grade by a model.
+    """A grade that a model gave.
 
     Attributes:
-        pattern: id of the graded pattern; for clarity, of the pattern with the block's problem.
+        pattern: id of the graded pattern; for clarity, of the pattern whose problem was asked.
         grade: 1 to 5; None if the model gave none.
     """
 
@@ -98,25 +98,25 @@ class Assessment:
     @property
     def means(self) -> dict[Aspect, float | None]:
         """Return the mean grade of each aspect."""
-        given = {
+        grades = {
             aspect: [grade.grade for grade in self.grades if grade.aspect == aspect and grade.grade]
             for aspect in ASPECTS
         }
-        return {aspect: round(mean(found), 2) if found else None for aspect, found in given.items()}
+        return {aspect: round(mean(all_), 2) if all_ else None for aspect, all_ in grades.items()}
 
 
-class _OneGrade(BaseModel):
+class _NumberedGrade(BaseModel):
     number: int
     grade: int = Field(ge=1, le=5)
     reason: str = Field(default="", max_length=2_000)
 
 
 class _Grades(BaseModel):
-    grades: list[_OneGrade]
+    grades: list[_NumberedGrade]
 
 
 class Assessor:
-    """Grades patterns of a tenant by its chat model."""
+    """Grades the patterns of a tenant by its chat model."""
 
     def __init__(self, chat: TenantChat, questions: Questions) -> None:
         self._chat = chat
@@ -125,9 +125,9 @@ class Assessor:
     async def assess(
         self, record: TenantRecord, patterns: Sequence[Pattern], caller: Caller
     ) -> Assessment:
-        """Grade patterns, and the answers to the problem of each.
+        """Grade patterns, and the answers to their problems.
 
-        An error after the first grade ends the assessment, which then states the error.
+        An error after the first grade ends the assessment; `stopped` then states the error.
 
         Raises:
             RagAssetsError: no pattern could be graded.
@@ -155,12 +155,10 @@ class Assessor:
         block = build_block(answer.patterns, _BLOCK_TOKENS)
         if not block.patterns:
             return
-        found = [
-            _format_numbered(number, one) for number, one in enumerate(answer.patterns, start=1)
-        ]
-        text = "\n\n".join([f"Problem: {escape_imitations(pattern.problem)}", *found])
+        shown = [_format_numbered(*item) for item in enumerate(answer.patterns, start=1)]
+        text = "\n\n".join([f"Problem: {escape_imitations(pattern.problem)}", *shown])
         grades += await self._request_grades(
-            "relevance", text, [str(one.id) for one in answer.patterns]
+            "relevance", text, [str(found.id) for found in answer.patterns]
         )
         grades += await self._request_grades("clarity", block.text, [str(pattern.id)])
 
@@ -172,9 +170,9 @@ class Assessor:
         text = pattern.problem[:MAX_TEXT]
         if pattern.entry_type == "failure_solution":
             failure = FailureQuestion(failure_description=text, project_id=project)
-            return await self._questions.for_failure(record, failure, caller)
+            return await self._questions.answer_failure(record, failure, caller)
         task = TaskQuestion(task_description=text, project_id=project)
-        return await self._questions.for_task(record, task, caller)
+        return await self._questions.answer_task(record, task, caller)
 
     async def _request_grades(
         self, aspect: Aspect, text: str, patterns: Sequence[str]
@@ -197,17 +195,17 @@ class Assessor:
                 estimate_input_tokens(instructions, prompt), config.max_tokens
             ),
         )
-        given = {grade.number: grade for grade in parse_grades(completion.text)}
+        grades = {grade.number: grade for grade in parse_grades(completion.text)}
         return [
-            Grade(aspect, pattern, given[number].grade, given[number].reason)
-            if number in given
+            Grade(aspect, pattern, grades[number].grade, grades[number].reason)
+            if number in grades
             else Grade(aspect, pattern, None, _NO_GRADE)
             for number, pattern in enumerate(patterns, start=1)
         ]
 
 
-def parse_grades(text: str) -> list[_OneGrade]:
-    """Return the grades in a response, ignoring other text; none if the grades are invalid."""
+def parse_grades(text: str) -> list[_NumberedGrade]:
+    """Return the grades in a model's response; an empty list if they are invalid."""
     begin, end = text.find("{"), text.rfind("}")
     try:
         return _Grades.model_validate_json(text[begin : end + 1]).grades
@@ -232,27 +230,27 @@ def assess_patterns(
 ) -> None:
     """Grade patterns by the tenant's chat model, and print the grades."""
     experience = Experience(session.catalog, get_masker(session.settings.local))
-    record = experience.record(tenant)
-    chosen = experience.administration.page(
+    record = experience.get_record(tenant)
+    chosen = experience.administration.list_patterns(
         record, after=None if after is None else parse_id(after), limit=patterns
     )
     if not chosen:
-        say("There is no pattern to assess.")
+        say("The tenant has no pattern to assess.")
         return
-    found = asyncio.run(_assess(session, record, chosen))
+    result = asyncio.run(_assess(session, record, chosen))
     if as_json:
-        print_json({**asdict(found), "means": found.means, "next": str(chosen[-1].id)})
+        print_json({**asdict(result), "means": result.means, "next": str(chosen[-1].id)})
     else:
-        _print_grades(found, {str(one.id): one for one in chosen})
-    if found.stopped is not None:
-        warn(f"the assessment stopped after {found.assessed} patterns: {found.stopped}")
+        _print_grades(result, {str(pattern.id): pattern for pattern in chosen})
+    if result.stopped is not None:
+        warn(f"the assessment stopped after {result.assessed} patterns: {result.stopped}")
 
 
 async def _assess(session: Session, record: TenantRecord, patterns: list[Pattern]) -> Assessment:
     chat_models = ChatModels(session.catalog, session.settings)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
-        questions = Questions(session.catalog, retriever, recorded=False)
+        questions = Questions(session.catalog, retriever, is_recording=False)
         assessor = Assessor(await chat_models.get_chat(record), questions)
         return await assessor.assess(record, patterns, Caller())
     finally:
@@ -260,23 +258,21 @@ async def _assess(session: Session, record: TenantRecord, patterns: list[Pattern
         await retriever.close()
 
 
-def _print_grades(found: Assessment, patterns: dict[str, Pattern]) -> None:
+def _print_grades(result: Assessment, patterns: dict[str, Pattern]) -> None:
     print_table(
         ["aspect", "mean grade", "graded"],
         [
             (
                 aspect,
                 "-" if mean is None else f"{mean:.2f} of 5",
-                sum(grade.aspect == aspect and grade.grade is not None for grade in found.grades),
+                sum(grade.aspect == aspect and grade.grade is not None for grade in result.grades),
             )
-            for aspect, mean in found.means.items()
+            for aspect, mean in result.means.items()
         ],
     )
-    low = [
-        grade for grade in found.grades if grade.grade is not None and grade.grade <= _MAX_LOW_GRADE
-    ]
-    for one in low:
-        problem = patterns[one.pattern].problem if one.pattern in patterns else ""
-        say(f"{one.aspect} {one.grade}: {one.pattern} {problem[:_SHOWN_CHARACTERS]}")
-        say(f"   {one.reason}")
-    say(f"{found.assessed} patterns by {found.model}; these are its opinions.")
+    for grade in result.grades:
+        if grade.grade is not None and grade.grade <= _MAX_LOW_GRADE:
+            problem = patterns[grade.pattern].problem if grade.pattern in patterns else ""
+            say(f"{grade.aspect} {grade.grade}: {grade.pattern} {problem[:_SHOWN_CHARACTERS]}")
+            say(f"   {grade.reason}")
+    say(f"{result.model} graded {result.assessed} patterns; grades are opinions of the model.")

@@ -1,4 +1,4 @@
-"""Assigns new entries to patterns: an existing pattern with the same solution, or a new pattern."""
+"""Assigns new entries to patterns: to a pattern with the same solution, or to a new pattern."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from rag_assets.systems.experience.entries import entry_from_row
 from rag_assets.systems.experience.model import Entry
 from rag_assets.systems.experience.tables import experience_patterns, knowledge_staging
 from rag_assets.systems.experience.wording import (
-    compared_problem,
+    build_searched_text,
+    compute_exact_key,
+    compute_problem_key,
+    describe_comparable_problem,
     describe_solution,
-    exact_key,
-    problem_key,
-    searched_text,
 )
 
 _CANDIDATES = 30
@@ -39,11 +39,11 @@ _Vectors = Mapping[str, npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Minimum cosines of two entries that are merged.
+    """Minimum cosines at which two entries are merged.
 
     Attributes:
-        problem: between their problems.
-        solution: between their solutions.
+        problem: minimum cosine of their problems.
+        solution: minimum cosine of their solutions.
     """
 
     problem: float
@@ -57,13 +57,14 @@ BOUNDS: Mapping[str, Bounds] = {"local/all-MiniLM-L6-v2": Bounds(problem=0.60, s
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """An entry and the pattern that it is assigned to.
+    """An entry with the pattern to which it is assigned.
 
     Attributes:
         home_id: the entry's pattern if manual merges are ignored; the entry's own id for a new
             pattern.
         problem_id: id of the problem that the pattern solves; None for a new problem.
-        way: how the entry was merged; None if it was not merged.
+        way: exact or near; None if the entry was not merged.
+        other_id: the entry with which it was merged.
         kept_texts: hashes of the entry's texts that were embedded for the comparison.
     """
 
@@ -96,14 +97,14 @@ class Assigner:
         self._bounds = BOUNDS.get(serving.embedder_id.partition("@")[0])
 
     def assign(self, entries: Sequence[Entry]) -> tuple[list[Assignment], str | None]:
-        """Return the assignment of each entry, and why some could not be compared by vectors.
+        """Return the assignment of each entry, and why some entries were not compared by vectors.
 
         Args:
             entries: published entries, in the order of their capture.
         """
-        keys = {entry.id: exact_key(entry) for entry in entries}
+        keys = {entry.id: compute_exact_key(entry) for entry in entries}
         by_key = self._find_by_key(set(keys.values()))
-        problems = self._find_problems({key for one in entries if (key := problem_key(one))})
+        problems = self._find_problems(set(filter(None, map(compute_problem_key, entries))))
         near, vectors, reason = self._find_nearest(entries)
         known = self._find_by_id({id_ for ids in near.values() for id_ in ids})
         assigned: list[Assignment] = []
@@ -113,14 +114,14 @@ class Assigner:
                 found = Assignment(entry, same.home_id, same.problem_id, "exact", same.entry.id)
             else:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
-                problem = problems.get(problem_key(entry) or "")
+                problem = problems.get(compute_problem_key(entry) or "")
                 found = self._assign_similar(entry, others, vectors, problem)
             found = _add_kept_texts(found, vectors)
             assigned.append(found)
             now = _KnownEntry(entry, found.home_id, found.problem_id or found.home_id)
             by_key.setdefault(keys[entry.id], now)
             known[entry.id] = now
-            if (key := problem_key(entry)) is not None:
+            if (key := compute_problem_key(entry)) is not None:
                 problems.setdefault(key, now.problem_id)
         return assigned, reason
 
@@ -134,29 +135,28 @@ class Assigner:
         """Assign an entry to the most similar pattern, or else a new pattern to a known problem.
 
         Args:
-            entry: the entry, which has no equal entry.
+            entry: an entry without an equal entry.
             vectors: vectors of problems and solutions, by hash of the text.
             alternative: the problem of an entry that describes its problem in the same words.
         """
         if self._bounds is None:
             return Assignment(entry, entry.id, alternative)
         best: Assignment | None = None
+        own_problem, own_solution = describe_comparable_problem(entry), describe_solution(entry)
         for other in others:
-            problem = _compute_cosine(
-                vectors, compared_problem(entry), compared_problem(other.entry)
-            )
-            solution = _compute_cosine(
-                vectors, describe_solution(entry), describe_solution(other.entry)
-            )
+            other_problem = describe_comparable_problem(other.entry)
+            other_solution = describe_solution(other.entry)
+            problem = _compute_cosine(vectors, own_problem, other_problem)
+            solution = _compute_cosine(vectors, own_solution, other_solution)
             if problem is None or solution is None or problem < self._bounds.problem:
                 continue
-            if find_problem_difference(compared_problem(entry), compared_problem(other.entry)):
+            if find_problem_difference(own_problem, other_problem):
                 continue
             if entry.entry_type != "gate_approval":
                 alternative = alternative or other.problem_id
             if solution < self._bounds.solution:
                 continue
-            if find_solution_difference(describe_solution(entry), describe_solution(other.entry)):
+            if find_solution_difference(own_solution, other_solution):
                 continue
             assignment = Assignment(
                 entry,
@@ -177,11 +177,11 @@ class Assigner:
     ) -> tuple[dict[UUID, list[UUID]], _Vectors, str | None]:
         """Return the nearest entries of each entry, the vectors for comparisons, and any failure.
 
-        If the embedder has no bounds, entries are not compared, so nothing is searched or embedded.
+        Without bounds for the embedder, nothing is searched or embedded.
         """
         if self._bounds is None:
             return {}, {}, None
-        searched = {entry.id: sha256_hex(searched_text(entry)) for entry in entries}
+        searched = {entry.id: sha256_hex(build_searched_text(entry)) for entry in entries}
         ctx = self._ctx.for_build(self._serving)
         stored = ctx.lake.vectors(ctx.embedder.embedder_id, set(searched.values()))
         own = dict(zip(stored.hashes, stored.vectors, strict=True))
@@ -190,18 +190,18 @@ class Assigner:
             RankingRequest(own[searched[entry.id]], _CANDIDATES, _filter_same_kind(entry))
             for entry in asked
         ]
-        found = asyncio.run(self._fetch_rankings(requests)) if requests else []
-        by_document = self._find_entry_ids({one for ranking in found for one in ranking})
+        rankings = asyncio.run(self._fetch_rankings(requests)) if requests else []
+        by_document = self._find_entry_ids({id_ for ranking in rankings for id_ in ranking})
         near = {
-            entry.id: [by_document[one] for one in ranking if one in by_document]
-            for entry, ranking in zip(asked, found, strict=True)
+            entry.id: [by_document[id_] for id_ in ranking if id_ in by_document]
+            for entry, ranking in zip(asked, rankings, strict=True)
         }
         known = self._find_by_id({id_ for ids in near.values() for id_ in ids})
-        compared = [*entries, *(one.entry for one in known.values())]
+        compared = [*entries, *(other.entry for other in known.values())]
         texts = {
             sha256_hex(text): text
             for entry in compared
-            for text in (compared_problem(entry), describe_solution(entry))
+            for text in (describe_comparable_problem(entry), describe_solution(entry))
         }
         vectors, reason = get_vectors(ctx, self._serving, texts)
         return near, vectors, reason
@@ -224,22 +224,23 @@ class Assigner:
             return {row.document_id: row.id for row in connection.execute(query)}
 
     def _find_by_id(self, ids: set[UUID]) -> dict[UUID, _KnownEntry]:
-        return {one.entry.id: one for one in self._read_known(_STAGED.id.in_(ids))} if ids else {}
+        known = self._read_known(_STAGED.id.in_(ids)) if ids else []
+        return {entry.entry.id: entry for entry in known}
 
     def _find_by_key(self, keys: set[str]) -> dict[str, _KnownEntry]:
         found: dict[str, _KnownEntry] = {}
-        for one in self._read_known(matches_any(_STAGED.exact_key, keys)):
-            found.setdefault(exact_key(one.entry), one)
+        for known in self._read_known(matches_any(_STAGED.exact_key, keys)):
+            found.setdefault(compute_exact_key(known.entry), known)
         return found
 
     def _find_problems(self, keys: set[str]) -> dict[str, UUID]:
         """Return the problems of patterns by problem key."""
         found: dict[str, UUID] = {}
-        for one in self._read_known(matches_any(_STAGED.problem_key, keys)) if keys else ():
-            found.setdefault(problem_key(one.entry) or "", one.problem_id)
+        for known in self._read_known(matches_any(_STAGED.problem_key, keys)) if keys else ():
+            found.setdefault(compute_problem_key(known.entry) or "", known.problem_id)
         return found
 
-    def _read_known(self, which: ColumnElement[bool]) -> list[_KnownEntry]:
+    def _read_known(self, condition: ColumnElement[bool]) -> list[_KnownEntry]:
         """Return entries with a pattern, in the order in which they were embedded."""
         query = (
             select(knowledge_staging, experience_patterns.c.problem_id)
@@ -248,7 +249,7 @@ class Assigner:
                 (experience_patterns.c.tenant == _STAGED.tenant)
                 & (experience_patterns.c.id == _STAGED.pattern_id),
             )
-            .where(_STAGED.tenant == self._ctx.ref.id, _STAGED.embedded, which)
+            .where(_STAGED.tenant == self._ctx.ref.id, _STAGED.embedded, condition)
             .order_by(_STAGED.embedded_at, _STAGED.timestamp, _STAGED.id)
         )
         with self._ctx.catalog.database.begin() as connection:
@@ -275,7 +276,7 @@ def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
 
 
 def _add_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
-    texts = (compared_problem(found.entry), describe_solution(found.entry))
+    texts = (describe_comparable_problem(found.entry), describe_solution(found.entry))
     kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
     return replace(found, kept_texts=kept)
 

@@ -1,4 +1,7 @@
-"""Implements the commands of `rag-assets experience`; with --json they print the API's answers."""
+"""Implementation of the commands `rag-assets experience`.
+
+The JSON output equals the responses of the endpoints below `/rag/experience`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from rag_assets.systems.experience.model import (
     ProjectDraft,
     RetractDraft,
     TaskQuestion,
-    entry_problems,
+    find_entry_problems,
     require_no_problem,
     require_verified,
     validate_fields,
@@ -49,10 +52,10 @@ _T = TypeVar("_T")
 
 @with_session
 def put_project(
-    session: Session, tenant: str, project: str, given: Mapping[str, Any], *, as_json: bool
+    session: Session, tenant: str, project: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Create or change a project."""
-    draft = _validate(ProjectDraft, given)
+    draft = _validate(ProjectDraft, values)
     made = _open_experience(session).put_project(tenant, parse_id(project), draft)
     _print_value(made, f"Project {made.name}: {made.state}.", as_json=as_json)
 
@@ -61,7 +64,7 @@ def put_project(
 def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None:
     """Stage the entries of a file if all of them are valid."""
     experience = _open_experience(session)
-    experience.record(tenant)
+    experience.get_record(tenant)
     drafts = list(_read_drafts(file))
     captured = [experience.capture(tenant, draft, by=operator()) for draft in drafts]
     if as_json:
@@ -84,17 +87,17 @@ def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None
             f"credentials in {masked} of these entries were replaced by the names of the rules"
             " that found them"
         )
-    say(f"`rag-assets experience checkpoint {tenant}` starts their embedding.")
+    say(f"`rag-assets experience checkpoint {tenant}` requests their embedding.")
 
 
 @with_session
 def request_checkpoint(
-    session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
+    session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Request a checkpoint."""
-    draft = _validate(CheckpointDraft, given)
+    draft = _validate(CheckpointDraft, values)
     made = _open_experience(session).request_checkpoint(tenant, draft, by=operator())
-    text = f"Checkpoint {made.id} took {made.staged} entries."
+    text = f"Checkpoint {made.id} includes {made.staged} entries."
     if made.staged:
         text += f" `rag-assets sync {tenant}` embeds them, or the daemon within a minute."
     if as_json:
@@ -107,7 +110,7 @@ def request_checkpoint(
 def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print the latest checkpoints."""
     experience = _open_experience(session)
-    found = experience.checkpoints.latest(experience.record(tenant).id, _PAGE)
+    found = experience.checkpoints.list_latest(experience.get_record(tenant).id, _PAGE)
     if as_json:
         print_json({"checkpoints": [_to_plain(one) for one in found]})
         return
@@ -124,7 +127,7 @@ def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
 @with_reading_session
 def show_checkpoint(session: Session, tenant: str, checkpoint: str, *, as_json: bool) -> None:
     """Print the progress of one checkpoint."""
-    found = _open_experience(session).checkpoint(tenant, parse_id(checkpoint))
+    found = _open_experience(session).get_checkpoint(tenant, parse_id(checkpoint))
     text = f"{found.state}: {found.embedded} of {found.staged} entries are found, "
     text += f"{found.merged} merged, {found.failed} failed."
     if found.error:
@@ -133,70 +136,74 @@ def show_checkpoint(session: Session, tenant: str, checkpoint: str, *, as_json: 
 
 
 @with_reading_session
-def ask_task(session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool) -> None:
+def ask_task(session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the patterns for a task."""
-    question = _validate(TaskQuestion, given)
-    record = _open_experience(session).record(tenant)
-    found = _answer_question(session, lambda asked: asked.for_task(record, question, Caller()))
+    question = _validate(TaskQuestion, values)
+    record = _open_experience(session).get_record(tenant)
+    found = _answer_question(session, lambda asked: asked.answer_task(record, question, Caller()))
     _print_answer(found, as_json=as_json)
 
 
 @with_reading_session
-def ask_failure(session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool) -> None:
+def ask_failure(session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the patterns for a failure."""
-    question = _validate(FailureQuestion, given)
-    record = _open_experience(session).record(tenant)
-    found = _answer_question(session, lambda asked: asked.for_failure(record, question, Caller()))
+    question = _validate(FailureQuestion, values)
+    record = _open_experience(session).get_record(tenant)
+    found = _answer_question(
+        session, lambda asked: asked.answer_failure(record, question, Caller())
+    )
     _print_answer(found, as_json=as_json)
 
 
 @with_reading_session
 def write_context(
-    session: Session, tenant: str, given: Mapping[str, Any], basic: Path | None, *, as_json: bool
+    session: Session, tenant: str, values: Mapping[str, Any], basic: Path | None, *, as_json: bool
 ) -> None:
     """Print an agent's context."""
     text = "" if basic is None else _read_file(basic)
-    question = _validate(ContextQuestion, {**given, "basic_context": text})
-    record = _open_experience(session).record(tenant)
-    found = _answer_question(session, lambda asked: asked.context(record, question, Caller()))
+    question = _validate(ContextQuestion, {**values, "basic_context": text})
+    record = _open_experience(session).get_record(tenant)
+    found = _answer_question(session, lambda asked: asked.build_context(record, question, Caller()))
     if found.reason is not None:
         warn(f"the context has no patterns: {found.reason.replace('-', ' ')}")
     _warn_of_names(found.warnings)
-    _print_value(found, found.context or "Nothing was learned about this task.", as_json=as_json)
+    _print_value(found, found.context or "No pattern was found for this task.", as_json=as_json)
     if not as_json and found.query_id is not None:
-        # The reason goes to standard error, because standard output contains only the agent's
-        # context.
+        # The ids go to standard error, because standard output contains only the agent's context.
         patterns = ", ".join(str(pattern.id) for pattern in found.patterns)
         progress(f"question {found.query_id}" + (f", patterns {patterns}" if patterns else ""))
 
 
 @with_session
 def give_feedback(
-    session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
+    session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Record feedback."""
-    draft = _validate(FeedbackDraft, given)
-    counts = _open_experience(session).feedback(tenant, draft, by=operator())
+    draft = _validate(FeedbackDraft, values)
+    counts = _open_experience(session).record_feedback(tenant, draft, by=operator())
     text = f"{counts.success_count} successes, {counts.failure_count} failures."
     _print_value(counts, text, as_json=as_json)
 
 
 @with_reading_session
 def list_patterns(
-    session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
+    session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Print all patterns that match a filter."""
-    experience, wanted = _open_experience(session), _validate(PatternFilter, given)
-    record = experience.record(tenant)
+    experience, pattern_filter = _open_experience(session), _validate(PatternFilter, values)
+    record = experience.get_record(tenant)
     found: list[Pattern] = []
-    while page := experience.administration.page(
-        record, after=found[-1].id if found else None, limit=_PATTERNS_AT_ONCE, wanted=wanted
+    while page := experience.administration.list_patterns(
+        record,
+        after=found[-1].id if found else None,
+        limit=_PATTERNS_AT_ONCE,
+        pattern_filter=pattern_filter,
     ):
         found += page
         if len(page) < _PATTERNS_AT_ONCE:
             break
     if not found:
-        _warn_of_names(experience.administration.find_unmatched_names(record, wanted))
+        _warn_of_names(experience.administration.find_unmatched_names(record, pattern_filter))
     if as_json:
         print_json({"patterns": [_to_plain(pattern) for pattern in found]})
         return
@@ -207,7 +214,7 @@ def list_patterns(
 def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) -> None:
     """Print one pattern with its entries and merges."""
     experience = _open_experience(session)
-    found = experience.administration.details(experience.record(tenant), parse_id(pattern))
+    found = experience.administration.read_details(experience.get_record(tenant), parse_id(pattern))
     if as_json:
         print_json(_to_plain(found))
         return
@@ -232,12 +239,12 @@ def merge(
 ) -> None:
     """Merge a pattern into a different one."""
     experience = _open_experience(session)
-    record, ids = experience.record(tenant), (parse_id(pattern), parse_id(into))
+    record, ids = experience.get_record(tenant), (parse_id(pattern), parse_id(into))
     try:
         made = experience.administration.merge(record, *ids, by=operator(), confirmed=is_confirmed)
     except ProblemsDiffer as error:
         if not as_json:
-            details = [experience.administration.details(record, id_) for id_ in ids]
+            details = [experience.administration.read_details(record, id_) for id_ in ids]
             _print_patterns([detail.pattern for detail in details])
         raise ProblemsDiffer(
             error.message,
@@ -255,16 +262,14 @@ def merge(
 def split(session: Session, tenant: str, pattern: str, entry: str, *, as_json: bool) -> None:
     """Move an entry out of a pattern."""
     experience = _open_experience(session)
-    record = experience.record(tenant)
+    record = experience.get_record(tenant)
     made = experience.administration.split(
         record, parse_id(pattern), parse_id(entry), by=operator()
     )
     if as_json:
         print_json(_to_plain(made))
         return
-    say(
-        f"The entry now belongs to pattern {made.id}, with all entries that were merged through it:"
-    )
+    say(f"The entry now belongs to pattern {made.id}, with all entries of the same manual merge:")
     _print_entries(made.entries)
     say(f"`rag-assets experience merge {tenant} {made.id} {pattern}` undoes the split.")
 
@@ -281,7 +286,7 @@ def retract(
 ) -> None:
     """Retract entries."""
     experience = _open_experience(session)
-    record = experience.record(tenant)
+    record = experience.get_record(tenant)
     if entry is not None:
         experience.administration.delete_entry(record, parse_id(entry), by=operator())
         count = 1
@@ -291,14 +296,14 @@ def retract(
     if as_json:
         print_json({"entries": count})
         return
-    say(f"{count} entries are no longer found; the next sync removes them from every store.")
+    say(f"Searches no longer find {count} entries; the next sync deletes them from every store.")
 
 
 @with_reading_session
 def report(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print the report on a tenant."""
     experience = _open_experience(session)
-    found = _to_plain(experience.administration.report(experience.record(tenant)))
+    found = _to_plain(experience.administration.build_report(experience.get_record(tenant)))
     if as_json:
         print_json(found)
         return
@@ -343,7 +348,7 @@ def _read_drafts(file: Path) -> Iterator[EntryDraft]:
                 f"line {number}: {describe_problem(first)}", hint="correct this line"
             ) from None
         try:
-            require_no_problem(entry_problems(draft))
+            require_no_problem(find_entry_problems(draft))
             require_verified(draft)
         except InvalidRequest as error:
             raise InvalidRequest(f"line {number}: {error.message}", hint=error.hint) from None
@@ -362,8 +367,8 @@ def _read_file(file: Path) -> str:
         ) from None
 
 
-def _validate(model: type[_Draft], given: Mapping[str, Any]) -> _Draft:
-    return validate_fields(model, given, hint="correct this argument")
+def _validate(model: type[_Draft], values: Mapping[str, Any]) -> _Draft:
+    return validate_fields(model, values, hint="correct this argument")
 
 
 def parse_id(text: str) -> UUID:
@@ -386,7 +391,7 @@ def _print_answer(answer: Answer, *, as_json: bool) -> None:
     if as_json:
         print_json(_to_plain(answer))
     elif answer.disabled:
-        warn("the tenant is disabled, so no search runs")
+        warn("the tenant is disabled, so no search was run")
     else:
         _print_patterns(answer.patterns)
         say(f"question {answer.query_id}")
@@ -399,7 +404,7 @@ def _warn_of_names(unmatched: Iterable[UnmatchedName]) -> None:
 
 def _print_patterns(patterns: list[Pattern] | tuple[Pattern, ...]) -> None:
     if not patterns:
-        say("The tenant has no pattern with this id.")
+        say("No pattern was found.")
     for number, pattern in enumerate(patterns, start=1):
         score = "" if pattern.score is None else f", cosine {pattern.score:.3f}"
         counts = f"{pattern.success_count} successes, {pattern.failure_count} failures"

@@ -1,4 +1,4 @@
-"""`rag-assets experience`: what past projects learned."""
+"""The commands `rag-assets experience` and their options."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
 
-app = typer.Typer(help="Lessons from past projects, for later projects.", no_args_is_help=True)
+app = typer.Typer(help="Solutions from past projects, for later projects.", no_args_is_help=True)
 
-_Project = Annotated[str | None, typer.Option("--project", help="Id of the project that asks.")]
+_Project = Annotated[str | None, typer.Option("--project", help="Id of the asking project.")]
 _Agent = Annotated[str | None, typer.Option("--agent", help="Type of the agent.")]
 _TaskType = Annotated[str | None, typer.Option("--task-type", help="Type of the task.")]
 _Technology = Annotated[str | None, typer.Option("--technology", help="Technology of the task.")]
@@ -38,7 +38,8 @@ def project(
 def capture(
     tenant: TenantArgument,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSON lines, one entry each; - for input.")
+        Path,
+        typer.Argument(metavar="FILE", help="One JSON entry per line; - reads standard input."),
     ],
     json: Json = False,
 ) -> None:
@@ -56,22 +57,25 @@ def checkpoint(
     ] = None,
     type_: Annotated[
         Literal["phase_completion", "project_completion", "cancellation", "manual"],
-        typer.Option("--type", help="What the project has reached."),
+        typer.Option("--type", help="Type of the checkpoint."),
     ] = "manual",
     json: Json = False,
 ) -> None:
     """Request that the next sync embeds the staged entries."""
     from rag_assets.systems.experience import command_line
 
-    given = {"checkpoint_type": type_, "project_id": project}
-    command_line.request_checkpoint(tenant, given, as_json=json)
+    values = {"checkpoint_type": type_, "project_id": project}
+    command_line.request_checkpoint(tenant, values, as_json=json)
 
 
 @app.command("checkpoints")
 def checkpoints(
     tenant: TenantArgument,
     checkpoint: Annotated[
-        str | None, typer.Argument(metavar="[CHECKPOINT]", help="Id of one; by default the last.")
+        str | None,
+        typer.Argument(
+            metavar="[CHECKPOINT]", help="Id of a checkpoint; by default, the latest are listed."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -87,18 +91,20 @@ def checkpoints(
 @app.command("task")
 def task(
     tenant: TenantArgument,
-    description: Annotated[str, typer.Argument(help="What the task is.")],
+    description: Annotated[str, typer.Argument(help="Description of the task.")],
     agent: _Agent = None,
     task_type: _TaskType = None,
     technology: _Technology = None,
-    most: Annotated[int, typer.Option("--max", min=1, max=5, help="Patterns at most.")] = 5,
+    most: Annotated[
+        int, typer.Option("--max", min=1, max=5, help="Maximum number of patterns.")
+    ] = 5,
     project: _Project = None,
     json: Json = False,
 ) -> None:
     """Find patterns of past projects for a similar task."""
     from rag_assets.systems.experience import command_line
 
-    given = {
+    values = {
         "task_description": description,
         "agent_type": agent,
         "task_type": task_type,
@@ -106,13 +112,13 @@ def task(
         "max_results": most,
         "project_id": project,
     }
-    command_line.ask_task(tenant, given, as_json=json)
+    command_line.ask_task(tenant, values, as_json=json)
 
 
 @app.command("failure")
 def failure(
     tenant: TenantArgument,
-    description: Annotated[str, typer.Argument(help="What failed.")],
+    description: Annotated[str, typer.Argument(help="Description of the failure.")],
     error: Annotated[str | None, typer.Option("--error", help="The error message.")] = None,
     agent: _Agent = None,
     task_type: _TaskType = None,
@@ -122,20 +128,20 @@ def failure(
     """Find solutions of similar failures."""
     from rag_assets.systems.experience import command_line
 
-    given = {
+    values = {
         "failure_description": description,
         "error_message": error,
         "agent_type": agent,
         "task_type": task_type,
         "project_id": project,
     }
-    command_line.ask_failure(tenant, given, as_json=json)
+    command_line.ask_failure(tenant, values, as_json=json)
 
 
 @app.command("context")
 def context(
     tenant: TenantArgument,
-    description: Annotated[str, typer.Argument(help="What the task is.")],
+    description: Annotated[str, typer.Argument(help="Description of the task.")],
     basic: Annotated[
         Path | None, typer.Option("--basic", help="File with the basic context.")
     ] = None,
@@ -143,7 +149,8 @@ def context(
     task_type: _TaskType = None,
     technology: _Technology = None,
     tokens: Annotated[
-        int, typer.Option("--tokens", min=200, max=8_000, help="Tokens of the block at most.")
+        int,
+        typer.Option("--tokens", min=200, max=8_000, help="Maximum size of the block, in tokens."),
     ] = 1_500,
     project: _Project = None,
     json: Json = False,
@@ -151,13 +158,13 @@ def context(
     """Write an agent's context for a task, with patterns of past projects."""
     from rag_assets.systems.experience import command_line
 
-    given = {
+    values = {
         "task": {"description": description, "type": task_type, "technology": technology},
         "agent_type": agent,
         "token_budget": tokens,
         "project_id": project,
     }
-    command_line.write_context(tenant, given, basic, as_json=json)
+    command_line.write_context(tenant, values, basic, as_json=json)
 
 
 @app.command("feedback")
@@ -171,22 +178,23 @@ def feedback(
     """Report whether a pattern in an answer helped."""
     from rag_assets.systems.experience import command_line
 
-    given = {"query_id": query, "pattern_id": pattern, "outcome": outcome}
-    command_line.give_feedback(tenant, given, as_json=json)
+    values = {"query_id": query, "pattern_id": pattern, "outcome": outcome}
+    command_line.give_feedback(tenant, values, as_json=json)
 
 
 @app.command("patterns")
 def patterns(
     tenant: TenantArgument,
     pattern: Annotated[
-        str | None, typer.Argument(metavar="[PATTERN]", help="Id of one; by default all.")
+        str | None, typer.Argument(metavar="[PATTERN]", help="Id of a pattern; by default all.")
     ] = None,
     order: Annotated[
         Literal["id", "use", "newest"],
-        typer.Option("--order", help="By id, by use (the most answers first), the newest first."),
+        typer.Option("--order", help="By id, by use (most answers first), or newest first."),
     ] = "id",
     search: Annotated[
-        str | None, typer.Option("--search", help="Words that an entry of the pattern contains.")
+        str | None,
+        typer.Option("--search", help="Words that a single entry of the pattern must contain."),
     ] = None,
     type_: Annotated[
         Literal["failure_solution", "gate_rejection", "gate_approval"] | None,
@@ -196,7 +204,7 @@ def patterns(
     task_type: _TaskType = None,
     technology: _Technology = None,
     project: Annotated[
-        str | None, typer.Option("--project", help="Id of a project that contributed.")
+        str | None, typer.Option("--project", help="Id of a contributing project.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -204,7 +212,7 @@ def patterns(
     from rag_assets.systems.experience import command_line
 
     if pattern is None:
-        given = {
+        values = {
             "order": order,
             "search": search,
             "entry_type": type_,
@@ -213,7 +221,7 @@ def patterns(
             "technology": technology,
             "project_id": project,
         }
-        command_line.list_patterns(tenant, given, as_json=json)
+        command_line.list_patterns(tenant, values, as_json=json)
     else:
         command_line.show_pattern(tenant, pattern, as_json=json)
 
@@ -224,7 +232,7 @@ def merge(
     pattern: _PatternArgument,
     into: Annotated[str, typer.Argument(metavar="INTO", help="Id of the other pattern.")],
     yes: Annotated[
-        bool, typer.Option("--yes", help="Merge them even though their problems differ.")
+        bool, typer.Option("--yes", help="Merge them even if their problems differ.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -252,10 +260,11 @@ def retract(
     tenant: TenantArgument,
     entry: Annotated[str | None, typer.Option("--entry", help="Id of one entry.")] = None,
     project: Annotated[
-        str | None, typer.Option("--project", help="Id of a project: all that it contributed.")
+        str | None, typer.Option("--project", help="Id of a project; retracts all its entries.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option("--token", help="Id of a token: all that came with it.")
+        str | None,
+        typer.Option("--token", help="Id of a token; retracts all entries captured with it."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -278,10 +287,16 @@ def assess(
     tenant: TenantArgument,
     patterns: Annotated[
         int,
-        typer.Option("--patterns", min=1, max=1_000, help="Patterns to grade, about 3 calls each."),
+        typer.Option(
+            "--patterns",
+            min=1,
+            max=1_000,
+            help="Number of patterns to grade, with about 3 calls each.",
+        ),
     ] = 10,
     after: Annotated[
-        str | None, typer.Option("--after", help="Id of the pattern to go on after.")
+        str | None,
+        typer.Option("--after", help="Id of the last pattern of the previous assessment."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -19,8 +19,9 @@ _WATCHER_DELAY = timedelta(seconds=2)
 @sensor(
     "checkpoints",
     (
-        "Requests a run for each tenant with a checkpoint that waits, in one query over all "
-        "tenants. The change watcher may be faster; what a run left over is due as any work is."
+        "Requests a run for each tenant with a waiting checkpoint, found by one query over all "
+        "tenants. The change watcher may start the run earlier. Work that a run leaves over is "
+        "requested like any other due work."
     ),
     seconds=30,
     job="sync_tenant",
@@ -37,14 +38,14 @@ def checkpoints_sensor(
         settings = postgres.installation.settings
         watched = WatchReportFile(settings).read() is not NO_WATCHER
         before = datetime.now(UTC) - (_WATCHER_DELAY if watched else timedelta())
-        waiting = Checkpoints(catalog.database).waiting_tenants(before)
+        waiting = Checkpoints(catalog.database).find_waiting(before)
         active = {record.id: record for record in catalog.tenants.find_many(waiting)}
         busy = runs.partitions_under_way(context.instance) if waiting else set()
         present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     requests = [
         dg.RunRequest(
             partition_key=id_,
-            run_key=compute_key("checkpoints", active[id_].incarnation, [str(one) for one in ids]),
+            run_key=compute_key("checkpoints", active[id_].incarnation, list(map(str, ids))),
             tags={REASON_TAG: "a checkpoint is waiting", **runs.installation_tags},
         )
         for id_, ids in waiting.items()

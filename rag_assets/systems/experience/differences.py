@@ -7,10 +7,10 @@ two solutions are only merged if these rules find no difference:
 - no word in one is the opposite of a word in the other
 - the text before and after words like `before` and `instead of` is not swapped
 - no single word between equal words is replaced by another
-- at least half of the words in each have an equal or a synonym in the other
+- at least half of the words in each occur in the other, or have a synonym there
 
-In doubt, the solutions are not merged: a missing merge only makes a count too low, but a wrong
-merge can reverse the advice.
+In doubt, solutions are not merged: a missing merge makes a count too low, but a wrong merge can
+reverse the advice.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w]*")
 _MIN_MATCHED = 0.5
 _MAX_REPLACED = 2
 _MIN_SHARED = 0.5
-"""Minimum share of content words in each text with an equal or a synonym in the other."""
+"""Minimum share of content words in each text that the other contains, or has a synonym for."""
 _SHORT_STEM = 2
 _NEAR_WORDS = 3
 
 
 @lru_cache(maxsize=1)
 def load_words() -> Mapping[str, Any]:
-    """Return the content of words.toml, which describes each of its lists of words."""
+    """Return the content of words.toml; the file documents each of its word lists."""
     text = files("rag_assets.systems.experience").joinpath("words.toml").read_text("utf-8")
     return tomllib.loads(text)
 
@@ -82,10 +82,10 @@ def _load_function_words() -> frozenset[str]:
 def find_problem_difference(first: str, second: str) -> str | None:
     """Return how two similar problems differ; None if no rule finds a difference.
 
-    Descriptions of one problem vary in detail, so only contradictions count: each has a number or a
-    name that the other lacks, or they have opposite words in the same place.
+    Descriptions of one problem vary in detail, so only contradictions count: each text has a number
+    or a name that the other lacks, or they have opposite words in the same position.
     """
-    one, other = _Text(first), _Text(second)
+    one, other = _ComparedText(first), _ComparedText(second)
     if one.numbers - other.numbers and other.numbers - one.numbers:
         return "a number or a version"
     if one.names - other.names and other.names - one.names:
@@ -96,7 +96,7 @@ def find_problem_difference(first: str, second: str) -> str | None:
 
 def find_solution_difference(first: str, second: str) -> str | None:
     """Return how two similar solutions differ; None if no rule finds a difference."""
-    one, other = _Text(first), _Text(second)
+    one, other = _ComparedText(first), _ComparedText(second)
     if one.numbers != other.numbers or one.units != other.units:
         return "a number or a version"
     if one.identifiers != other.identifiers or one.lacks(other) or other.lacks(one):
@@ -114,7 +114,7 @@ def find_solution_difference(first: str, second: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class _Text:
+class _ComparedText:
     text: str
 
     @cached_property
@@ -154,12 +154,12 @@ class _Text:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Return identifiers and capitalized words within sentences."""
+        """Return the identifiers, and the capitalized words within sentences."""
         return self.identifiers | {name.casefold() for name in _NAME.findall(self.plain)}
 
     @cached_property
     def scopes(self) -> dict[str, int]:
-        """Return the number of words of each kind that negate or restrict the text."""
+        """Return the number of negating or restricting words, by kind."""
         return {
             kind: sum(
                 word in words or (kind == "not" and word.endswith("n't")) for word in self.words
@@ -167,11 +167,11 @@ class _Text:
             for kind, words in _load_kinds("scopes").items()
         }
 
-    def lacks(self, other: _Text) -> bool:
-        """Return whether the other text has a name that this text lacks."""
+    def lacks(self, other: _ComparedText) -> bool:
+        """Return whether the other text has a name or compound that this text lacks."""
         letters = "".join(self.words)
         names = {_stem(name.casefold()) for name in _NAME.findall(other.plain)}
-        compounds = {one.replace("-", "") for one in _COMPOUND.findall(other.plain.casefold())}
+        compounds = {word.replace("-", "") for word in _COMPOUND.findall(other.plain.casefold())}
         return not names <= set(self.stems) or any(
             compound not in letters for compound in compounds
         )
@@ -205,14 +205,14 @@ def _negates(first: Sequence[str], second: Sequence[str]) -> bool:
     return any(prefix + stem in there for stem in alone for prefix in prefixes)
 
 
-def _is_swapped(first: _Text, second: _Text) -> bool:
-    """Return whether the texts around a hinge or after a scope word are swapped."""
+def _is_swapped(first: _ComparedText, second: _ComparedText) -> bool:
+    """Return whether the words around a hinge or after a scope word are swapped."""
     for words in _load_kinds("hinges").values():
-        for near in (_words_near_hinges, _words_around_hinge):
-            if _are_crossed(near(first, words), near(second, words)):
+        for find in (_find_words_near_hinges, _find_words_around_hinge):
+            if _are_crossed(find(first, words), find(second, words)):
                 return True
     return any(
-        _are_crossed(_words_in_scope(first, words), _words_in_scope(second, words))
+        _are_crossed(_find_words_in_scope(first, words), _find_words_in_scope(second, words))
         for words in _load_kinds("scopes").values()
     )
 
@@ -225,7 +225,7 @@ def _are_crossed(one: _Sides, other: _Sides) -> bool:
     return len(one[0] & other[1]) + len(one[1] & other[0]) > straight
 
 
-def _words_around_hinge(text: _Text, hinge: frozenset[str]) -> _Sides:
+def _find_words_around_hinge(text: _ComparedText, hinge: frozenset[str]) -> _Sides:
     """Return the words before and after the first hinge; empty sets without a hinge."""
     words = text.words
     at = next((at for at, word in enumerate(words) if word in hinge), 0)
@@ -236,7 +236,7 @@ def _words_around_hinge(text: _Text, hinge: frozenset[str]) -> _Sides:
     )
 
 
-def _words_near_hinges(text: _Text, hinge: frozenset[str]) -> _Sides:
+def _find_words_near_hinges(text: _ComparedText, hinge: frozenset[str]) -> _Sides:
     """Return the words right before and right after each hinge in its clause."""
     before, behind = set[str](), set[str]()
     for clause in text.clauses:
@@ -247,7 +247,7 @@ def _words_near_hinges(text: _Text, hinge: frozenset[str]) -> _Sides:
     return before, behind
 
 
-def _words_in_scope(text: _Text, scope: frozenset[str]) -> _Sides:
+def _find_words_in_scope(text: _ComparedText, scope: frozenset[str]) -> _Sides:
     """Return the words right after scope words in their clauses, and all other words."""
     about, others = set[str](), set[str]()
     for clause in text.clauses:
@@ -288,8 +288,8 @@ def _find_replacements(
             yield here, there
 
 
-def _compute_shared_share(one: _Text, other: _Text) -> float:
-    """Return the lower share of content words with an equal or a synonym in the other text."""
+def _compute_shared_share(one: _ComparedText, other: _ComparedText) -> float:
+    """Return the share of matched content words, of the text where it is lower."""
     here, there = _list_content_stems(one.words), _list_content_stems(other.words)
     return min(_compute_share(here, there), _compute_share(there, here))
 

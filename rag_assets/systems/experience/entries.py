@@ -1,4 +1,4 @@
-"""SQL statements that capture entries, hand them to a checkpoint, and read them."""
+"""Captures entries, includes them in a checkpoint, and reads them."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from rag_assets.systems.experience.model import (
     ANY_AGENT,
     SOURCE_TYPE,
     About,
+    CapturedAbout,
     Entry,
     EntryDraft,
-    KeptAbout,
-    entry_problems,
+    find_entry_problems,
     require_no_problem,
     require_verified,
 )
 from rag_assets.systems.experience.tables import knowledge_staging, projects
 from rag_assets.systems.experience.wording import (
     WORDING_VERSION,
-    error_keys,
-    exact_key,
-    problem_key,
-    searched_text,
+    build_searched_text,
+    compute_error_keys,
+    compute_exact_key,
+    compute_problem_key,
 )
 
 _TEXTS = (
@@ -63,11 +63,11 @@ _LENGTHS: Mapping[str, int] = {
     "external_id": 200,
 }
 EXACT_KEY = "exact_key"
-"""Metadata field; its value is equal for entries that differ only in case, blanks and encoding."""
+"""Metadata field with the exact key of an entry (see wording.compute_exact_key)."""
 ERROR_KEYS = "error_keys"
 """Metadata field with the keys of the errors in an entry (see traces.compute_stored_keys)."""
 OPERATOR = Caller()
-"""The operator, who has access to every project."""
+"""The operator, with access to every project."""
 _SAME_COLUMNS = tuple({field.name for field in fields(Entry)} - {"about", "captured_at"})
 """The fields of an entry that are columns of `knowledge_staging` with the same name."""
 _STAGED = knowledge_staging.c
@@ -75,11 +75,11 @@ _STAGED = knowledge_staging.c
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """An entry that was captured.
+    """A captured entry.
 
     Attributes:
         new: whether this request stored the entry.
-        masked: names of the rules that found credentials; each replaces the credential in the text.
+        masked: names of the rules that found credentials; a name replaces its credential.
     """
 
     entry: Entry
@@ -105,21 +105,21 @@ class Entries:
         draft: EntryDraft,
         *,
         by: str | None,
-        note: Callable[[Sequence[About]], tuple[KeptAbout, ...]],
+        add_contents: Callable[[Sequence[About]], tuple[CapturedAbout, ...]],
         caller: Caller = OPERATOR,
     ) -> CaptureResult:
         """Stage an entry, with its credentials replaced by the names of their rules.
 
         Args:
-            note: function that adds the current content to the locations that the entry is about.
-            caller: the caller, who must have access to the project.
+            add_contents: adds the current content to locations in the code.
+            caller: must have access to the project.
 
         Raises:
             InvalidRequest, NotVerified: the entry is incomplete.
-            UnknownProject: the caller has no such project.
+            UnknownProject: the project does not exist, or the caller has no access to it.
             EntryDiffers: a different entry of the project has this external id.
         """
-        require_no_problem(entry_problems(draft))
+        require_no_problem(find_entry_problems(draft))
         require_verified(draft)
         content = compute_key(
             "entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"})
@@ -128,7 +128,7 @@ class Entries:
         row = {
             **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
             "agent_type": clean.agent_type or ANY_AGENT,
-            "about": [one.model_dump(exclude_none=True) for one in note(clean.about)],
+            "about": [a.model_dump(exclude_none=True) for a in add_contents(clean.about)],
             "success_verified": True,
             "content_key": content,
             "contributed_by": by,
@@ -157,7 +157,7 @@ class Entries:
     def find_by_contributor(
         self, tenant_id: str, *, project_id: UUID | None, token: str | None
     ) -> list[Entry]:
-        """Return the entries that a project contributed, or that came with a token."""
+        """Return the entries of a project, or the entries captured with a token."""
         query = select(knowledge_staging).where(_STAGED.tenant == tenant_id)
         if project_id is not None:
             query = query.where(_STAGED.project_id == project_id)
@@ -167,7 +167,7 @@ class Entries:
         return [entry_from_row(row) for row in self._database.fetch_rows(query)]
 
     def delete_staged(self, ref: TenantRef, ids: Collection[UUID]) -> int:
-        """Delete entries that no checkpoint has taken; return their number."""
+        """Delete those of the entries that no checkpoint includes; return their number."""
         statement = delete(knowledge_staging).where(
             _STAGED.tenant == ref.id, _STAGED.id.in_(ids), _STAGED.document_id.is_(None)
         )
@@ -183,16 +183,16 @@ class Entries:
                 found.update(rules)
                 changed[name] = text[: _LENGTHS.get(name)]
         about = []
-        for one in draft.about:
-            path, rules = self._masker.replaced(one.path)
-            symbol, more = self._masker.replaced(one.symbol or "")
-            found.update(rules, more)
+        for location in draft.about:
+            path, path_rules = self._masker.replaced(location.path)
+            symbol, symbol_rules = self._masker.replaced(location.symbol or "")
+            found.update(path_rules, symbol_rules)
             about.append(About(path=path, symbol=symbol or None))
         return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found))
 
 
 def require_entry(entries: Sequence[Entry]) -> Entry:
-    """Return the first of these entries.
+    """Return the only entry of a list.
 
     Raises:
         UnknownExperience: the list is empty.
@@ -215,27 +215,28 @@ def assign_staged_entries(
     *,
     caller: Caller = OPERATOR,
 ) -> int:
-    """Turn staged entries into catalog records of a checkpoint; return how many.
+    """Include staged entries in a checkpoint, as catalog records; return their number.
 
     The next listing of the source finds these records.
 
     Args:
         project: id of the project; None for all projects of the caller.
     """
-    wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
+    conditions = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
     if project is not None:
-        wanted.append(_STAGED.project_id == project)
+        conditions.append(_STAGED.project_id == project)
     elif is_limited_to_own(caller):
         own = select(projects.c.id).where(projects.c.tenant == ref.id, is_own_project(caller))
-        wanted.append(_STAGED.project_id.in_(own))
-    rows = connection.execute(select(knowledge_staging).where(*wanted).with_for_update()).all()
+        conditions.append(_STAGED.project_id.in_(own))
+    query = select(knowledge_staging).where(*conditions).with_for_update()
+    rows = connection.execute(query).all()
     if not rows:
         return 0
     entries = [entry_from_row(row) for row in rows]
     records = [build_record(ref, source, entry) for entry in entries]
     written = {"revision": record_revisions.next_value(), "changed_at": func.clock_timestamp()}
     connection.execute(insert(source_records).values(**written), records)
-    taken = (
+    statement = (
         update(knowledge_staging)
         .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))
         .values(
@@ -247,13 +248,13 @@ def assign_staged_entries(
         )
     )
     connection.execute(
-        taken,
+        statement,
         [
             {
                 "entry": entry.id,
                 "document": record["document_id"],
-                "whole": exact_key(entry),
-                "problem": problem_key(entry),
+                "whole": compute_exact_key(entry),
+                "problem": compute_problem_key(entry),
             }
             for entry, record in zip(entries, records, strict=True)
         ],
@@ -264,14 +265,14 @@ def assign_staged_entries(
 
 def entry_from_row(row: Row[Any]) -> Entry:
     """Return the entry in a row of `knowledge_staging`."""
-    about = tuple(KeptAbout(**one) for one in row.about)
+    about = tuple(CapturedAbout(**location) for location in row.about)
     same = {name: getattr(row, name) for name in _SAME_COLUMNS}
     return Entry(**same, about=about, captured_at=row.timestamp)
 
 
 def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
-    """Return the record of an entry, with the text to search and the metadata for filters."""
-    text = searched_text(entry)
+    """Return the catalog record of an entry, with its searched text and metadata for filters."""
+    text = build_searched_text(entry)
     data = text.encode()
     metadata = {
         "entry_type": entry.entry_type,
@@ -280,8 +281,8 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
         "technology": entry.technology,
         "gate_type": entry.gate_type,
         "project_id": None if entry.project_id is None else str(entry.project_id),
-        EXACT_KEY: exact_key(entry),
-        ERROR_KEYS: error_keys(entry) or None,
+        EXACT_KEY: compute_exact_key(entry),
+        ERROR_KEYS: compute_error_keys(entry) or None,
     }
     said = {"metadata": {name: value for name, value in metadata.items() if value is not None}}
     digest = sha256_hex(data)
@@ -319,8 +320,8 @@ def require_project(
     """Require that a tenant has a project to which the caller has access.
 
     Raises:
-        UnknownProject: the project does not exist, or belongs to somebody else; the error does not
-            reveal which.
+        UnknownProject: the project does not exist or belongs to another owner; the error does not
+            distinguish the two.
     """
     if not has_project(connection, ref.id, project, caller):
         raise unknown_project_error(project)

@@ -8,7 +8,7 @@ from rag_assets.common.errors import ProblemKind, RagAssetsError
 class NotVerified(RagAssetsError):
     """An entry has no verified solution; no part of it is stored."""
 
-    problem_kind = ProblemKind(422, "not-verified", "The entry holds no verified solution")
+    problem_kind = ProblemKind(422, "not-verified", "The entry has no verified solution")
 
 
 class EntryDiffers(RagAssetsError):
@@ -26,10 +26,12 @@ class ProblemsDiffer(RagAssetsError):
 class UnknownExperience(RagAssetsError):
     """The tenant has no entry, pattern, question or checkpoint with this id."""
 
-    problem_kind = ProblemKind(404, "unknown-experience", "There is nothing of that id")
+    problem_kind = ProblemKind(
+        404, "unknown-experience", "No entry, pattern, question or checkpoint has this id"
+    )
 
 
 class NoExperience(RagAssetsError):
-    """The tenant does not store experience of projects, because it has a different profile."""
+    """The tenant does not store experience, because it has a different profile."""
 
-    problem_kind = ProblemKind(409, "no-experience", "The tenant keeps no experience of projects")
+    problem_kind = ProblemKind(409, "no-experience", "The tenant does not store experience")

@@ -1,12 +1,11 @@
 """The last step of a sync: assigns published entries to patterns and updates their checkpoints.
 
 Searches find an entry once it has a pattern. Entries are compared only with published entries, in
-the order of their capture. So a run that continues after an interrupted run reaches the same
-result.
+the order of their capture, so that a run after an interrupted run reaches the same result.
 
 The searched text, the keys and the metadata of an entry are derived from its captured fields. When
-the rules for them change, this step rewrites the records of earlier rules, and the next run embeds
-the texts that differ. Until then the earlier versions answer.
+the rules for them change, this step rewrites the records, and the next run embeds the changed
+texts. Until then, searches find the earlier texts.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ from rag_assets.systems.experience.merges import (
     delete_questions,
     find_living_roots,
 )
-from rag_assets.systems.experience.service import OPEN
+from rag_assets.systems.experience.service import OPEN_STATES
 from rag_assets.systems.experience.tables import (
     checkpoints,
     experience_merges,
@@ -64,10 +63,10 @@ from rag_assets.systems.experience.tables import (
 )
 from rag_assets.systems.experience.wording import (
     WORDING_VERSION,
-    compared_problem,
+    compute_exact_key,
+    compute_problem_key,
+    describe_comparable_problem,
     describe_solution,
-    exact_key,
-    problem_key,
 )
 
 _ASSIGNMENT_BATCH = 200
@@ -78,25 +77,28 @@ _MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")
 _PERMANENT: frozenset[FailureKind] = frozenset(
     {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
 )
-"""Failures that a further attempt cannot fix."""
-_FOR_A_PERSON: frozenset[FailureKind] = frozenset(
+"""Failures after which an entry is never tried again."""
+_NEEDS_PERSON: frozenset[FailureKind] = frozenset(
     {
         *("key-refused", "key-unreadable", "model-refused", "quota-exhausted", "address-refused"),
         *("request-refused", "wrong-vectors", "installation", "unsupported"),
     }
 )
+"""Failures that stop a checkpoint until a person acts."""
 _STAGED = knowledge_staging.c
 
 
 @dataclass(frozen=True, slots=True)
 class _PlacedEntry:
-    """An entry with its pattern.
+    """An assigned entry with its current pattern.
 
     Attributes:
+        home_id: the entry's pattern if manual merges are ignored.
+        root_id: the entry's pattern.
         other_id: the entry with which it is merged; None for the first entry of a pattern.
     """
 
-    of: Assignment
+    assignment: Assignment
     home_id: UUID
     root_id: UUID
     other_id: UUID | None
@@ -109,11 +111,11 @@ class ExperienceFollowUp:
         """Return why a tenant needs a run although its source did not change."""
         with catalog.database.begin() as connection:
             if connection.scalar(select(_select_published(tenant_id).exists())):
-                return "entries of a checkpoint wait for their patterns"
+                return "entries of a checkpoint have no pattern yet"
             if connection.scalar(select(_select_ended(tenant_id).exists())):
-                return "a checkpoint has ended, and does not say so yet"
+                return "a finished checkpoint is not marked as done yet"
             if connection.scalar(select(select_outdated(tenant_id).exists())):
-                return "records of entries wait to be written by newer rules"
+                return "records of entries must be rewritten by newer rules"
         return None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
@@ -123,17 +125,17 @@ class ExperienceFollowUp:
             return frozenset(connection.scalars(query))
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Assign published entries to patterns; return counts for the run's page."""
+        """Assign published entries to patterns; return counts as run metadata."""
         with ctx.catalog.database.begin() as connection:
-            found = connection.execute(_select_published(ctx.ref.id)).all()
-        entries = [entry_from_row(row) for row in found]
+            rows = connection.execute(_select_published(ctx.ref.id)).all()
+        entries = [entry_from_row(row) for row in rows]
         assigner = Assigner(ctx, serving)
         merged, reasons = 0, set[str]()
         for batch in batched(entries, _ASSIGNMENT_BATCH):
             assigned, reason = assigner.assign(batch)
             ctx.guard()
             self._store_assignments(ctx, assigned)
-            merged += sum(one.way is not None for one in assigned)
+            merged += sum(assignment.way is not None for assignment in assigned)
             reasons.update(filter(None, [reason]))
         done = self._update_checkpoints(ctx)
         rewritten = rewrite_outdated(ctx)
@@ -166,14 +168,15 @@ class ExperienceFollowUp:
             _mark_embedded(connection, ctx.ref, placed, now)
 
     def _update_checkpoints(self, ctx: TenantContext) -> int:
-        """Update the open checkpoints; return how many are done."""
+        """Update the open checkpoints; return the number of finished checkpoints."""
         done = 0
         trusted = get_deletion_time(ctx.catalog, ctx.clock)
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             _record_failures(connection, ctx.ref)
             restore_ages(connection, ctx.ref)
             open_ids = select(checkpoints.c.id).where(
-                checkpoints.c.tenant == ctx.ref.id, checkpoints.c.state.in_((*OPEN, "stopped"))
+                checkpoints.c.tenant == ctx.ref.id,
+                checkpoints.c.state.in_((*OPEN_STATES, "stopped")),
             )
             for id_ in connection.scalars(open_ids).all():
                 done += _update_checkpoint(connection, ctx, id_)
@@ -188,8 +191,8 @@ FOLLOW_UP = ExperienceFollowUp()
 
 
 def _select_published(tenant_id: str) -> Select[Any]:
-    """Select entries in the serving build without a pattern, in the order of their capture."""
-    held = (
+    """Return the query for entries in the serving build without a pattern, in capture order."""
+    is_published = (
         exists()
         .where(
             serving.c.tenant == _STAGED.tenant,
@@ -203,13 +206,13 @@ def _select_published(tenant_id: str) -> Select[Any]:
     )
     return (
         select(knowledge_staging)
-        .where(_STAGED.tenant == tenant_id, _is_pending(), held)
+        .where(_STAGED.tenant == tenant_id, _is_pending(), is_published)
         .order_by(_STAGED.timestamp, _STAGED.id)
     )
 
 
 def _select_ended(tenant_id: str) -> Select[Any]:
-    """Select open checkpoints without remaining entries: their last run was interrupted."""
+    """Return the query for open checkpoints without pending entries, after an interrupted run."""
     left = (
         exists()
         .where(
@@ -220,7 +223,7 @@ def _select_ended(tenant_id: str) -> Select[Any]:
         .correlate(checkpoints)
     )
     return select(checkpoints.c.id).where(
-        checkpoints.c.tenant == tenant_id, checkpoints.c.state.in_(OPEN), ~left
+        checkpoints.c.tenant == tenant_id, checkpoints.c.state.in_(OPEN_STATES), ~left
     )
 
 
@@ -240,7 +243,7 @@ def _find_present_patterns(
 
     Args:
         assigned: the assignments, in the order in which the entries were captured.
-        roots: root pattern of each home pattern that still has an entry.
+        roots: root of each home pattern that still has an entry.
     """
     places = {home: (home, root) for home, root in roots.items()}
     placed = []
@@ -262,10 +265,10 @@ def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_Plac
         {
             "tenant": ref.id,
             "id": placed_entry.home_id,
-            "problem_id": placed_entry.of.problem_id or placed_entry.home_id,
+            "problem_id": placed_entry.assignment.problem_id or placed_entry.home_id,
         }
         for placed_entry in placed
-        if placed_entry.home_id == placed_entry.of.entry.id
+        if placed_entry.home_id == placed_entry.assignment.entry.id
     ]
     if rows:
         connection.execute(upsert(experience_patterns).on_conflict_do_nothing(), rows)
@@ -275,14 +278,14 @@ def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed
     rows = [
         {
             "tenant": ref.id,
-            "id": uuid5(_MERGE_IDS, f"{placed_entry.of.entry.id}/{placed_entry.other_id}"),
-            "entry_id": placed_entry.of.entry.id,
+            "id": uuid5(_MERGE_IDS, f"{placed_entry.assignment.entry.id}/{placed_entry.other_id}"),
+            "entry_id": placed_entry.assignment.entry.id,
             "other_id": placed_entry.other_id,
             "pattern_id": placed_entry.root_id,
-            "way": placed_entry.of.way,
-            "problem_cosine": placed_entry.of.problem_cosine,
-            "solution_cosine": placed_entry.of.solution_cosine,
-            "bounds": dict(placed_entry.of.bounds),
+            "way": placed_entry.assignment.way,
+            "problem_cosine": placed_entry.assignment.problem_cosine,
+            "solution_cosine": placed_entry.assignment.solution_cosine,
+            "bounds": dict(placed_entry.assignment.bounds),
             "merged_by": "rag-assets",
         }
         for placed_entry in placed
@@ -297,10 +300,10 @@ def _mark_embedded(
 ) -> None:
     rows = [
         {
-            "entry": placed_entry.of.entry.id,
+            "entry": placed_entry.assignment.entry.id,
             "pattern": placed_entry.root_id,
             "home": placed_entry.home_id,
-            "texts": list(placed_entry.of.kept_texts),
+            "texts": list(placed_entry.assignment.kept_texts),
         }
         for placed_entry in placed
     ]
@@ -319,7 +322,7 @@ def _mark_embedded(
             rows,
         )
         # The retention of an entry starts when searches find it, shortly after it was embedded.
-        found = [placed_entry.of.entry.document_id for placed_entry in placed]
+        found = [placed_entry.assignment.entry.document_id for placed_entry in placed]
         connection.execute(
             update(documents)
             .where(documents.c.tenant == ref.id, documents.c.document_id.in_(found))
@@ -361,11 +364,11 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
         )
         .where(*of_it, experience_merges.c.split_at.is_(None), experience_merges.c.way != "manual")
     )
-    kind = _find_failure_of_waiting(connection, ctx.ref, checkpoint) if left else None
+    kind = _find_waiting_failure(connection, ctx.ref, checkpoint) if left else None
     state = "running" if embedded else "waiting"
     if not left:
         state = "done"
-    elif kind in _FOR_A_PERSON:
+    elif kind in _NEEDS_PERSON:
         state = "stopped"
     connection.execute(
         update(checkpoints)
@@ -382,10 +385,10 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
     return not left
 
 
-def _find_failure_of_waiting(
+def _find_waiting_failure(
     connection: Connection, ref: TenantRef, checkpoint: UUID
 ) -> FailureKind | None:
-    """Return why entries of a checkpoint wait; None if embedding them was not attempted yet."""
+    """Return the failure of an entry that still waits; None if none was tried yet."""
     query = (
         select(documents.c.error_kind)
         .join(
@@ -407,7 +410,7 @@ def _find_failure_of_waiting(
 
 
 def select_outdated(tenant_id: str) -> Select[Any]:
-    """Return a query for entries with records of an earlier version of the rules."""
+    """Return the query for entries with records of an earlier version of the rules."""
     return select(knowledge_staging).where(
         _STAGED.tenant == tenant_id,
         _STAGED.record_version < WORDING_VERSION,
@@ -418,7 +421,7 @@ def select_outdated(tenant_id: str) -> Select[Any]:
 def rewrite_outdated(ctx: TenantContext) -> int:
     """Rewrite outdated records in batches; return the number of entries.
 
-    Each batch is a separate transaction, after which the run may end.
+    Each batch is a separate transaction.
     """
     count = 0
     while count < MAX_ENTRIES_PER_RUN:
@@ -435,9 +438,9 @@ def rewrite_outdated(ctx: TenantContext) -> int:
 
 
 def restore_ages(connection: Connection, ref: TenantRef) -> None:
-    """Set the age of documents to that of their entries.
+    """Set the embedding time of documents to the embedding time of their entries.
 
-    A rewritten text is embedded again, which must not extend its retention.
+    A rewritten text is embedded again; this must not extend its retention.
     """
     connection.execute(
         update(documents)
@@ -504,10 +507,13 @@ def _rewrite_records(connection: Connection, ref: TenantRef, rows: Sequence[Row[
 
 def _compute_keys(row: Row[Any]) -> dict[str, Any]:
     entry = entry_from_row(row)
-    compared = {sha256_hex(compared_problem(entry)), sha256_hex(describe_solution(entry))}
+    compared = {
+        sha256_hex(describe_comparable_problem(entry)),
+        sha256_hex(describe_solution(entry)),
+    }
     return {
         "entry": row.id,
-        "whole": exact_key(entry),
-        "problem": problem_key(entry),
+        "whole": compute_exact_key(entry),
+        "problem": compute_problem_key(entry),
         "texts": [key for key in row.kept_texts if key in compared],
     }

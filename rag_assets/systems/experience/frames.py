@@ -1,8 +1,8 @@
-"""Parses frames of stack traces in the formats of several languages and runtimes.
+"""Parses the frames of stack traces.
 
-Supported are Python, JavaScript, Java and Kotlin, Go, Rust,
-PHP, Ruby, .NET and native debuggers. The place of a frame excludes folders and line numbers, which
-differ by machine and by commit.
+The supported formats are Python, JavaScript, Java and Kotlin, Go, Rust, PHP, Ruby, .NET and native
+debuggers. The location of a frame excludes folders and line numbers, which differ by machine and by
+commit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_LINE: Final = 1_000
-"""Maximum characters of a line that are parsed."""
+"""Maximum number of parsed characters of a line."""
 
 # None of these expressions repeats a group that can be empty, so backtracking is limited.
 TIME: Final = r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?"
@@ -27,7 +27,7 @@ _PREFIX = re.compile(
       (?:[\ :]*{_LEVEL}[\ :-]+(?=\S))?""",
     re.VERBOSE,
 )
-"""Prefixes of lines by container runtimes, loggers and pytest."""
+"""Prefixes that container runtimes, loggers and pytest add to a line."""
 _ESCAPED = re.compile(r"\\n(?:\\t| +|#0 |thread )(?:at |File |\S)")
 PYTHON_FRAME = re.compile(r"""(\s*)(?:\| +)?File "([^"]+)", line \d+(?:, in (.+))?$""")
 _PYTEST = re.compile(r"([^\s:]+\.py):\d+: in (\S+)$")
@@ -53,7 +53,7 @@ RUBY_FRAME = re.compile(
     r"\s*(?:\d+: )?(?:from |# )?([^\s:][^:\n]*):\d+:in [`']([^']+)'(?:: (.+))?$"
 )
 RUBY_CALLER = re.compile(r"\s*from \S+:\d+:in ")
-BESIDE_FRAMES = re.compile(
+NON_FRAME_LINE = re.compile(
     r"""\s*(?:
         \.\.\.\ \d+\ (?:more|common\ frames\ omitted)
       | ---\ End\ of\ .*---
@@ -67,6 +67,7 @@ BESIDE_FRAMES = re.compile(
     )\s*$""",
     re.VERBOSE | re.IGNORECASE,
 )
+"""Lines within a trace that are not frames."""
 _LIBRARY_FILE = re.compile(
     r"""(?:^|[/\\])(?:site-packages|dist-packages|node_modules|vendor|gems|toolchains|\.cargo|rustc
       |pkg[/\\]mod|lib[/\\]python\d[\d.]*|[Pp]ython\d+[/\\][Ll]ib|lib[/\\]ruby|libexec)(?:[/\\]|$)
@@ -85,30 +86,28 @@ _LIBRARY_FUNCTION = re.compile(
       |__?(?:rust|libc|start|scrt|asan|GI_)|rust_begin_unwind|_start$|start_thread$""",
     re.VERBOSE,
 )
-
-
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A location in a trace.
+    """A frame of a stack trace.
 
     Attributes:
         file: file name without its folder; empty if the trace has none.
         function: function name without arguments; empty if the trace has none.
-        place: text that identifies the location: the file with its parent folder, and the function.
-            If the function name includes its package, the function and the file without a folder.
-        is_own: whether the location is in the project's own code, not in a library or a runtime.
+        location: PARENT_FOLDER/FILE:FUNCTION, or PACKAGE.FUNCTION:FILE if the trace has the
+            package.
+        is_own: whether the frame is in the project's own code, not in a library or a runtime.
     """
 
     file: str
     function: str
-    place: str
+    location: str
     is_own: bool
 
     @property
-    def short_place(self) -> str:
+    def short_location(self) -> str:
         """Return the file and the function without the folder."""
         return f"{self.file}:{self.function}"
 
@@ -117,15 +116,15 @@ _RUNTIME = Frame("", "", "", is_own=False)
 """A frame of a runtime, without a location."""
 
 
-def read_lines(text: str) -> list[str]:
-    """Return the lines of a text, also of a trace that was escaped for JSON."""
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text; unescape a trace that was escaped for JSON."""
     if _ESCAPED.search(text):
         text = text.replace("\\r", "").replace("\\n", "\n").replace("\\t", "\t")
     return text.splitlines()
 
 
 def strip_prefix(line: str) -> str:
-    """Return a line without the time, level or name before it."""
+    """Return a line without the time, level or name that a logger put before it."""
     match = _PREFIX.match(line)
     return line[match.end() :] if match else line
 
@@ -135,16 +134,16 @@ def is_gap(lines: Sequence[str], at: int) -> bool:
     if lines[at].strip():
         return False
     following = next(
-        (one for one in range(at + 1, min(at + 3, len(lines))) if lines[one].strip()), 0
+        (number for number in range(at + 1, min(at + 3, len(lines))) if lines[number].strip()), 0
     )
     if not following:
         return False
     is_frame = parse_frame(lines, following) is not None
-    return is_frame or BESIDE_FRAMES.match(lines[following]) is not None
+    return is_frame or NON_FRAME_LINE.match(lines[following]) is not None
 
 
 def parse_frame(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
-    """Return the frame that starts at a line, and its number of lines; None if there is none."""
+    """Return the frame that starts at a line, and its number of lines; None if no frame does."""
     line = lines[at]
     if python := PYTHON_FRAME.match(line):
         return build_frame(python[2], python[3] or ""), _count_python_lines(
@@ -154,9 +153,9 @@ def parse_frame(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
     if (go := _GO_FILE.match(following)) and (function := _GO_FUNCTION.match(line.strip())):
         return build_frame(go[1], function[1].rpartition("/")[2], function[1]), 2
     if (rust := _RUST.match(line)) and (_RUST_AT.match(following) or "::" in rust[1]):
-        place = _RUST_AT.match(following)
+        location = _RUST_AT.match(following)
         name = re.sub(r"::h[0-9a-f]{16}$", "", rust[1].strip())
-        return build_frame(place[1] if place else "", name), 2 if place else 1
+        return build_frame(location[1] if location else "", name), 2 if location else 1
     frame = _parse_frame(line)
     return None if frame is None else (frame, 1)
 
@@ -177,7 +176,7 @@ def _measure_indent(line: str) -> int:
 
 
 def _parse_frame(line: str) -> Frame | None:
-    """Return the frame in one line; None if it is not a frame."""
+    """Return the frame in a line; None if the line is not a frame."""
     for pattern, read in _READERS:
         if match := pattern.match(line):
             return read(match)
@@ -185,10 +184,10 @@ def _parse_frame(line: str) -> Frame | None:
 
 
 def build_frame(file: str, function: str, qualified: str | None = None) -> Frame:
-    """Return a frame with a place that is equal on every machine and in every build.
+    """Return a frame with a location that is equal on every machine and in every build.
 
     Args:
-        qualified: the function with its package, to recognize libraries.
+        qualified: function name with its package, to recognize libraries.
     """
     is_library = _LIBRARY_FILE.search(file) or _LIBRARY_FUNCTION.match(qualified or function)
     # Builds add a hash of the content to file names.
@@ -196,13 +195,13 @@ def build_frame(file: str, function: str, qualified: str | None = None) -> Frame
     folder, name = ["", *re.split(r"[/\\]", path)][-2:]
     function = _NUMBER.sub("0", function.strip())
     around = f"{folder}/{name}:{function}" if folder not in {"", "."} else f"{name}:{function}"
-    place = around if qualified is None else f"{qualified}:{name}"
-    return Frame(name, function, _NUMBER.sub("0", place), is_own=not is_library)
+    location = around if qualified is None else f"{qualified}:{name}"
+    return Frame(name, function, _NUMBER.sub("0", location), is_own=not is_library)
 
 
 def _split_qualified_name(qualified: str) -> str:
     """Return the class and the method of a qualified name."""
-    # The C# compiler creates a class for each asynchronous method, whose name is restored here.
+    # The C# compiler creates a class for each asynchronous method; this restores the method name.
     qualified = re.sub(r"\.<(\w+)>d__\d+\.MoveNext$", r".\1", qualified)
     return ".".join(qualified.split(".")[-2:])
 
@@ -229,4 +228,4 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Frame]], ...] =
     (RUBY_FRAME, lambda m: build_frame(m[1], re.split(r"[#. ]", m[2])[-1])),
     (_NATIVE, lambda m: build_frame(m[2], m[1])),
 )
-"""Readers of frames in one line, in the order in which they are tried."""
+"""Readers of one-line frames, in the order in which they are tried."""

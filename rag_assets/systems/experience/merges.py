@@ -1,8 +1,8 @@
-"""SQL statements that merge, split and delete patterns, and delete questions.
+"""Merges, splits and deletes patterns, and deletes questions.
 
-Merged patterns form trees by `merged_into`. Each entry has a home, which is its pattern if manual
-merges are ignored, and a pattern, which is the root above its home. Splitting off an entry that
-came by a manual merge undoes that merge as a whole, including entries that joined later.
+Merged patterns form trees by `merged_into`. Each entry has a home, its pattern if manual merges are
+ignored, and a pattern, the root above its home. Splitting off an entry that came by a manual merge
+undoes the whole merge, including entries that joined later.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag_assets.systems.experience.tables import (
     experience_questions,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import compared_problem, normalize_text
+from rag_assets.systems.experience.wording import describe_comparable_problem, normalize_text
 
 _STAGED = knowledge_staging.c
 _MERGES = experience_merges.c
@@ -124,8 +124,8 @@ def split_entry(
 def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
     """Return whether two patterns are known to solve one problem.
 
-    This is known if both belong to the same stored problem, or if an entry of each describes its
-    problem in the same words. Approvals of a gate all use the same words, so their words are not
+    That is the case if both belong to the same stored problem, or if an entry of each describes its
+    problem in the same words. All approvals of a gate use the same words, so their words are not
     compared.
     """
     return any(
@@ -181,7 +181,8 @@ def _read_problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -
         .order_by(_STAGED.problem_key)
     )
     return {
-        normalize_text(compared_problem(entry_from_row(row))) for row in connection.execute(query)
+        normalize_text(describe_comparable_problem(entry_from_row(row)))
+        for row in connection.execute(query)
     }
 
 
@@ -293,8 +294,7 @@ def delete_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID
 def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
     """Delete patterns without entries, and the feedback on them.
 
-    A merged pattern is kept as long as the pattern that it was merged into, because its feedback
-    is counted there.
+    A merged pattern is deleted only with its root, because the root counts its feedback.
     """
     staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
     has_entry = (

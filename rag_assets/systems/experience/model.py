@@ -1,4 +1,4 @@
-"""Request bodies, the rules for their fields, stored entries, and the source that lists entries."""
+"""Request bodies and the rules for their fields, stored entries, and the source of entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag_assets.search.model import MAX_PATH, NUMBER
 from rag_assets.systems.experience.errors import NotVerified
 
 ANY_AGENT = "any"
-"""The agent type of an entry that applies to every agent."""
+"""Agent type of entries for every agent."""
 MAX_TEXT = 20_000
 MAX_PATTERNS = 5
 MAX_FAILURE_PATTERNS = 3
@@ -40,13 +40,13 @@ FIELDS: Mapping[EntryType, tuple[str, ...]] = {
     "gate_rejection": ("gate_type", "human_feedback", "revision_approach"),
     "gate_approval": ("gate_type", "approved_approach"),
 }
-"""The fields that only entries of a type have."""
-NEEDED: Mapping[EntryType, tuple[str, ...]] = {
+"""The fields that only this type of entry has."""
+REQUIRED_FIELDS: Mapping[EntryType, tuple[str, ...]] = {
     "failure_solution": ("agent_type", "failure_description"),
     "gate_rejection": ("gate_type", "human_feedback", "revision_approach"),
     "gate_approval": ("gate_type", "approved_approach"),
 }
-"""The fields that an entry must have; the solution of a failure must be verified as well."""
+"""The required fields of each type; the solution of a failure must also be verified."""
 _ALL_FIELDS = frozenset(name for names in FIELDS.values() for name in names)
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -54,21 +54,21 @@ _TEXT_SCHEMA = {"type": "string"}
 _NULL_SCHEMA = {"type": "null"}
 
 
-def describe_entry(schema: dict[str, Any]) -> None:
-    """Add the fields of each type to the schema of an entry."""
+def add_entry_types(schema: dict[str, Any]) -> None:
+    """Add the fields of each type to the JSON schema of an entry."""
     schema["oneOf"] = [_build_schema(entry_type) for entry_type in FIELDS]
 
 
-def describe_checkpoint(schema: dict[str, Any]) -> None:
-    """Add to the schema that a checkpoint must name a project unless it is manual."""
+def add_checkpoint_rule(schema: dict[str, Any]) -> None:
+    """Add to the JSON schema that a checkpoint must name a project unless it is manual."""
     schema["anyOf"] = [
         {"properties": {"checkpoint_type": {"const": "manual"}}},
         {"properties": {"project_id": _TEXT_SCHEMA}, "required": ["project_id"]},
     ]
 
 
-def describe_retraction(schema: dict[str, Any]) -> None:
-    """Add to the schema that a retraction must set exactly one of project_id and token_id."""
+def add_retraction_rule(schema: dict[str, Any]) -> None:
+    """Add to the JSON schema that a retraction must set exactly one of project_id and token."""
     schema["oneOf"] = [
         {
             "properties": {"project_id": _TEXT_SCHEMA, "token": _NULL_SCHEMA},
@@ -81,7 +81,7 @@ def describe_retraction(schema: dict[str, Any]) -> None:
 def _build_schema(entry_type: EntryType) -> dict[str, Any]:
     others = sorted(_ALL_FIELDS.difference(FIELDS[entry_type]))
     properties: dict[str, Any] = {"entry_type": {"const": entry_type}}
-    properties |= dict.fromkeys(NEEDED[entry_type], _TEXT_SCHEMA) | dict.fromkeys(
+    properties |= dict.fromkeys(REQUIRED_FIELDS[entry_type], _TEXT_SCHEMA) | dict.fromkeys(
         others, _NULL_SCHEMA
     )
     if entry_type == "failure_solution":
@@ -94,8 +94,8 @@ class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Posted(_Body):
-    """The base of posted bodies.
+class _TenantBody(_Body):
+    """Base of the bodies that can name a tenant.
 
     Attributes:
         tenant: may be omitted if the token is for a single tenant.
@@ -128,8 +128,8 @@ class About(_Body):
     symbol: Annotated[str, StringConstraints(max_length=500, pattern=_NAME)] | None = None
 
 
-class KeptAbout(About):
-    """A location that an entry is about, with its content at the time of capture.
+class CapturedAbout(About):
+    """A location that an entry is about, with its content when the entry was captured.
 
     Attributes:
         content: hash of the content; None if unknown.
@@ -138,27 +138,27 @@ class KeptAbout(About):
     content: str | None = None
 
     @property
-    def place(self) -> About:
-        """Return the path and the symbol without the content."""
+    def location(self) -> About:
+        """Return the path and the symbol."""
         return About(path=self.path, symbol=self.symbol)
 
 
-class EntryDraft(_Posted):
+class EntryDraft(_TenantBody):
     """An entry as a project captures it.
 
     Attributes:
         agent_type: type of the agent; optional for gates.
         failure_description, error_message, solution_steps, success_verified: fields of a
             failure_solution.
-        gate_type: field of both kinds of gate entries.
+        gate_type: field of gate_rejection and gate_approval.
         human_feedback, revision_approach: fields of a gate_rejection.
         approved_approach: field of a gate_approval.
-        when_to_try: when the solution is worth trying; by default, after the error of the entry.
+        when_to_try: when to try the solution; by default, after the entry's error.
         about: locations in the code that the entry is about.
-        external_id: an id of the caller's choice; with it, the same request may be repeated.
+        external_id: id chosen by the caller; repeating a request with it has no effect.
     """
 
-    model_config = ConfigDict(json_schema_extra=describe_entry)
+    model_config = ConfigDict(json_schema_extra=add_entry_types)
 
     entry_type: EntryType
     project_id: UUID
@@ -178,15 +178,15 @@ class EntryDraft(_Posted):
     external_id: ExternalId | None = None
 
 
-class CheckpointDraft(_Posted):
+class CheckpointDraft(_TenantBody):
     """A request to embed the entries that a project has staged.
 
     Attributes:
-        project_id: id of the project; None, only in a manual checkpoint, stands for all projects.
-        external_id: an id of the caller's choice; with it, the same request may be repeated.
+        project_id: id of the project; None (manual checkpoints only) stands for all projects.
+        external_id: id chosen by the caller; repeating a request with it has no effect.
     """
 
-    model_config = ConfigDict(json_schema_extra=describe_checkpoint)
+    model_config = ConfigDict(json_schema_extra=add_checkpoint_rule)
 
     checkpoint_type: CheckpointType
     project_id: UUID | None = None
@@ -196,13 +196,13 @@ class CheckpointDraft(_Posted):
 _Max = Annotated[int, Field(ge=1, le=MAX_PATTERNS), NUMBER]
 
 
-class TaskQuestion(_Posted):
+class TaskQuestion(_TenantBody):
     """A question about a task, asked before an agent starts it.
 
     Attributes:
         agent_type, task_type, technology: filters; None matches all entries.
         max_results: maximum number of patterns.
-        project_id: id of the project that asks; entries that this project contributed are excluded.
+        project_id: id of the asking project, whose own entries are excluded.
     """
 
     task_description: Text
@@ -213,7 +213,7 @@ class TaskQuestion(_Posted):
     project_id: UUID | None = None
 
 
-class FailureQuestion(_Posted):
+class FailureQuestion(_TenantBody):
     """A question about a failure; see TaskQuestion. The answer has at most three patterns."""
 
     failure_description: Text
@@ -231,13 +231,13 @@ class Task(_Body):
     technology: Name | None = None
 
 
-class ContextQuestion(_Posted):
+class ContextQuestion(_TenantBody):
     """A task and the basic context that an agent gets for it.
 
     Attributes:
-        basic_context: text that the agent gets in any case.
+        basic_context: text that the agent always gets.
         token_budget: maximum size of the block of patterns, in cl100k_base tokens.
-        project_id: id of the project that asks.
+        project_id: id of the asking project.
     """
 
     task: Task
@@ -247,7 +247,7 @@ class ContextQuestion(_Posted):
     project_id: UUID | None = None
 
     @property
-    def question(self) -> TaskQuestion:
+    def task_question(self) -> TaskQuestion:
         """Return the question about the task."""
         return TaskQuestion(
             task_description=self.task.description,
@@ -258,7 +258,7 @@ class ContextQuestion(_Posted):
         )
 
 
-class FeedbackDraft(_Posted):
+class FeedbackDraft(_TenantBody):
     """Whether a pattern of an answer helped."""
 
     query_id: UUID
@@ -286,7 +286,7 @@ class PatternFilter(_Body):
     project_id: UUID | None = None
 
 
-class MergeDraft(_Posted):
+class MergeDraft(_TenantBody):
     """A request to merge a pattern into a different one.
 
     Attributes:
@@ -297,20 +297,20 @@ class MergeDraft(_Posted):
     confirm: Annotated[bool, Field(strict=True)] = False
 
 
-class SplitDraft(_Posted):
+class SplitDraft(_TenantBody):
     """A request to move an entry out of a pattern."""
 
     entry_id: UUID
 
 
-class RetractDraft(_Posted):
-    """A request to retract the entries of a project, or those captured with a token.
+class RetractDraft(_TenantBody):
+    """A request to retract the entries of a project, or the entries captured with a token.
 
     Attributes:
         token: id of the token, or its full name as in a receipt.
     """
 
-    model_config = ConfigDict(json_schema_extra=describe_retraction)
+    model_config = ConfigDict(json_schema_extra=add_retraction_rule)
 
     project_id: UUID | None = None
     token: Annotated[str, StringConstraints(min_length=1, max_length=1_000)] | None = None
@@ -322,8 +322,8 @@ class Entry:
 
     Attributes:
         contributed_by: the name of the token that captured it.
-        embedded_at: time since which searches find the entry; None if they do not find it yet.
-        failure: why the entry can never be embedded.
+        embedded_at: when searches first found the entry; None if they do not find it yet.
+        failure: kind of failure because of which the entry can never be embedded.
     """
 
     id: UUID
@@ -340,7 +340,7 @@ class Entry:
     revision_approach: str | None
     approved_approach: str | None
     when_to_try: str | None
-    about: tuple[KeptAbout, ...]
+    about: tuple[CapturedAbout, ...]
     contributed_by: str | None
     captured_at: datetime
     checkpoint_id: UUID | None
@@ -350,15 +350,15 @@ class Entry:
     failure: str | None = None
 
 
-def entry_problems(draft: EntryDraft) -> Iterator[tuple[str, str]]:
+def find_entry_problems(draft: EntryDraft) -> Iterator[tuple[str, str]]:
     """Yield each invalid field of an entry with its problem."""
     own = FIELDS[draft.entry_type]
     for name in sorted(_ALL_FIELDS.difference(own)):
         if getattr(draft, name) is not None:
-            yield name, f"a {draft.entry_type} has no {name}"
-    for name in NEEDED[draft.entry_type]:
+            yield name, f"a {draft.entry_type} must not have {name}"
+    for name in REQUIRED_FIELDS[draft.entry_type]:
         if getattr(draft, name) is None:
-            yield name, f"a {draft.entry_type} needs its {name}"
+            yield name, f"a {draft.entry_type} requires {name}"
 
 
 def require_verified(draft: EntryDraft) -> None:
@@ -381,33 +381,35 @@ def require_verified(draft: EntryDraft) -> None:
         )
 
 
-def checkpoint_problems(draft: CheckpointDraft) -> Iterator[tuple[str, str]]:
+def find_checkpoint_problems(draft: CheckpointDraft) -> Iterator[tuple[str, str]]:
     """Yield each invalid field of a checkpoint with its problem."""
     if draft.project_id is None and draft.checkpoint_type != "manual":
-        yield "project_id", f"a checkpoint of type {draft.checkpoint_type} needs a project_id"
+        yield "project_id", f"a checkpoint of type {draft.checkpoint_type} requires project_id"
 
 
-def retraction_problems(draft: RetractDraft) -> Iterator[tuple[str, str]]:
+def find_retraction_problems(draft: RetractDraft) -> Iterator[tuple[str, str]]:
     """Yield each invalid field of a retraction with its problem."""
     if (draft.project_id is None) == (draft.token is None):
-        yield "project_id", "set exactly one of project_id and token_id"
+        yield "project_id", "set exactly one of project_id and token"
 
 
-def validate_fields(model: type[_Model], given: Mapping[str, Any], *, hint: str) -> _Model:
-    """Return an instance of a model with these fields; a field that is None keeps its default.
+def validate_fields(model: type[_Model], values: Mapping[str, Any], *, hint: str) -> _Model:
+    """Return an instance of a model with these values; None keeps the default.
 
     Raises:
         InvalidRequest: a field is invalid; the error names the first one.
     """
     try:
-        return model.model_validate({name: one for name, one in given.items() if one is not None})
+        return model.model_validate(
+            {name: value for name, value in values.items() if value is not None}
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidRequest(describe_problem(first), hint=hint) from None
 
 
 def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:
-    """Require that there is no problem with any field.
+    """Require that no field has a problem.
 
     Raises:
         InvalidRequest: a field is invalid; the error names the first one.
@@ -425,7 +427,7 @@ class EntriesConfig(SourceConfig):
 
     Attributes:
         name: name of the source; part of every document's identity.
-        scope: the access scope of entries; by default the tenant's.
+        scope: access scope of entries; by default the tenant's.
     """
 
     type: Literal["experience"] = "experience"

@@ -1,7 +1,8 @@
-"""Reads patterns, whose counts are computed from entries and feedback and never stored.
+"""Reads patterns; their counts are computed from entries and feedback and never stored.
 
-Entries keep the spelling of names that they were captured with. Spelling variants are resolved when
-a question is asked, so a new alias applies immediately and needs no new index.
+An entry is living if searches find it: it is embedded and not expired. Entries keep the captured
+spelling of their names. Spelling variants are resolved when a question is asked, so that a new
+alias applies immediately, without indexing again.
 """
 
 from __future__ import annotations
@@ -46,7 +47,11 @@ from rag_assets.systems.experience.tables import (
     experience_questions,
     knowledge_staging,
 )
-from rag_assets.systems.experience.wording import describe_problem, describe_solution, when_to_try
+from rag_assets.systems.experience.wording import (
+    describe_problem,
+    describe_solution,
+    describe_when_to_try,
+)
 from rag_assets.tenants.model import Tenant
 
 _STAGED = knowledge_staging.c
@@ -58,18 +63,18 @@ _SEARCHED = (
 )
 _NO_FILTER = PatternFilter()
 MAX_CHOICES = 200
-"""Maximum number of values that a filter of patterns offers for one field."""
+"""Maximum number of values to choose from for one field of a pattern filter."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """Counts of a pattern.
+class PatternCounts:
+    """The problem and the counts of a pattern.
 
     Attributes:
         problem_id: id of the problem; equal for alternative solutions of one problem.
-        contributions: number of checkpoints that contributed to the pattern.
-        helped, did_not_help: number of answers, each counted by the latest feedback on it.
-        entries: number of entries that are not expired.
+        contributions: number of checkpoints that contributed to the pattern, counted per project.
+        helped, did_not_help: number of answers, each by its latest feedback.
+        entries: number of living entries.
     """
 
     problem_id: UUID
@@ -83,16 +88,16 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundEntries:
-    """Entries that answer, with the counts of their patterns.
+class AnsweringEntries:
+    """Living entries with the counts of their patterns.
 
     Attributes:
-        counts: counts by pattern, for patterns with a living entry.
-        keys: exact keys of all requested entries, including those that do not answer.
+        counts: counts by pattern id.
+        keys: exact keys of all requested entries, including expired and excluded entries.
     """
 
     entries: tuple[Entry, ...] = ()
-    counts: Mapping[UUID, Counts] = field(default_factory=dict)
+    counts: Mapping[UUID, PatternCounts] = field(default_factory=dict)
     keys: frozenset[str] = frozenset()
 
 
@@ -103,7 +108,7 @@ def compute_cutoff(tenant: Tenant, now: datetime) -> datetime | None:
 
 
 def is_living(cutoff: datetime | None) -> ColumnElement[bool]:
-    """Return the condition that an entry is embedded and not expired."""
+    """Return the condition for living entries."""
     if cutoff is None:
         return and_(_STAGED.embedded, true())
     return and_(_STAGED.embedded, _STAGED.embedded_at >= cutoff)
@@ -112,15 +117,15 @@ def is_living(cutoff: datetime | None) -> ColumnElement[bool]:
 class PatternReader(CatalogQueries):
     """Reads patterns and their entries."""
 
-    def read_of_entries(
+    def read_entries(
         self,
         tenant_id: str,
         ids: Collection[UUID],
         cutoff: datetime | None,
         *,
         without: UUID | None = None,
-    ) -> FoundEntries:
-        """Return the living entries among those given, with the counts of their patterns.
+    ) -> AnsweringEntries:
+        """Return the living entries with these ids, with the counts of their patterns.
 
         Args:
             without: id of a project whose entries are excluded.
@@ -133,19 +138,19 @@ class PatternReader(CatalogQueries):
             entries = tuple(entry_from_row(row) for row in connection.execute(query))
             patterns = {entry.pattern_id for entry in entries if entry.pattern_id is not None}
             counts = read_counts(connection, tenant_id, patterns, cutoff)
-            of_all = select(_STAGED.exact_key).where(
+            keys = select(_STAGED.exact_key).where(
                 _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), _STAGED.exact_key.is_not(None)
             )
-            return FoundEntries(entries, counts, frozenset(connection.scalars(of_all)))
+            return AnsweringEntries(entries, counts, frozenset(connection.scalars(keys)))
 
-    def page(
+    def list_page(
         self,
         tenant_id: str,
         cutoff: datetime | None,
         *,
         after: UUID | None,
         limit: int,
-        wanted: PatternFilter = _NO_FILTER,
+        pattern_filter: PatternFilter = _NO_FILTER,
         names: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> list[Pattern]:
         """Return patterns with a living entry, in the order of the filter.
@@ -161,24 +166,26 @@ class PatternReader(CatalogQueries):
             _STAGED.tenant == tenant_id,
             is_living(cutoff),
             _STAGED.pattern_id.is_not(None),
-            *_build_conditions(wanted, names),
+            *_build_conditions(pattern_filter, names),
         )
         with self._database.begin() as connection:
-            if wanted.order == "id":
+            if pattern_filter.order == "id":
                 query = matching.distinct().order_by(_STAGED.pattern_id).limit(limit)
                 if after is not None:
                     query = query.where(_STAGED.pattern_id > after)
             else:
-                places = _select_sort_keys(tenant_id, cutoff, by_use=wanted.order == "use")
-                place = places.c
+                sort_keys = _select_sort_keys(
+                    tenant_id, cutoff, by_use=pattern_filter.order == "use"
+                )
+                key = sort_keys.c
                 query = (
-                    select(place.id)
-                    .where(place.id.in_(matching))
-                    .order_by(place.shown_count.desc(), place.last_at.desc(), place.id)
+                    select(key.id)
+                    .where(key.id.in_(matching))
+                    .order_by(key.shown_count.desc(), key.last_at.desc(), key.id)
                     .limit(limit)
                 )
                 if after is not None:
-                    query = query.where(_is_after(connection, places, after))
+                    query = query.where(_is_after(connection, sort_keys, after))
             ids = list(connection.scalars(query))
             shown = {
                 shown_pattern.id: shown_pattern
@@ -186,16 +193,16 @@ class PatternReader(CatalogQueries):
             }
         return [shown[id_] for id_ in ids if id_ in shown]
 
-    def choices(self, tenant_id: str, cutoff: datetime | None) -> dict[str, list[str]]:
-        """Return the values of living entries to filter a list of patterns by."""
+    def list_filter_values(self, tenant_id: str, cutoff: datetime | None) -> dict[str, list[str]]:
+        """Return the values of living entries by which patterns can be filtered, by field."""
         living = (_STAGED.tenant == tenant_id, is_living(cutoff))
-        found = {}
+        values = {}
         with self._database.begin() as connection:
             for name in ("entry_type", "agent_type", "task_type", "technology"):
                 column = _STAGED[name]
                 query = select(column).distinct().where(*living, column.is_not(None))
-                found[name] = list(connection.scalars(query.order_by(column).limit(MAX_CHOICES)))
-        return found
+                values[name] = list(connection.scalars(query.order_by(column).limit(MAX_CHOICES)))
+        return values
 
     def find_pattern(
         self, tenant_id: str, pattern: UUID, cutoff: datetime | None
@@ -206,7 +213,7 @@ class PatternReader(CatalogQueries):
                 iter(self._read_shown_patterns(connection, tenant_id, [pattern], cutoff)), None
             )
 
-    def entries(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> list[Entry]:
+    def list_entries(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> list[Entry]:
         """Return the living entries of a pattern, in the order in which they were embedded."""
         query = (
             select(knowledge_staging)
@@ -215,10 +222,10 @@ class PatternReader(CatalogQueries):
         )
         return [entry_from_row(row) for row in self._database.fetch_rows(query)]
 
-    def living_entries(
+    def find_living_entries(
         self, tenant_id: str, ids: Collection[UUID], cutoff: datetime | None
     ) -> dict[UUID, Entry]:
-        """Return the living entries among those given, by id."""
+        """Return the living entries with these ids, by id."""
         query = select(knowledge_staging).where(
             _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)
         )
@@ -250,22 +257,22 @@ class PatternReader(CatalogQueries):
         uses = _count_answers(tenant_id).subquery()
         of_ids = select(uses).where(uses.c.root.in_(ids))
         shown = {row.root: row for row in connection.execute(of_ids)}
-        found = []
+        patterns = []
         for entry in entries:
             if entry.pattern_id in counts:
                 row = shown.get(entry.pattern_id)
                 pattern = build_pattern(entry, counts[entry.pattern_id], None)
-                found.append(
+                patterns.append(
                     replace(
                         pattern,
                         shown_count=row.shown_count if row else 0,
                         last_shown_at=row.last_shown_at if row else None,
                     )
                 )
-        return found
+        return patterns
 
 
-def build_pattern(entry: Entry, counts: Counts, score: float | None) -> Pattern:
+def build_pattern(entry: Entry, counts: PatternCounts, score: float | None) -> Pattern:
     """Return a pattern with the text of one of its entries."""
     successes = counts.contributions + counts.helped
     return Pattern(
@@ -274,7 +281,7 @@ def build_pattern(entry: Entry, counts: Counts, score: float | None) -> Pattern:
         quality=determine_quality(entry.entry_type),
         problem=describe_problem(entry),
         solution=describe_solution(entry),
-        when_to_try=when_to_try(entry),
+        when_to_try=describe_when_to_try(entry),
         success_count=successes,
         failure_count=counts.did_not_help,
         label=choose_label(successes, counts.did_not_help),
@@ -291,7 +298,7 @@ def build_pattern(entry: Entry, counts: Counts, score: float | None) -> Pattern:
 
 def read_counts(
     connection: Connection, tenant_id: str, ids: Iterable[UUID], cutoff: datetime | None
-) -> dict[UUID, Counts]:
+) -> dict[UUID, PatternCounts]:
     """Return the counts of each pattern with a living entry."""
     wanted = list(ids)
     if not wanted:
@@ -320,7 +327,7 @@ def read_counts(
     )
     feedback = _count_feedback(connection, tenant_id, wanted)
     return {
-        row.pattern_id: Counts(
+        row.pattern_id: PatternCounts(
             problem_id=row.problem_id,
             contributions=row.contributions,
             projects=tuple(sorted(project for project in row.projects if project is not None)),
@@ -334,21 +341,23 @@ def read_counts(
 
 
 def _build_conditions(
-    wanted: PatternFilter, names: Mapping[str, Collection[str]]
+    pattern_filter: PatternFilter, names: Mapping[str, Collection[str]]
 ) -> list[ColumnElement[bool]]:
-    """Return the conditions of a filter for entries."""
+    """Return the conditions on entries that a filter sets."""
     conditions: list[ColumnElement[bool]] = [
         _STAGED[field].in_(spellings) for field, spellings in names.items()
     ]
-    if wanted.entry_type is not None:
-        conditions.append(_STAGED.entry_type == wanted.entry_type)
-    if wanted.project_id is not None:
-        conditions.append(_STAGED.project_id == wanted.project_id)
-    if wanted.search is not None:
+    if pattern_filter.entry_type is not None:
+        conditions.append(_STAGED.entry_type == pattern_filter.entry_type)
+    if pattern_filter.project_id is not None:
+        conditions.append(_STAGED.project_id == pattern_filter.project_id)
+    if pattern_filter.search is not None:
         text = func.concat_ws("\n", *_SEARCHED)
-        words = [text.icontains(word, autoescape=True) for word in wanted.search.split()]
+        words = [text.icontains(word, autoescape=True) for word in pattern_filter.search.split()]
         try:
-            conditions.append(or_(and_(*words), _STAGED.pattern_id == UUID(wanted.search.strip())))
+            conditions.append(
+                or_(and_(*words), _STAGED.pattern_id == UUID(pattern_filter.search.strip()))
+            )
         except ValueError:
             conditions += words
     return conditions
@@ -366,30 +375,28 @@ def _select_sort_keys(tenant_id: str, cutoff: datetime | None, *, by_use: bool) 
         shown = func.coalesce(func.max(uses.c.shown_count), 0)
     query = query.add_columns(shown.label("shown_count"))
     living = (_STAGED.tenant == tenant_id, is_living(cutoff), _STAGED.pattern_id.is_not(None))
-    places: CTE = query.where(*living).group_by(_STAGED.pattern_id).cte("places")
-    return places
+    sort_keys: CTE = query.where(*living).group_by(_STAGED.pattern_id).cte("sort_keys")
+    return sort_keys
 
 
-def _is_after(connection: Connection, places: CTE, after: UUID) -> ColumnElement[bool]:
-    """Return the condition for patterns that come after a given pattern in the list."""
-    place = places.c
-    last = connection.execute(select(places).where(place.id == after)).first()
+def _is_after(connection: Connection, sort_keys: CTE, after: UUID) -> ColumnElement[bool]:
+    """Return the condition for patterns that follow the pattern `after` in the list."""
+    key = sort_keys.c
+    last = connection.execute(select(sort_keys).where(key.id == after)).first()
     if last is None:
         raise UnknownExperience(
             "after: the tenant no longer has a pattern with this id",
             hint="start again at the first page",
         )
-    is_older = or_(
-        place.last_at < last.last_at, and_(place.last_at == last.last_at, place.id > after)
-    )
+    is_older = or_(key.last_at < last.last_at, and_(key.last_at == last.last_at, key.id > after))
     return or_(
-        place.shown_count < last.shown_count,
-        and_(place.shown_count == last.shown_count, is_older),
+        key.shown_count < last.shown_count,
+        and_(key.shown_count == last.shown_count, is_older),
     )
 
 
 def _count_answers(tenant_id: str) -> Select[Any]:
-    """Count the answers with each pattern, including patterns that were merged into it."""
+    """Return a query that counts the answers with each pattern or a pattern merged into it."""
     asked, pattern = experience_questions.c, experience_patterns.c
     shown = (
         select(
@@ -431,7 +438,7 @@ def _count_answers(tenant_id: str) -> Select[Any]:
 def _count_feedback(
     connection: Connection, tenant_id: str, ids: Sequence[UUID]
 ) -> dict[UUID, dict[str, int]]:
-    """Count the latest feedback of each question on patterns and those merged into them."""
+    """Count the latest feedback of each question on patterns, including merged patterns."""
     pattern = experience_patterns.c
     family = (
         select(pattern.id.label("root"), pattern.id)
@@ -444,14 +451,14 @@ def _count_feedback(
         .where(pattern.tenant == tenant_id)
     )
     family = family.union(parts)
-    said = experience_feedback.c
+    feedback = experience_feedback.c
     # A question that was answered with several merged patterns counts once.
     last = (
-        select(family.c.root, said.outcome)
-        .join(experience_feedback, said.pattern_id == family.c.id)
-        .where(said.tenant == tenant_id)
-        .ext(distinct_on(family.c.root, said.query_id))
-        .order_by(family.c.root, said.query_id, said.given_at.desc(), said.pattern_id)
+        select(family.c.root, feedback.outcome)
+        .join(experience_feedback, feedback.pattern_id == family.c.id)
+        .where(feedback.tenant == tenant_id)
+        .ext(distinct_on(family.c.root, feedback.query_id))
+        .order_by(family.c.root, feedback.query_id, feedback.given_at.desc(), feedback.pattern_id)
         .subquery()
     )
     query: Any = select(
@@ -474,37 +481,40 @@ class Aliases:
     """Groups of spelling variants of the same name.
 
     Args:
-        own: a tenant's own spelling variants, by name. They replace the shipped variants of that
-            name.
+        own: a tenant's own spelling variants by name; they replace the shipped variants.
     """
 
     def __init__(self, own: Mapping[str, Sequence[str]]) -> None:
         shipped = load_words()["aliases"].strip().splitlines()
         groups = {_fold_name(name): names for name, *names in map(str.split, shipped)}
         groups |= {_fold_name(name): [*names] for name, names in own.items()}
-        self._names = {_fold_name(one): name for name, names in groups.items() for one in names}
+        self._names = {
+            _fold_name(variant): name for name, names in groups.items() for variant in names
+        }
 
-    def name_of(self, written: str) -> str:
+    def resolve_name(self, spelling: str) -> str:
         """Return the name that a spelling variant stands for."""
-        folded = _fold_name(written)
+        folded = _fold_name(spelling)
         return self._names.get(folded, folded)
 
-    def spellings(self, asked: str, stored: Collection[str]) -> tuple[str, ...]:
-        """Return the spelling variants of a name that are stored."""
-        name = self.name_of(asked)
-        return tuple(sorted(one for one in stored if self.name_of(one) == name))[:_MAX_SPELLINGS]
+    def find_spellings(self, spelling: str, stored: Collection[str]) -> tuple[str, ...]:
+        """Return the stored spelling variants of a name."""
+        name = self.resolve_name(spelling)
+        found = sorted(other for other in stored if self.resolve_name(other) == name)
+        return tuple(found[:_MAX_SPELLINGS])
 
 
 def resolve_names(
     catalog: Catalog, tenant_id: str, aliases: Aliases, asked: Mapping[str, str | None]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
-    """Return the stored spelling variants of each name in a question, and names without any.
+    """Return the stored spelling variants of each name, and the names without a stored variant.
 
-    A field that is None matches all entries.
+    Args:
+        asked: the names in a question by field; None matches all entries.
     """
     wanted = {field: name for field, name in asked.items() if name is not None}
     stored = _read_stored_names(catalog, tenant_id, wanted) if wanted else {}
-    found = {field: aliases.spellings(name, stored[field]) for field, name in wanted.items()}
+    found = {field: aliases.find_spellings(name, stored[field]) for field, name in wanted.items()}
     unmatched = tuple(
         UnmatchedName(field, "no entry has this value or a value with the same meaning")
         for field, spellings in found.items()
@@ -525,11 +535,11 @@ def _read_stored_names(
     ]
     with catalog.database.begin() as connection:
         rows = connection.execute(union_all(*queries)).all()
-    return {field: frozenset(name for of, name in rows if of == field) for field in fields}
+    return {field: frozenset(name for column, name in rows if column == field) for field in fields}
 
 
-def _fold_name(written: str) -> str:
+def _fold_name(spelling: str) -> str:
     """Return a name in lower case without blanks and punctuation, except + and #."""
-    compatible = unicodedata.normalize("NFKC", written).casefold()
+    compatible = unicodedata.normalize("NFKC", spelling).casefold()
     folded = "".join(c for c in compatible if c.isalnum() or c in "+#")
     return folded or compatible

@@ -1,4 +1,4 @@
-"""Answers questions of orchestrators about tasks and failures; the answers are patterns."""
+"""Answers questions of orchestrators about tasks and failures with patterns."""
 
 from __future__ import annotations
 
@@ -65,28 +65,33 @@ from rag_assets.systems.experience.model import (
 from rag_assets.systems.experience.patterns import (
     NAMES,
     Aliases,
-    FoundEntries,
+    AnsweringEntries,
     PatternReader,
     build_pattern,
     compute_cutoff,
     is_living,
     resolve_names,
 )
-from rag_assets.systems.experience.ranking import append_block, build_block, rank, with_conflicts
+from rag_assets.systems.experience.ranking import (
+    add_conflicts,
+    append_block,
+    build_block,
+    rank_patterns,
+)
 from rag_assets.systems.experience.tables import experience_questions
-from rag_assets.systems.experience.traces import AskedKeys, compute_question_keys, condense_prose
-from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, shorten_text
+from rag_assets.systems.experience.traces import QuestionKeys, compute_question_keys, condense_prose
+from rag_assets.systems.experience.wording import MAX_TOKENS, build_failure_text, shorten_text
 from rag_assets.tenants.model import Tenant
 
-_ENOUGH = 5
+_ENOUGH_PATTERNS = 5
 """Number of patterns after which the search for entries ends."""
-_HITS = (30, MAX_TOP_K, MAX_TOP_K, MAX_TOP_K)
-"""Number of entries to find in each search; more searches follow while patterns are too few."""
+_SEARCH_SIZES = (30, MAX_TOP_K, MAX_TOP_K, MAX_TOP_K)
+"""Number of entries to find in each search; further searches follow while patterns are too few."""
 _MAX_KEYS = 100
 _MAX_ASKED_KEYS = 100
 _PATIENCE = Patience(embedding_seconds=3.0, search_seconds=6.0)
-"""Time limits after which an agent continues without patterns."""
-_FIELDS_OF_CONTEXT = {
+"""Time limits in seconds, after which an agent continues without patterns."""
+_CONTEXT_FIELDS = {
     "agent_type": "agent_type",
     "task_type": "task.type",
     "technology": "task.technology",
@@ -101,7 +106,7 @@ class ExperienceSearch(Protocol):
     async def search(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
     ) -> SearchAnswer:
-        """Search one tenant's knowledge."""
+        """Search one tenant's entries."""
 
 
 class BlockingRunner(Protocol):
@@ -111,8 +116,8 @@ class BlockingRunner(Protocol):
         """Return the result of the work."""
 
 
-async def in_thread(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
-    """Run blocking work in a thread."""
+async def run_in_thread(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
+    """Run blocking work in a thread, without a limit per tenant."""
     return await run_sync(work)
 
 
@@ -121,18 +126,18 @@ class Questions:
     """Answers questions, in one event loop.
 
     Attributes:
-        recorded: whether questions are recorded, so that feedback on them is possible.
+        is_recording: whether questions are recorded, so that feedback on them is possible.
         patience: time limits of searches.
     """
 
     catalog: Catalog
     search: ExperienceSearch
-    run_blocking: BlockingRunner = in_thread
+    run_blocking: BlockingRunner = run_in_thread
     clock: Clock = field(default_factory=Clock)
-    recorded: bool = True
+    is_recording: bool = True
     patience: Patience = NO_LIMITS
 
-    async def for_task(
+    async def answer_task(
         self, record: TenantRecord, question: TaskQuestion, caller: Caller
     ) -> Answer:
         """Return the patterns for a task, best first.
@@ -149,25 +154,25 @@ class Questions:
         answer = await self._answer_request(record, request, project, question.max_results, keys)
         return answer if answer.disabled else replace(answer, warnings=unmatched)
 
-    async def for_failure(
+    async def answer_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
     ) -> Answer:
-        """Return the patterns for a failure, best first; see for_task."""
+        """Return the patterns for a failure, best first; see answer_task."""
         project = await self._find_own_project(record, question.project_id, caller)
         names, unmatched = await self._resolve_names(record, question, caller)
         filters = _build_filters(project=project, names=names, entry_type="failure_solution")
-        text = failure_question(question.failure_description, question.error_message)
+        text = build_failure_text(question.failure_description, question.error_message)
         request = _build_request("failure", text, filters, caller)
         keys = compute_question_keys(question.failure_description, question.error_message)
         answer = await self._answer_request(record, request, project, MAX_FAILURE_PATTERNS, keys)
         return answer if answer.disabled else replace(answer, warnings=unmatched)
 
-    async def context(
+    async def build_context(
         self, record: TenantRecord, question: ContextQuestion, caller: Caller
     ) -> Context:
-        """Return the context of an agent, with a block of patterns.
+        """Return the context of an agent: the basic context and a block of patterns.
 
-        If a provider or the index fails or takes too long, the result is the basic context alone.
+        If a provider or the index fails or takes too long, the context has no block.
 
         Raises:
             RoleRefused: the caller's role may not ask this tenant.
@@ -176,7 +181,7 @@ class Questions:
         patient = replace(self, patience=_PATIENCE)
         try:
             with limit_time(_PATIENCE.search_seconds, _timeout_error):
-                answer = await patient.for_task(record, question.question, caller)
+                answer = await patient.answer_task(record, question.task_question, caller)
         except RagAssetsError as error:
             reason = _explain_error(error)
             return Context(question.basic_context, None, (), 0, reason=reason)
@@ -190,7 +195,7 @@ class Questions:
             disabled=answer.disabled,
             reason=None if block.patterns else reason,
             warnings=tuple(
-                replace(warning, field=_FIELDS_OF_CONTEXT[warning.field])
+                replace(warning, field=_CONTEXT_FIELDS[warning.field])
                 for warning in answer.warnings
             ),
         )
@@ -207,10 +212,10 @@ class Questions:
     async def _find_own_project(
         self, record: TenantRecord, project: UUID | None, caller: Caller
     ) -> UUID | None:
-        """Return the project that asks; None if the caller has no access to it.
+        """Return the asking project; None if the caller has no access to it.
 
-        Entries of the project that asks are excluded from the answer. If a caller could name
-        another caller's project, the missing entries would reveal what that project contributed.
+        Entries of the asking project are excluded from the answer. If a caller could name the
+        project of another caller, the missing entries would reveal that project's entries.
         """
         if project is None or not is_limited_to_own(caller):
             return project
@@ -227,14 +232,14 @@ class Questions:
         request: SearchRequest,
         project: UUID | None,
         limit: int,
-        keys: AskedKeys,
+        keys: QuestionKeys,
     ) -> Answer:
         tenant = Tenant.from_config(record.config)
-        found, scores = FoundEntries(), dict[UUID, float]()
+        found, scores = AnsweringEntries(), dict[UUID, float]()
         answer = SearchAnswer()
         # Many entries may belong to one pattern. Each further search excludes entries that equal
         # entries already found, so that equal entries cannot hide all others.
-        for count in _HITS:
+        for count in _SEARCH_SIZES:
             narrowed = _exclude_equal_entries(request, found.keys)
             answer = await self.search.search(
                 record.id, narrowed.model_copy(update={"top_k": count}), patience=self.patience
@@ -244,8 +249,8 @@ class Questions:
             scored = _score_entries(answer.hits)
             scores = scored | scores
             found = await self._read_found(record, tenant, scores, project, request)
-            enough = len(found.counts) >= _ENOUGH or len(scored) < count
-            if enough or len(found.keys) > _MAX_KEYS:
+            has_enough = len(found.counts) >= _ENOUGH_PATTERNS or len(scored) < count
+            if has_enough or len(found.keys) > _MAX_KEYS:
                 break
         matching, same = await self._find_same_error(record, request, keys)
         if matching.keys() - scores.keys():
@@ -254,7 +259,7 @@ class Questions:
         exact = {
             entry.pattern_id for entry in found.entries if entry.pattern_id and entry.id in matching
         }
-        is_one_error = same and len(keys.placed) == 1
+        is_one_error = same and len(keys.located) == 1
         patterns, problems = _build_patterns(found, scores, exact if is_one_error else ())
         cutoff = compute_cutoff(tenant, self.clock.now())
         fresh = partial(add_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
@@ -265,19 +270,19 @@ class Questions:
         return Answer(query_id, threshold, tuple(shown))
 
     async def _find_same_error(
-        self, record: TenantRecord, request: SearchRequest, keys: AskedKeys
+        self, record: TenantRecord, request: SearchRequest, keys: QuestionKeys
     ) -> tuple[dict[UUID, float], bool]:
-        """Return the entries with the question's error, and whether the location is the same too.
+        """Return the entries with the question's error, and whether its location is also equal.
 
-        An entry with the same error at the same location answers whatever its cosine is. If one of
-        the locations is unknown, the cosine must reach the threshold.
+        An entry with the same error at the same location answers with any cosine. If one of the
+        locations is unknown, the cosine must reach the threshold.
         """
-        for wanted, is_same in ((keys.placed, True), (keys.unplaced, False)):
+        for wanted, is_same in ((keys.located, True), (keys.unlocated, False)):
             if not wanted:
                 continue
             metadata = {**request.filters.metadata, ERROR_KEYS: wanted[:_MAX_ASKED_KEYS]}
             filters = request.filters.model_copy(update={"metadata": metadata})
-            changes = {"filters": filters, "top_k": _HITS[0]} | (
+            changes = {"filters": filters, "top_k": _SEARCH_SIZES[0]} | (
                 {"min_score": -1.0} if is_same else {}
             )
             answer = await self.search.search(
@@ -294,22 +299,22 @@ class Questions:
         scores: Mapping[UUID, float],
         project: UUID | None,
         request: SearchRequest,
-    ) -> FoundEntries:
+    ) -> AnsweringEntries:
         """Read the entries that a search found, with their patterns."""
         cutoff = compute_cutoff(tenant, self.clock.now())
         reader = PatternReader(self.catalog.database)
         return await self.run_blocking(
             record.id,
             request.caller.name,
-            lambda: reader.read_of_entries(record.id, scores.keys(), cutoff, without=project),
+            lambda: reader.read_entries(record.id, scores.keys(), cutoff, without=project),
         )
 
     async def _record_question(
         self, record: TenantRecord, request: SearchRequest, patterns: Sequence[Pattern]
     ) -> UUID:
-        """Record a question without its text, so that feedback can refer to it."""
+        """Record a question without its text, for feedback; return its id."""
         query_id = uuid4()
-        if not self.recorded:
+        if not self.is_recording:
             return query_id
         row = {
             "tenant": record.id,
@@ -344,7 +349,7 @@ def _build_request(use: Use, text: str, filters: Filters, caller: Caller) -> Sea
 
 
 def _exclude_equal_entries(request: SearchRequest, keys: Collection[str]) -> SearchRequest:
-    """Return the request with entries of these exact keys excluded."""
+    """Return the request, excluding entries with these exact keys."""
     if not keys:
         return request
     without = {**request.filters.without_metadata, EXACT_KEY: tuple(sorted(keys))}
@@ -385,7 +390,7 @@ def _build_filters(
     names: Mapping[str, tuple[str, ...]],
     entry_type: str | None = None,
 ) -> Filters:
-    """Return filters for entries; an entry without a value matches every value."""
+    """Return the filters for entries; an entry without a value matches every value."""
     metadata: dict[str, tuple[str | None, ...]] = {}
     if entry_type is not None:
         metadata["entry_type"] = (entry_type,)
@@ -407,7 +412,7 @@ def _score_entries(hits: Sequence[Hit]) -> dict[UUID, float]:
 
 
 def _build_patterns(
-    found: FoundEntries, scores: Mapping[UUID, float], same: Collection[UUID]
+    found: AnsweringEntries, scores: Mapping[UUID, float], same: Collection[UUID]
 ) -> tuple[list[Pattern], list[UUID]]:
     """Return the patterns of entries, each with its nearest entry's text, and their problems.
 
@@ -415,15 +420,16 @@ def _build_patterns(
         same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}
-    entries = sorted(found.entries, key=lambda one: (-scores[one.id], str(one.id)))
+    entries = sorted(found.entries, key=lambda entry: (-scores[entry.id], str(entry.id)))
     for entry in entries:
         id_ = entry.pattern_id
         if id_ is not None and id_ in found.counts and id_ not in patterns:
             patterns[id_] = build_pattern(entry, found.counts[id_], scores[entry.id])
     problems = {id_: found.counts[id_].problem_id for id_ in patterns}
     # Approvals of a gate are not alternatives, because they do not contradict each other.
-    passed = {id_ for id_, pattern in patterns.items() if pattern.entry_type == "gate_approval"}
-    problems |= {id_: id_ for id_ in passed}
+    problems |= {
+        id_: id_ for id_, pattern in patterns.items() if pattern.entry_type == "gate_approval"
+    }
     shared = problems.keys() & same
     problems |= dict.fromkeys(shared, min((problems[id_] for id_ in shared), default=UUID(int=0)))
     return list(patterns.values()), list(problems.values())
@@ -437,7 +443,7 @@ def _choose_patterns(
 ) -> list[Pattern]:
     """Return the best patterns, each with its alternatives."""
     solves = {pattern.id: problem for pattern, problem in zip(patterns, problems, strict=True)}
-    order = rank(patterns, problems, exact)
-    kept = with_conflicts(order, [solves[one.id] for one in order])
+    order = rank_patterns(patterns, problems, exact)
+    kept = add_conflicts(order, [solves[pattern.id] for pattern in order])
     shown = kept[:limit]
-    return with_conflicts(shown, [solves[one.id] for one in shown])
+    return add_conflicts(shown, [solves[pattern.id] for pattern in shown])

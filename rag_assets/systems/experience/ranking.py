@@ -1,6 +1,6 @@
 """Orders patterns for an answer, and renders them as a block of text for an agent.
 
-Patterns are ordered by relevance, and the alternatives for one problem by success; never by age.
+Patterns are ordered by relevance, and the alternatives for one problem by success, never by age.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_COMMON, _MODERATE = 5, 3
 
 
 def choose_label(successes: int, failures: int = 0) -> str:
-    """Return the label of a solution: how common it is, or that it mostly failed."""
+    """Return the label of a solution, by its successes and failures."""
     if has_mostly_failed(successes, failures):
         return "Mostly Failed"
     if successes >= _MOST_COMMON:
@@ -39,11 +39,11 @@ def has_mostly_failed(successes: int, failures: int) -> bool:
 
 
 def determine_quality(entry_type: EntryType) -> Literal["HIGH", "HIGHEST"]:
-    """Return the quality of a type of entry: a person's decision at a gate ranks above a test."""
+    """Return the quality of a type of entry; a person's decision at a gate ranks above a test."""
     return "HIGH" if entry_type == "failure_solution" else "HIGHEST"
 
 
-def wilson_bound(successes: int, failures: int) -> float:
+def compute_wilson_bound(successes: int, failures: int) -> float:
     """Return the lower bound of a success rate at 95 % confidence.
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
@@ -57,44 +57,43 @@ def wilson_bound(successes: int, failures: int) -> float:
     return (rate + spread / 2 - margin) / (1 + spread)
 
 
-def rank(
+def rank_patterns(
     patterns: Sequence[Pattern],
     problems: Sequence[UUID],
     exact: Collection[UUID] = (),
 ) -> list[Pattern]:
     """Return patterns by the relevance of their problems, then by success within one problem.
 
-    Success orders only the alternatives for one problem, because success at one problem says
-    nothing about another: how often a gate was passed is irrelevant to a migration. Patterns about
-    changed code follow all others, and patterns that mostly failed are last.
+    Success is not compared between problems: how often a gate was passed is irrelevant to a
+    migration. Patterns about changed code follow all others; patterns that mostly failed are last.
 
     Args:
         problems: the problem of each pattern; equal for alternatives.
-        exact: patterns with exactly the same error as the question; their problems come first.
+        exact: patterns with the question's own error; their problems come first.
     """
     relevance: dict[UUID, tuple[bool, float]] = {}
     for pattern, problem in zip(patterns, problems, strict=True):
         own = (pattern.id in exact, pattern.score or 0.0)
         relevance[problem] = max(own, relevance.get(problem, own))
 
-    def place(pair: tuple[Pattern, UUID]) -> tuple[object, ...]:
+    def compute_sort_key(pair: tuple[Pattern, UUID]) -> tuple[object, ...]:
         pattern, problem = pair
         is_exact, score = relevance[problem]
         return (
             has_mostly_failed(pattern.success_count, pattern.failure_count),
             bool(pattern.stale_paths),
             *(not is_exact, -score, str(problem)),
-            -wilson_bound(pattern.success_count, pattern.failure_count),
+            -compute_wilson_bound(pattern.success_count, pattern.failure_count),
             pattern.quality != "HIGHEST",
             *(-(pattern.score or 0.0), str(pattern.id)),
         )
 
-    pairs = sorted(zip(patterns, problems, strict=True), key=place)
+    pairs = sorted(zip(patterns, problems, strict=True), key=compute_sort_key)
     return [pattern for pattern, _ in pairs]
 
 
-def with_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> list[Pattern]:
-    """Keep at most three alternatives for each problem; give each the ids of the other ones.
+def add_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> list[Pattern]:
+    """Keep at most three alternatives for each problem; add the ids of the others to each.
 
     Args:
         problems: the problem of each pattern; equal for alternatives.
@@ -138,8 +137,8 @@ _LINE_OF_A_BLOCK = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A block of text and the patterns in it.
+class PatternBlock:
+    """A block of text with patterns, for the context of an agent.
 
     Attributes:
         text: empty if no pattern fits.
@@ -151,10 +150,10 @@ class Block:
     patterns: tuple[Pattern, ...]
 
 
-def build_block(patterns: Sequence[Pattern], tokens: int) -> Block:
-    """Return a block of the first patterns that fit.
+def build_block(patterns: Sequence[Pattern], tokens: int) -> PatternBlock:
+    """Return a block with the first patterns that fit.
 
-    If even one pattern does not fit, its solution is shortened. Patterns that mostly failed are
+    If not even the first pattern fits, its solution is shortened. Patterns that mostly failed are
     omitted, because the block recommends its patterns.
 
     Args:
@@ -171,19 +170,19 @@ def build_block(patterns: Sequence[Pattern], tokens: int) -> Block:
     if kept and not _fits(kept, tokens):
         kept = _shorten(kept[0], tokens)
     if not kept:
-        return Block("", 0, ())
-    text = render(kept)
-    return Block(text, count_text(text), tuple(kept))
+        return PatternBlock("", 0, ())
+    text = render_block(kept)
+    return PatternBlock(text, count_text(text), tuple(kept))
 
 
-def append_block(basic_context: str, block: Block) -> str:
+def append_block(basic_context: str, block: PatternBlock) -> str:
     """Return the basic context and, after a blank line, the block."""
     if not block.text:
         return basic_context
     return f"{basic_context}\n\n{block.text}" if basic_context else block.text
 
 
-def render(patterns: Sequence[Pattern]) -> str:
+def render_block(patterns: Sequence[Pattern]) -> str:
     """Return the text of a block."""
     parts = [_HEADER, "", _INTRODUCTION, ""]
     for number, pattern in enumerate(patterns, start=1):
@@ -216,14 +215,14 @@ def _render_field(value: str) -> str:
 
 
 def _escape_imitations(text: str) -> str:
-    """Escape imitations of a block's lines by a backslash."""
+    """Put a backslash before imitations of a block's lines."""
     return escape_places(
         text, [found.start("line") for found in _LINE_OF_A_BLOCK.finditer(fold_text(text))]
     )
 
 
 def _fits(patterns: Sequence[Pattern], tokens: int) -> bool:
-    return count_text(render(patterns)) <= tokens
+    return count_text(render_block(patterns)) <= tokens
 
 
 def _shorten(pattern: Pattern, tokens: int) -> list[Pattern]:

@@ -1,6 +1,6 @@
-"""The endpoints of experience, below /rag/experience.
+"""Endpoints of experience, below /rag/experience.
 
-Orchestrators capture and ask; admins capture and manage; members do neither.
+Orchestrators capture entries and ask questions; admins capture and manage; members do neither.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from rag_assets.systems.experience.model import (
     RetractDraft,
     SplitDraft,
     TaskQuestion,
-    checkpoint_problems,
-    entry_problems,
-    retraction_problems,
+    find_checkpoint_problems,
+    find_entry_problems,
+    find_retraction_problems,
 )
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import determine_quality
@@ -66,7 +66,7 @@ router = APIRouter(
 
 
 class PatternPage(PatternFilter, TenantQuery):
-    """A page of patterns; `after` is the last pattern of the previous page in the same order."""
+    """A page of patterns; `after` is the last pattern of the previous page."""
 
     after: UUID | None = None
     limit: int = Field(default=100, ge=1, le=1_000)
@@ -74,7 +74,7 @@ class PatternPage(PatternFilter, TenantQuery):
 
 @dataclass(frozen=True, slots=True)
 class TenantRequest:
-    """A request about one tenant, with the services for it."""
+    """A request about one tenant, with the services that answer it."""
 
     identity: Identity
     backend: Backend
@@ -87,7 +87,7 @@ class TenantRequest:
 
     @property
     def experience(self) -> Experience:
-        """Return the operations on the tenant."""
+        """Return the operations on projects, entries and checkpoints."""
         return Experience(self.backend.catalog, self.backend.retriever.masker)
 
     @property
@@ -112,31 +112,32 @@ class TenantRequest:
         experience = self.experience
 
         def run() -> _T:
-            return work(experience.administration, experience.record(self.tenant))
+            return work(experience.administration, experience.get_record(self.tenant))
 
         return await (self.write(run) if is_write else self.read(run))
 
 
 @dataclass(frozen=True, slots=True)
-class PermittedCaller:
-    """A caller with a permitted role."""
+class PermittedRequest:
+    """A request of a caller with a permitted role.
 
-    request: Request
+    Attributes:
+        query_tenant: tenant in the query string.
+    """
+
+    http: Request
     identity: Identity
     backend: Backend
-    named: str | None
+    query_tenant: str | None
 
-    def about(self, tenant: str | None = None) -> TenantRequest:
-        """Return the request about a tenant.
-
-        Args:
-            tenant: tenant that the request's body names.
+    def select_tenant(self, body_tenant: str | None = None) -> TenantRequest:
+        """Return the request about the tenant in the body, in the query string, or of the token.
 
         Raises:
             Forbidden: the token is not for this tenant.
         """
-        tenant_id = self.identity.require_tenant(tenant or self.named)
-        self.request.state.tenant = tenant_id
+        tenant_id = self.identity.require_tenant(body_tenant or self.query_tenant)
+        self.http.state.tenant = tenant_id
         return TenantRequest(self.identity, self.backend, tenant_id)
 
 
@@ -145,54 +146,59 @@ async def _accept_any_caller(
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> PermittedCaller:
-    """Return any caller; the search itself refuses all roles except orchestrator."""
-    return PermittedCaller(request, identity, backend, parameters.tenant)
+) -> PermittedRequest:
+    """Permit every role; the search itself refuses all roles except orchestrator."""
+    return PermittedRequest(request, identity, backend, parameters.tenant)
 
 
 async def _require_contributor(
-    asker: Annotated[PermittedCaller, Depends(_accept_any_caller)],
-) -> PermittedCaller:
-    if asker.identity.role not in {"orchestrator", "admin"}:
+    permitted: Annotated[PermittedRequest, Depends(_accept_any_caller)],
+) -> PermittedRequest:
+    if permitted.identity.role not in {"orchestrator", "admin"}:
         raise Forbidden(
-            "this operation needs the role orchestrator or admin",
+            "this operation requires the role orchestrator or admin",
             hint="use a token with the role orchestrator",
         )
-    return asker
+    return permitted
 
 
 async def _require_admin(
-    asker: Annotated[PermittedCaller, Depends(_accept_any_caller)],
-) -> PermittedCaller:
-    asker.identity.require_admin()
-    return asker
+    permitted: Annotated[PermittedRequest, Depends(_accept_any_caller)],
+) -> PermittedRequest:
+    permitted.identity.require_admin()
+    return permitted
 
 
-AskingDependency = Annotated[PermittedCaller, Depends(_accept_any_caller)]
-AskedDependency = Annotated[PermittedCaller, Depends(_require_contributor)]
-AdminDependency = Annotated[PermittedCaller, Depends(_require_admin)]
+AnyRoleDependency = Annotated[PermittedRequest, Depends(_accept_any_caller)]
+ContributorDependency = Annotated[PermittedRequest, Depends(_require_contributor)]
+AdminDependency = Annotated[PermittedRequest, Depends(_require_admin)]
 
 
 @router.put("/projects/{project_id}")
-async def put_project(project_id: UUID, body: ProjectDraft, asker: AskedDependency) -> Project:
+async def put_project(
+    project_id: UUID, body: ProjectDraft, permitted: ContributorDependency
+) -> Project:
     """Create a project that contributes entries, or change its name and state."""
-    asked, caller = asker.about(), asker.identity.caller
+    request, caller = permitted.select_tenant(), permitted.identity.caller
     if body.owner is not None:
-        asker.identity.require_admin()
-    put = partial(asked.experience.put_project, asked.tenant, project_id, body, caller)
-    return await asked.write(put)
+        permitted.identity.require_admin()
+    put = partial(request.experience.put_project, request.tenant, project_id, body, caller)
+    return await request.write(put)
 
 
 @router.post("/entries", status_code=_CREATED, responses={_FOUND: {"model": CapturedEntry}})
-async def capture(body: EntryDraft, asker: AskedDependency, response: Response) -> CapturedEntry:
-    """Stage what a project learned; a checkpoint embeds it.
+async def capture(
+    body: EntryDraft, permitted: ContributorDependency, response: Response
+) -> CapturedEntry:
+    """Stage an entry of a project; a checkpoint embeds it.
 
-    With an external_id, the request may be repeated: the response is then 200 with the first id.
+    Repeating a request with the same external_id has no effect: the response is 200 with the first
+    id.
     """
-    asked = asker.about(body.tenant)
-    _require_none(entry_problems(body))
-    capture = partial(asked.experience.capture, by=asked.by, caller=asker.identity.caller)
-    captured = await asked.write(partial(capture, asked.tenant, body))
+    request = permitted.select_tenant(body.tenant)
+    _require_valid(find_entry_problems(body))
+    capture = partial(request.experience.capture, by=request.by, caller=permitted.identity.caller)
+    captured = await request.write(partial(capture, request.tenant, body))
     if not captured.new:
         response.status_code = _FOUND
     entry = captured.entry
@@ -202,144 +208,155 @@ async def capture(body: EntryDraft, asker: AskedDependency, response: Response) 
 
 
 @router.delete("/entries/{entry_id}", status_code=202)
-async def delete_entry(entry_id: UUID, asker: AdminDependency) -> Retracted:
+async def delete_entry(entry_id: UUID, permitted: AdminDependency) -> Retracted:
     """Retract one entry: searches omit it immediately, and every store deletes it. For admins."""
-    asked = asker.about()
+    request = permitted.select_tenant()
 
     def delete(administration: Administration, record: TenantRecord) -> Retracted:
-        administration.delete_entry(record, entry_id, by=asked.by)
+        administration.delete_entry(record, entry_id, by=request.by)
         return Retracted(1)
 
-    return await asked.administer(delete, is_write=True)
+    return await request.administer(delete, is_write=True)
 
 
 @router.post("/retract", status_code=202)
-async def retract(body: RetractDraft, asker: AdminDependency) -> Retracted:
+async def retract(body: RetractDraft, permitted: AdminDependency) -> Retracted:
     """Retract all entries of a project, or all entries captured with a token. For admins."""
-    asked = asker.about(body.tenant)
-    _require_none(retraction_problems(body))
-    count = await asked.administer(
-        lambda administration, record: administration.retract(record, body, by=asked.by),
+    request = permitted.select_tenant(body.tenant)
+    _require_valid(find_retraction_problems(body))
+    count = await request.administer(
+        lambda administration, record: administration.retract(record, body, by=request.by),
         is_write=True,
     )
     return Retracted(count)
 
 
 @router.post("/checkpoints", status_code=202)
-async def request_checkpoint(body: CheckpointDraft, asker: AskedDependency) -> RequestedCheckpoint:
-    """Request that the entries a project has staged so far are embedded in the background."""
-    asked = asker.about(body.tenant)
-    _require_none(checkpoint_problems(body))
-    request = partial(
-        asked.experience.request_checkpoint, by=asked.by, caller=asker.identity.caller
+async def request_checkpoint(
+    body: CheckpointDraft, permitted: ContributorDependency
+) -> RequestedCheckpoint:
+    """Request a checkpoint: staged entries of a project are embedded in the background."""
+    request = permitted.select_tenant(body.tenant)
+    _require_valid(find_checkpoint_problems(body))
+    create = partial(
+        request.experience.request_checkpoint, by=request.by, caller=permitted.identity.caller
     )
-    made = await asked.write(partial(request, asked.tenant, body))
+    made = await request.write(partial(create, request.tenant, body))
     return RequestedCheckpoint(made.id, made.staged)
 
 
 @router.get("/checkpoints/{checkpoint_id}")
-async def checkpoint(checkpoint_id: UUID, asker: AskedDependency) -> CheckpointProgress:
+async def checkpoint(checkpoint_id: UUID, permitted: ContributorDependency) -> CheckpointProgress:
     """Return the progress of a checkpoint."""
-    asked = asker.about()
-    found: Checkpoint = await asked.read(
-        partial(asked.experience.checkpoint, asked.tenant, checkpoint_id, asker.identity.caller)
+    request = permitted.select_tenant()
+    found: Checkpoint = await request.read(
+        partial(
+            request.experience.get_checkpoint,
+            request.tenant,
+            checkpoint_id,
+            permitted.identity.caller,
+        )
     )
     return found.progress
 
 
 @router.post("/task", responses=document_problems(402, 502))
-async def for_task(body: TaskQuestion, asker: AskingDependency) -> Answer:
+async def for_task(body: TaskQuestion, permitted: AnyRoleDependency) -> Answer:
     """Find patterns of past projects for a task. For orchestrators."""
-    asked = asker.about(body.tenant)
-    record = await asked.read(partial(asked.experience.record, asked.tenant))
-    return await asked.questions.for_task(record, body, asked.identity.caller)
+    request = permitted.select_tenant(body.tenant)
+    record = await request.read(partial(request.experience.get_record, request.tenant))
+    return await request.questions.answer_task(record, body, request.identity.caller)
 
 
 @router.post("/failure", responses=document_problems(402, 502))
-async def for_failure(body: FailureQuestion, asker: AskingDependency) -> Answer:
+async def for_failure(body: FailureQuestion, permitted: AnyRoleDependency) -> Answer:
     """Find solutions of similar failures. For orchestrators."""
-    asked = asker.about(body.tenant)
-    record = await asked.read(partial(asked.experience.record, asked.tenant))
-    return await asked.questions.for_failure(record, body, asked.identity.caller)
+    request = permitted.select_tenant(body.tenant)
+    record = await request.read(partial(request.experience.get_record, request.tenant))
+    return await request.questions.answer_failure(record, body, request.identity.caller)
 
 
 @router.post("/context", responses=document_problems(402, 502))
-async def context(body: ContextQuestion, asker: AskingDependency) -> Context:
+async def context(body: ContextQuestion, permitted: AnyRoleDependency) -> Context:
     """Write an agent's context for a task, with patterns of past projects. For orchestrators."""
-    asked = asker.about(body.tenant)
-    record = await asked.read(partial(asked.experience.record, asked.tenant))
-    return await asked.questions.context(record, body, asked.identity.caller)
+    request = permitted.select_tenant(body.tenant)
+    record = await request.read(partial(request.experience.get_record, request.tenant))
+    return await request.questions.build_context(record, body, request.identity.caller)
 
 
 @router.post("/feedback")
-async def feedback(body: FeedbackDraft, asker: AskedDependency) -> FeedbackCounts:
+async def feedback(body: FeedbackDraft, permitted: ContributorDependency) -> FeedbackCounts:
     """Record whether a pattern helped; later feedback on an answer replaces earlier feedback."""
-    asked = asker.about(body.tenant)
-    return await asked.write(partial(asked.experience.feedback, asked.tenant, body, by=asked.by))
+    request = permitted.select_tenant(body.tenant)
+    return await request.write(
+        partial(request.experience.record_feedback, request.tenant, body, by=request.by)
+    )
 
 
 @router.get("/patterns")
 async def patterns(
-    request: Request,
+    http: Request,
     page: Annotated[PatternPage, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Patterns:
     """List patterns by id, by use or newest first; search and filter them. For admins."""
     identity.require_admin()
-    asked = PermittedCaller(request, identity, backend, page.tenant).about()
+    request = PermittedRequest(http, identity, backend, page.tenant).select_tenant()
 
     def read(administration: Administration, record: TenantRecord) -> Patterns:
-        found = administration.page(record, after=page.after, limit=page.limit + 1, wanted=page)
+        found = administration.list_patterns(
+            record, after=page.after, limit=page.limit + 1, pattern_filter=page
+        )
         following = found[page.limit - 1].id if len(found) > page.limit else None
         unmatched = () if found else administration.find_unmatched_names(record, page)
         return Patterns(tuple(found[: page.limit]), following, unmatched)
 
-    return await asked.administer(read)
+    return await request.administer(read)
 
 
 @router.get("/patterns/{pattern_id}")
-async def pattern(pattern_id: UUID, asker: AdminDependency) -> PatternDetails:
+async def pattern(pattern_id: UUID, permitted: AdminDependency) -> PatternDetails:
     """Show a pattern with its entries and merges. For admins."""
-    return await asker.about().administer(
-        lambda administration, record: administration.details(record, pattern_id)
+    return await permitted.select_tenant().administer(
+        lambda administration, record: administration.read_details(record, pattern_id)
     )
 
 
 @router.post("/patterns/{pattern_id}/merge")
-async def merge(pattern_id: UUID, body: MergeDraft, asker: AdminDependency) -> PatternDetails:
-    """Merge a pattern into another one; `confirm` is needed if problems differ. For admins."""
-    asked = asker.about(body.tenant)
-    return await asked.administer(
+async def merge(pattern_id: UUID, body: MergeDraft, permitted: AdminDependency) -> PatternDetails:
+    """Merge a pattern into another; requires `confirm` if their problems differ. For admins."""
+    request = permitted.select_tenant(body.tenant)
+    return await request.administer(
         lambda administration, record: administration.merge(
-            record, pattern_id, body.into, by=asked.by, confirmed=body.confirm
+            record, pattern_id, body.into, by=request.by, confirmed=body.confirm
         ),
         is_write=True,
     )
 
 
 @router.post("/patterns/{pattern_id}/split")
-async def split(pattern_id: UUID, body: SplitDraft, asker: AdminDependency) -> SplitPattern:
-    """Move an entry out of a pattern; they are never merged automatically again. For admins."""
-    asked = asker.about(body.tenant)
-    return await asked.administer(
+async def split(pattern_id: UUID, body: SplitDraft, permitted: AdminDependency) -> SplitPattern:
+    """Move an entry out of a pattern; they are not merged automatically again. For admins."""
+    request = permitted.select_tenant(body.tenant)
+    return await request.administer(
         lambda administration, record: administration.split(
-            record, pattern_id, body.entry_id, by=asked.by
+            record, pattern_id, body.entry_id, by=request.by
         ),
         is_write=True,
     )
 
 
 @router.get("/report")
-async def report(asker: AdminDependency) -> Report:
+async def report(permitted: AdminDependency) -> Report:
     """Return a report of entries, questions, feedback and upcoming expiries. For admins."""
-    return await asker.about().administer(Administration.report)
+    return await permitted.select_tenant().administer(Administration.build_report)
 
 
-def _require_none(found: Iterator[tuple[str, str]]) -> None:
-    """Require a valid body; the error names each invalid field."""
-    problems = [
-        {"type": "value_error", "loc": ("body", name), "msg": problem} for name, problem in found
+def _require_valid(problems: Iterator[tuple[str, str]]) -> None:
+    """Require a body without problems; the error names each invalid field."""
+    errors = [
+        {"type": "value_error", "loc": ("body", name), "msg": problem} for name, problem in problems
     ]
-    if problems:
-        raise InvalidFields(problems)
+    if errors:
+        raise InvalidFields(errors)

@@ -1,7 +1,6 @@
-"""Experience: the operations that the API, the command line, the panel and MCP share.
+"""Operations on projects, entries, checkpoints and feedback, for the API, commands, panel and MCP.
 
-Projects, entries, checkpoints and feedback are here; the operations of admins are in
-administration.py, and the answers to questions in questions.py.
+The operations of admins are in administration.py, the answers to questions in questions.py.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from rag_assets.systems.experience.model import (
     EntryDraft,
     FeedbackDraft,
     ProjectDraft,
-    checkpoint_problems,
+    find_checkpoint_problems,
     require_no_problem,
 )
 from rag_assets.systems.experience.patterns import read_counts
@@ -72,7 +71,7 @@ class Experience:
         self.checkpoints = Checkpoints(catalog.database)
         self.administration = Administration(catalog, self._entries, clock or Clock())
 
-    def record(self, tenant_id: str) -> TenantRecord:
+    def get_record(self, tenant_id: str) -> TenantRecord:
         """Return a tenant with the profile experience.
 
         Raises:
@@ -82,7 +81,7 @@ class Experience:
         record = self._catalog.tenants.get(tenant_id)
         if record.profile != PROFILE:
             raise NoExperience(
-                f"tenant {tenant_id!r} does not store experience of projects",
+                f"tenant {tenant_id!r} does not store experience",
                 hint=f"choose a tenant with the profile {PROFILE!r}",
             )
         return record
@@ -93,9 +92,9 @@ class Experience:
         """Create a project that belongs to the caller, or change its name and state.
 
         Raises:
-            UnknownProject: the project belongs to somebody else.
+            UnknownProject: the project belongs to another owner.
         """
-        ref = self.record(tenant_id).ref
+        ref = self.get_record(tenant_id).ref
         name, _ = self._masker.replaced(draft.name)
         values = {"name": name, "state": draft.state, "updated_at": func.now()}
         owner = {"owner_organization": caller.organization}
@@ -122,10 +121,10 @@ class Experience:
         self, tenant_id: str, draft: EntryDraft, *, by: str | None, caller: Caller = OPERATOR
     ) -> CaptureResult:
         """Stage an entry; see Entries.capture."""
-        record = self.record(tenant_id)
+        record = self.get_record(tenant_id)
         code = find_code(self._catalog, Tenant.from_config(record.config))
-        note = partial(add_contents, code)
-        return self._entries.capture(record.ref, draft, by=by, note=note, caller=caller)
+        add = partial(add_contents, code)
+        return self._entries.capture(record.ref, draft, by=by, add_contents=add, caller=caller)
 
     def request_checkpoint(
         self, tenant_id: str, draft: CheckpointDraft, *, by: str | None, caller: Caller = OPERATOR
@@ -133,18 +132,18 @@ class Experience:
         """Create a checkpoint with the entries that its project has staged.
 
         Args:
-            caller: the caller, who must have access to the project. If the draft names no project,
-                all projects of the caller are included.
+            caller: must have access to the project. Without a project in the draft, all projects
+                of the caller are included.
 
         Raises:
             NoExperience: the tenant has no source of entries.
             InvalidRequest: the draft lacks a required project.
-            UnknownProject: the caller has no such project.
+            UnknownProject: the project does not exist, or the caller has no access to it.
             EntryDiffers: a different checkpoint has this external id.
         """
-        record = self.record(tenant_id)
+        record = self.get_record(tenant_id)
         tenant = Tenant.from_config(record.config)
-        source = next((one.name for one in tenant.sources if one.type == PROFILE), None)
+        source = next((source.name for source in tenant.sources if source.type == PROFILE), None)
         if source is None:
             raise NoExperience(
                 f"tenant {tenant_id!r} has no source of type {PROFILE!r}",
@@ -153,23 +152,27 @@ class Experience:
         if draft.external_id is not None:
             external, _ = self._masker.replaced(draft.external_id)
             draft = draft.model_copy(update={"external_id": external})
-        require_no_problem(checkpoint_problems(draft))
+        require_no_problem(find_checkpoint_problems(draft))
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             return _create_checkpoint(connection, record.ref, source, draft, by=by, caller=caller)
 
-    def checkpoint(self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR) -> Checkpoint:
+    def get_checkpoint(
+        self, tenant_id: str, checkpoint: UUID, caller: Caller = OPERATOR
+    ) -> Checkpoint:
         """Return one checkpoint; see Checkpoints.get."""
-        return self.checkpoints.get(self.record(tenant_id).id, checkpoint, caller)
+        return self.checkpoints.get(self.get_record(tenant_id).id, checkpoint, caller)
 
-    def feedback(self, tenant_id: str, draft: FeedbackDraft, *, by: str | None) -> FeedbackCounts:
+    def record_feedback(
+        self, tenant_id: str, draft: FeedbackDraft, *, by: str | None
+    ) -> FeedbackCounts:
         """Record whether a pattern helped; later feedback replaces earlier feedback.
 
         Raises:
             UnknownExperience: no answered question has this id, or its answer does not contain the
                 pattern.
         """
-        record = self.record(tenant_id)
-        ref, cutoff = record.ref, self.administration.cutoff(record)
+        record = self.get_record(tenant_id)
+        ref, cutoff = record.ref, self.administration.compute_cutoff(record)
         asked = experience_questions.c
         question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)
         values = {"outcome": draft.outcome, "given_by": by, "given_at": func.now()}
@@ -203,16 +206,16 @@ class Experience:
         return FeedbackCounts(into, now.contributions + now.helped, now.did_not_help)
 
 
-OPEN: tuple[CheckpointState, ...] = ("waiting", "running")
+OPEN_STATES: tuple[CheckpointState, ...] = ("waiting", "running")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint and its progress.
+    """A checkpoint with its progress.
 
     Attributes:
         project_id: id of the project; None for all projects.
-        state: waiting for a run, running, done, or stopped until a person acts.
+        state: waiting (for a run), running, done, or stopped (until a person acts).
         staged: number of entries that the checkpoint includes.
         embedded: number of entries that searches find, including merged entries.
         merged: number of entries that joined the pattern of an earlier entry.
@@ -242,7 +245,7 @@ class Checkpoint:
 class Checkpoints(CatalogQueries):
     """Reads the projects and checkpoints of tenants."""
 
-    def projects(self, tenant_id: str) -> list[Project]:
+    def list_projects(self, tenant_id: str) -> list[Project]:
         """Return the projects of a tenant, sorted by name."""
         query = select(projects).where(projects.c.tenant == tenant_id)
         rows = self._database.fetch_rows(query.order_by(projects.c.name, projects.c.id))
@@ -252,7 +255,7 @@ class Checkpoints(CatalogQueries):
         """Return one checkpoint.
 
         Raises:
-            UnknownExperience: the caller has no checkpoint with this id.
+            UnknownExperience: no checkpoint has this id, or the caller has no access to it.
         """
         query = select(checkpoints).where(
             checkpoints.c.tenant == tenant_id, checkpoints.c.id == checkpoint
@@ -267,7 +270,7 @@ class Checkpoints(CatalogQueries):
             )
         return checkpoint_from_row(row)
 
-    def latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
+    def list_latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
         """Return the latest checkpoints, newest first."""
         query = select(checkpoints).where(checkpoints.c.tenant == tenant_id)
         rows = self._database.fetch_rows(
@@ -275,8 +278,8 @@ class Checkpoints(CatalogQueries):
         )
         return [checkpoint_from_row(row) for row in rows]
 
-    def waiting_tenants(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
-        """Return the checkpoints that no run has processed, by tenant.
+    def find_waiting(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
+        """Return the ids of checkpoints that no run has processed, by tenant.
 
         Args:
             before: only checkpoints that were requested before this time.
@@ -330,14 +333,14 @@ def _create_checkpoint(
 
 
 def checkpoint_from_row(row: Row[Any]) -> Checkpoint:
-    """Return the checkpoint in a row."""
+    """Return the checkpoint in a row of `checkpoints`."""
     return Checkpoint(**{field.name: getattr(row, field.name) for field in fields(Checkpoint)})
 
 
 def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
     """Return whether a caller has access to a checkpoint.
 
-    A checkpoint of all projects belongs to the caller that requested it.
+    A checkpoint of all projects belongs to the caller who requested it.
     """
     if row.project_id is None:
         return not is_limited_to_own(caller) or row.requested_by == caller.name

@@ -1,6 +1,6 @@
-"""The tables of experience in the catalog's schema.
+"""Catalog tables of experience.
 
-The catalog's own migrations create the first three tables; the migrations of this system create the
+The catalog's migrations create the first three tables; the migrations of this system create the
 others.
 """
 
@@ -70,29 +70,29 @@ knowledge_staging = Table(
     Column("when_to_try", Text),
     # Paths and symbols that the entry is about.
     json_column("about", "[]"),
-    # An id of the caller's choice, with which a capture may be repeated.
+    # Id chosen by the caller, so that a repeated capture has no effect.
     Column("external_id", Text),
     # Hash of all captured fields.
     Column("content_key", Text),
-    # The name of the token that contributed it.
+    # Name of the token that captured it.
     Column("contributed_by", Text),
     # Names of the rules that found credentials in the entry.
     Column("masked", ARRAY(Text), nullable=False, server_default="{}"),
     Column("checkpoint_id", Uuid),
-    # Id of its document; null until a checkpoint has taken the entry.
+    # Id of its document; null until a checkpoint includes the entry.
     Column("document_id", Text),
-    # Hash of the problem and the solution in normal form, see wording.exact_key.
+    # Hash of the problem and the solution in normal form, see wording.compute_exact_key.
     Column("exact_key", Text),
-    # Hash of the problem alone in normal form, see wording.problem_key.
+    # Hash of the problem alone in normal form, see wording.compute_problem_key.
     Column("problem_key", Text),
-    # The version of the rules by which its record was written, see wording.WORDING_VERSION.
+    # Version of the rules that built its record, see wording.WORDING_VERSION.
     Column("record_version", Integer, nullable=False, server_default="1"),
     # The entry's pattern, and its pattern if manual merges are ignored.
     Column("pattern_id", Uuid),
     Column("home_id", Uuid),
     # Hashes of texts whose vectors are kept in the lake only for comparisons.
     Column("kept_texts", ARRAY(Text), nullable=False, server_default="{}"),
-    # Why it can never be embedded.
+    # Reason why it can never be embedded.
     Column("failure", Text),
     CheckConstraint(
         "(entry_type = 'failure_solution' AND failure_description IS NOT NULL)"
@@ -109,8 +109,8 @@ knowledge_staging = Table(
     Index("ix_knowledge_staging_problem", "tenant", "problem_key"),
     Index("ix_knowledge_staging_checkpoint", "tenant", "checkpoint_id"),
     Index("ix_knowledge_staging_record_version", "tenant", "record_version"),
-    # Index of entries that a checkpoint includes but searches do not find yet: there are few, and
-    # they are queried all the time.
+    # Index of the entries that a checkpoint includes but searches do not find yet. They are few,
+    # and queried often.
     Index(
         "ix_knowledge_staging_left",
         "tenant",
@@ -146,7 +146,7 @@ checkpoints = Table(
     ),
     Index("uq_checkpoints_external_id", "tenant", "external_id", unique=True),
 )
-"""Checkpoints: requests to embed the entries that a project had staged by then."""
+"""Checkpoints: requests to embed the entries that a project has staged."""
 
 experience_patterns = Table(
     "experience_patterns",

@@ -1,4 +1,4 @@
-"""The MCP tools of orchestrators."""
+"""MCP tools for orchestrators."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ def _build_progress_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_checkpoint_progress(checkpoint_id: str) -> str:
         id_, message = _parse_id("checkpoint_id", checkpoint_id), current_message()
         found = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).checkpoint(message.tenant_id, id_, message.caller)
+            lambda: _create_experience(knowledge).get_checkpoint(
+                message.tenant_id, id_, message.caller
+            )
         )
         return _PROGRESS.dump_json(found.progress).decode()
 
@@ -108,16 +110,16 @@ def _build_context_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         project_id: str | None = None,
     ) -> str:
         task = {"description": task_description, "type": task_type, "technology": technology}
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "task": task,
             "agent_type": agent_type,
             "project_id": project_id,
             "basic_context": basic_context,
             "token_budget": token_budget,
         }
-        question = _validate(ContextQuestion, given)
-        context = await _ask(knowledge, Questions.context, question)
-        shown = replace(context, patterns=_neutralize_patterns(context.patterns))
+        question = _validate(ContextQuestion, arguments)
+        context = await _ask(knowledge, Questions.build_context, question)
+        shown = replace(context, patterns=_escape_patterns(context.patterns))
         return _CONTEXT.dump_json(shown, exclude_none=True).decode()
 
     return experience_context
@@ -133,7 +135,7 @@ def _build_task_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         project_id: str | None = None,
     ) -> str:
         question = _validate(TaskQuestion, locals())
-        return _render_answer(await _ask(knowledge, Questions.for_task, question))
+        return _render_answer(await _ask(knowledge, Questions.answer_task, question))
 
     return experience_for_task
 
@@ -147,7 +149,7 @@ def _build_failure_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         project_id: str | None = None,
     ) -> str:
         question = _validate(FailureQuestion, locals())
-        return _render_answer(await _ask(knowledge, Questions.for_failure, question))
+        return _render_answer(await _ask(knowledge, Questions.answer_failure, question))
 
     return experience_for_failure
 
@@ -197,7 +199,7 @@ def _build_feedback_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         draft = _validate(FeedbackDraft, locals())
         message = current_message()
         counts = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).feedback(
+            lambda: _create_experience(knowledge).record_feedback(
                 message.tenant_id, draft, by=message.caller.name
             )
         )
@@ -226,39 +228,40 @@ PROJECT = _declare_tool(
 CHECKPOINT = _declare_tool(
     "experience_checkpoint",
     (
-        "Have what a project has staged by now embedded, in the background: when a phase or the"
-        " project ends, or is cancelled. A manual one without a project is for all your projects."
+        "Embed the staged entries of a project in the background. Call this when a phase or the"
+        " project ends or is cancelled. A manual checkpoint without a project includes all your"
+        " projects."
     ),
     _build_checkpoint_tool,
 )
 CHECKPOINT_PROGRESS = _declare_tool(
     "experience_checkpoint_progress",
-    "Whether a checkpoint is done, and how many of its entries are found.",
+    "Return whether a checkpoint is done, and how many of its entries searches find.",
     _build_progress_tool,
 )
 CONTEXT = _declare_tool(
     "experience_context",
     (
-        "Write the context of an agent for a task: the basic context, and after it a block with"
-        " what past projects learned."
+        "Write an agent's context for a task: the basic context, followed by a block of patterns"
+        " from past projects."
     ),
     _build_context_tool,
 )
 FOR_TASK = _declare_tool(
     "experience_for_task",
-    "What past projects learned about a task like this one, best first.",
+    "Find patterns of past projects for a similar task, best first.",
     _build_task_tool,
 )
 FOR_FAILURE = _declare_tool(
     "experience_for_failure",
-    "What solved failures like this one in past projects, best first.",
+    "Find solutions of similar failures in past projects, best first.",
     _build_failure_tool,
 )
 CAPTURE = _declare_tool(
     "experience_capture",
     (
-        "Stage what a project learned: a failure with its verified solution, a gate's rejection"
-        " with the approved revision, or what passed a gate at the first attempt."
+        "Stage an entry of a project: a failure with its verified solution, a gate's rejection with"
+        " the approved revision, or an approach that passed a gate at the first attempt."
     ),
     _build_capture_tool,
 )
@@ -274,13 +277,13 @@ async def _ask(
     ask: Callable[[Questions, TenantRecord, _Question, Caller], Awaitable[_T]],
     question: _Question,
 ) -> _T:
-    """Answer a question of the current message."""
+    """Answer a question on behalf of the current message's caller."""
 
     async def run(_tenant: str, _caller: str | None, work: Callable[[], Any], /) -> Any:
         return await knowledge.in_thread(work)
 
     message, experience = current_message(), _create_experience(knowledge)
-    record = await knowledge.in_thread(lambda: experience.record(message.tenant_id))
+    record = await knowledge.in_thread(lambda: experience.get_record(message.tenant_id))
     questions = Questions(knowledge.reader.catalog, knowledge, run_blocking=run)
     return await ask(questions, record, question, message.caller)
 
@@ -292,12 +295,12 @@ def _create_experience(knowledge: Knowledge) -> Experience:
 
 def _render_answer(answer: Answer) -> str:
     """Return an answer as JSON."""
-    shown = replace(answer, patterns=_neutralize_patterns(answer.patterns))
+    shown = replace(answer, patterns=_escape_patterns(answer.patterns))
     return _ANSWER.dump_json(shown, exclude_none=True).decode()
 
 
-def _neutralize_patterns(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
-    """Return patterns with imitations of markers in their texts neutralized."""
+def _escape_patterns(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+    """Return patterns with escaped imitations of markers in their texts."""
     return tuple(
         replace(
             pattern,
@@ -316,7 +319,7 @@ def _parse_id(name: str, text: str) -> UUID:
         raise InvalidRequest(f"{name}: not a valid UUID", hint="correct that field") from None
 
 
-def _validate(model: type[_Model], given: Mapping[str, Any]) -> _Model:
-    """Return an instance of the model with the arguments of a tool, which `locals()` contains."""
-    own = {name: value for name, value in given.items() if name != "knowledge"}
-    return validate_fields(model, own, hint="correct that field")
+def _validate(model: type[_Model], variables: Mapping[str, Any]) -> _Model:
+    """Return an instance of the model with a tool's arguments, from the tool's `locals()`."""
+    arguments = {name: value for name, value in variables.items() if name != "knowledge"}
+    return validate_fields(model, arguments, hint="correct that field")

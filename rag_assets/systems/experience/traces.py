@@ -1,8 +1,8 @@
-"""Parses stack traces and error lines: exceptions, and where the project's own code failed.
+"""Parses stack traces and error lines, condenses them, and computes keys of their errors.
 
-The formats of frames are in frames.py. A trace is condensed to the line of its exception. The
-signature of an error consists of the type of the exception, the template of its message and the
-innermost frame of the project's own code. It is equal on every machine and in every checkout.
+A trace is condensed to the lines of its exceptions. The key of an error combines the type of the
+exception, the template of its message and the innermost frame of the project's own code. It is
+equal on every machine and in every checkout. The formats of frames are in frames.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Final
 
 from rag_assets.common.hashing import compute_key
 from rag_assets.systems.experience.frames import (
-    BESIDE_FRAMES,
     MAX_LINE,
+    NON_FRAME_LINE,
     PYTHON_FRAME,
     RUBY_CALLER,
     RUBY_FRAME,
@@ -25,12 +25,12 @@ from rag_assets.systems.experience.frames import (
     build_frame,
     is_gap,
     parse_frame,
-    read_lines,
+    split_lines,
     strip_prefix,
 )
 
 MAX_PLAIN_LINES: Final = 12
-"""Number of lines above which a text is treated as a log and reduced to lines with errors."""
+"""Maximum number of lines of a text that is not reduced to its error lines, like a log."""
 _KEPT_AT_EACH_END: Final = 3
 _MAX_TRACES: Final = 8
 _MAX_HEADER_LINES: Final = 15
@@ -41,7 +41,7 @@ _NO_FRAME, _ANY_FRAME = "-", "*"
 
 @dataclass(frozen=True, slots=True)
 class RaisedError:
-    """An exception, a panic or an error in a text.
+    """An exception, a panic or an error that a text reports.
 
     Attributes:
         type: type without its module; empty for an error without a type.
@@ -58,16 +58,16 @@ class RaisedError:
         """Return type and message in one line."""
         return ": ".join(filter(None, (self.type, self.message)))
 
-    def key(self, frame: str | None = None) -> str | None:
-        """Return the key of the error's signature; None if it is not specific enough.
+    def build_key(self, frame: str | None = None) -> str | None:
+        """Return the key of the error; None if the error is too unspecific for a key.
 
         Args:
-            frame: replaces the error's own frame in the key.
+            frame: location to use instead of the location of the error's frame.
         """
-        template = normalize(self.message)
+        template = normalize_line(self.message)
         has_type = bool(self.type) and self.type.casefold() not in _GENERAL_TYPES
         if frame is None and self.frame is not None:
-            frame = self.frame.place
+            frame = self.frame.location
         if not has_type and len(template.split()) < _MIN_WORDS:
             return None
         if not template and frame in {None, _NO_FRAME, _ANY_FRAME}:
@@ -78,7 +78,11 @@ class RaisedError:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The exceptions of one failure, from the reported exception to the root cause."""
+    """The exceptions of one failure, from the reported exception to the root cause.
+
+    Attributes:
+        first_line, end_line: range of its lines in the text; the end is exclusive.
+    """
 
     chain: tuple[RaisedError, ...]
     first_line: int
@@ -86,21 +90,21 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedKeys:
+class QuestionKeys:
     """Keys of the errors in a question.
 
     Attributes:
-        placed: keys that match the same error at the same location in the project's own code.
-        unplaced: keys that match the same error if the question or the entry lacks a location, or
-            the folder of the file.
+        located: keys for the same error at the same location in the project's own code.
+        unlocated: keys for the same error if the question or the entry lacks a location, or the
+            folder of the file.
     """
 
-    placed: tuple[str, ...]
-    unplaced: tuple[str, ...]
+    located: tuple[str, ...]
+    unlocated: tuple[str, ...]
 
 
 def compute_stored_keys(prose: str, error: str | None) -> list[str]:
-    """Return the keys to store with an entry; see compute_question_keys.
+    """Return the keys of the errors in an entry; see compute_question_keys.
 
     Args:
         prose: a description, which may contain traces.
@@ -109,42 +113,45 @@ def compute_stored_keys(prose: str, error: str | None) -> list[str]:
     found: dict[str, None] = {}
     for failure in _find_failures(prose, error):
         for raised in {failure.chain[0], failure.chain[-1]}:
-            keys = [raised.key()]
+            keys = [raised.build_key()]
             if raised.frame:
-                keys += [raised.key(raised.frame.short_place), raised.key(_ANY_FRAME)]
+                keys += [
+                    raised.build_key(raised.frame.short_location),
+                    raised.build_key(_ANY_FRAME),
+                ]
             found |= dict.fromkeys(filter(None, keys))
     return sorted(found)
 
 
-def compute_question_keys(prose: str, error: str | None) -> AskedKeys:
-    """Return the keys that find entries with the same errors.
+def compute_question_keys(prose: str, error: str | None) -> QuestionKeys:
+    """Return the keys that find entries with the errors of a question.
 
-    Parts of a signature that both the question and the entry have must be equal. In a chain of
-    exceptions, the root cause is compared.
+    The parts of a key that both the question and the entry have must be equal. Of a chain of
+    exceptions, only the root cause is compared.
 
     Args:
         prose, error: see compute_stored_keys.
     """
-    placed, unplaced = dict[str, None](), dict[str, None]()
+    located, unlocated = dict[str, None](), dict[str, None]()
     for failure in _find_failures(prose, error):
         root = failure.chain[-1]
         if root.frame:
-            placed |= dict.fromkeys(filter(None, [root.key()]))
-            other = (root.key(root.frame.short_place), root.key(_NO_FRAME))
-            unplaced |= dict.fromkeys(filter(None, other))
+            located |= dict.fromkeys(filter(None, [root.build_key()]))
+            other = (root.build_key(root.frame.short_location), root.build_key(_NO_FRAME))
+            unlocated |= dict.fromkeys(filter(None, other))
         else:
-            unplaced |= dict.fromkeys(filter(None, [root.key(), root.key(_ANY_FRAME)]))
-    return AskedKeys(tuple(placed), tuple(unplaced))
+            unlocated |= dict.fromkeys(filter(None, [root.build_key(), root.build_key(_ANY_FRAME)]))
+    return QuestionKeys(tuple(located), tuple(unlocated))
 
 
 def condense_traces(text: str) -> str:
-    """Return a text with each trace reduced to its exceptions and their locations in own code."""
-    return "\n".join(_condense_lines(text, _format_with_place))
+    """Return a text with each trace reduced to its exceptions and their own locations."""
+    return "\n".join(_condense_lines(text, _format_with_location))
 
 
-def searchable(text: str) -> str:
+def condense_errors(text: str) -> str:
     """Return the text to embed for errors: the distinct templates of their lines."""
-    lines = [normalize(line) for line in _condense_lines(text, lambda raised: raised.line)]
+    lines = [normalize_line(line) for line in _condense_lines(text, lambda raised: raised.line)]
     distinct = list(dict.fromkeys(filter(None, lines)))
     if len(distinct) <= MAX_PLAIN_LINES:
         return "\n".join(distinct)
@@ -155,21 +162,21 @@ def searchable(text: str) -> str:
 
 
 def condense_prose(text: str) -> str:
-    """Return a description for embedding, with pasted traces and logs reduced."""
-    lines = read_lines(text)
+    """Return the text to embed for a description, with pasted traces and logs condensed."""
+    lines = split_lines(text)
     logged = {line for line in lines if strip_prefix(line) != line}
     has_log = len(logged) > MAX_PLAIN_LINES
     if not has_log and not read_traces(lines):
         return text
-    condensed = list(_condense_lines(text, lambda raised: normalize(raised.line)))
+    condensed = list(_condense_lines(text, lambda raised: normalize_line(raised.line)))
     if not has_log:
         return "\n".join(condensed)
-    log = searchable("\n".join(line for line in condensed if line in logged))
+    log = condense_errors("\n".join(line for line in condensed if line in logged))
     return "\n".join([*(line for line in condensed if line not in logged), log]).strip()
 
 
 def find_error_line(prose: str, error: str | None) -> str | None:
-    """Return the line of the first root cause; None if there is no error.
+    """Return the line of the first root cause; None if the texts contain no error.
 
     Args:
         prose, error: see compute_stored_keys.
@@ -177,7 +184,7 @@ def find_error_line(prose: str, error: str | None) -> str | None:
     return next((failure.chain[-1].line for failure in _find_failures(prose, error)), None)
 
 
-def normalize(line: str) -> str:
+def normalize_line(line: str) -> str:
     """Return a line without folders, numbers, addresses and times.
 
     Exit codes, HTTP status codes and error numbers are kept.
@@ -215,8 +222,8 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
 
 # None of these expressions repeats a group that can be empty, so backtracking is limited.
 _PYTHON_START = re.compile(r"[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
-_NODE_PLACE = re.compile(r"(?:file://)?[/A-Z]\S*:\d+$")
-"""The location that Node prints four lines above an uncaught exception."""
+_NODE_LOCATION = re.compile(r"(?:file://)?[/A-Z]\S*:\d+$")
+"""Location that Node prints four lines above an uncaught exception."""
 _RUST_PANIC = re.compile(
     r"thread '[^']*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:']+):\d+:\d+:?$"
 )
@@ -255,12 +262,12 @@ _GENERAL_TYPES = frozenset(
     {"error", "fatal", "fatal error", "err", "err!", "npm err!", "npm error"}
 )
 _GO_SERVED = re.compile(r"http: panic serving \S+: (.+)$")
-_PHP_PLACE = re.compile(r" in (\S+?):\d+$")
+_PHP_LOCATION = re.compile(r" in (\S+?):\d+$")
 _ERROR_WORD = re.compile(
     r"error|exception|fatal|panic|critical|severe|fail(?:ed|ure)|timeout|denied|refused", re.I
 )
 
-_REASONS = "|".join(re.escape(one.phrase) for one in HTTPStatus)
+_REASONS = "|".join(re.escape(status.phrase) for status in HTTPStatus)
 _CODE = re.compile(
     rf"""\b(?:code|status|errno|exit(?:ed)?(?:\ with)?|signal|http(?:/\d(?:\.\d)?)?|sqlstate|error)
         [\s:=\#\[(]{{0,3}}(?:0x[0-9a-f]+|\d\w*)\b | (?<![\w.])\d{{3}}(?=\ (?:{_REASONS})\b)""",
@@ -285,7 +292,7 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def _find_failures(prose: str, error: str | None) -> list[Trace]:
-    """Return the traces of both texts, and error lines without a trace."""
+    """Return the traces in both texts, and their error lines outside of traces."""
     found = [*_find_errors(prose), *_find_errors(error or "")]
     if found or error is None:
         return found[:_MAX_TRACES]
@@ -299,7 +306,7 @@ def _find_failures(prose: str, error: str | None) -> list[Trace]:
 
 
 def _find_errors(text: str) -> list[Trace]:
-    lines = read_lines(text)
+    lines = split_lines(text)
     traces = read_traces(lines)
     inside = {at for trace in traces for at in range(trace.first_line, trace.end_line)}
     for at, line in enumerate(lines):
@@ -309,7 +316,7 @@ def _find_errors(text: str) -> list[Trace]:
 
 
 def _parse_error_line(line: str) -> RaisedError | None:
-    """Return the error in a single line; None if there is none."""
+    """Return the error in a line; None if the line has no error."""
     line = strip_prefix(line[:MAX_LINE]).strip()
     typed = _parse_typed(line, _TYPED)
     if typed is not None:
@@ -323,21 +330,21 @@ def _parse_error_line(line: str) -> RaisedError | None:
     return RaisedError(name, general["message"].strip(), frame if frame and frame.is_own else None)
 
 
-def _condense_lines(text: str, shown: Callable[[RaisedError], str]) -> Iterator[str]:
-    lines = read_lines(text)
+def _condense_lines(text: str, format_error: Callable[[RaisedError], str]) -> Iterator[str]:
+    lines = split_lines(text)
     at = 0
     for trace in read_traces(lines):
         yield from lines[at : trace.first_line]
-        yield from dict.fromkeys(shown(one) for one in (trace.chain[0], trace.chain[-1]))
+        yield from dict.fromkeys(map(format_error, (trace.chain[0], trace.chain[-1])))
         at = trace.end_line
     yield from lines[at:]
 
 
-def _format_with_place(raised: RaisedError) -> str:
+def _format_with_location(raised: RaisedError) -> str:
     if raised.frame is None:
         return raised.line
-    place = " in ".join(filter(None, (raised.frame.function, raised.frame.file)))
-    return f"{raised.line} (at {place})"
+    location = " in ".join(filter(None, (raised.frame.function, raised.frame.file)))
+    return f"{raised.line} (at {location})"
 
 
 def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
@@ -355,14 +362,16 @@ def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
         if step is not None:
             frames.append(step[0])
             at += step[1]
-        elif BESIDE_FRAMES.match(lines[at]) or is_gap(lines, at):
+        elif NON_FRAME_LINE.match(lines[at]) or is_gap(lines, at):
             at += 1
         else:
             break
     if panic:
         message = panic[1] or (lines[start + 1].strip() if start + 1 < len(lines) else "")
-        place = build_frame(panic[2], "")
-        own = place if place.is_own else next((frame for frame in frames if frame.is_own), None)
+        location = build_frame(panic[2], "")
+        own = (
+            location if location.is_own else next((frame for frame in frames if frame.is_own), None)
+        )
         return Trace((RaisedError("panic", message, own),), start, at)
     if _PYTHON_START.match(lines[start]) or PYTHON_FRAME.match(lines[start]):
         return _parse_python_trace(lines, start, at, frames)
@@ -403,28 +412,28 @@ def _parse_headed_trace(
         if raised is not None:
             chain.append(raised)
             above = at
-        elif chain and not BESIDE_FRAMES.match(line):
+        elif chain and not NON_FRAME_LINE.match(line):
             break
     if not chain:
         before = [
             at
             for at in range(max(floor, start - 2), start)
-            if lines[at].strip() and not BESIDE_FRAMES.match(lines[at])
+            if lines[at].strip() and not NON_FRAME_LINE.match(lines[at])
         ]
         above = before[-1] if before else start
         chain = [RaisedError("", lines[above].strip() if before else "")]
-    message, place = _split_php_place(chain[0].message)
+    message, location = _split_php_location(chain[0].message)
     if not message and above + 1 < start:
         message = lines[above + 1].strip()
-    own = place if place is not None and place.is_own else own
+    own = location if location is not None and location.is_own else own
     root = RaisedError(chain[0].type, message, own)
-    if above - 4 >= floor and _NODE_PLACE.match(lines[above - 4]):
+    if above - 4 >= floor and _NODE_LOCATION.match(lines[above - 4]):
         above -= 4
     return Trace((*reversed(chain[1:]), root), above, end)
 
 
 def _parse_header(line: str) -> RaisedError | None:
-    """Return the exception in a line above frames; None if there is none."""
+    """Return the exception in a line above frames; None if the line has no exception."""
     named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
     if named:
         return RaisedError(_shorten_name(named[1]), named[2].strip())
@@ -455,16 +464,18 @@ def _parse_typed(line: str, pattern: re.Pattern[str]) -> RaisedError | None:
     return RaisedError(_shorten_name(match["type"]) + code, "" if message == "null" else message)
 
 
-def _split_php_place(message: str) -> tuple[str, Frame | None]:
+def _split_php_location(message: str) -> tuple[str, Frame | None]:
     """Split a PHP message into the message and the file that PHP appends."""
-    place = _PHP_PLACE.search(message)
+    location = _PHP_LOCATION.search(message)
     return (
-        (message, None) if place is None else (message[: place.start()], build_frame(place[1], ""))
+        (message, None)
+        if location is None
+        else (message[: location.start()], build_frame(location[1], ""))
     )
 
 
 def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
-    """Return the traces with one more trace, joined to the last if both are of one failure."""
+    """Add a trace to the traces; join it to the last trace if both belong to one failure."""
     if not traces:
         return [trace]
     last = traces[-1]

@@ -1,4 +1,4 @@
-"""Texts and keys of an entry: problem, solution, symptom, text to search, keys to compare."""
+"""Texts and keys of an entry: problem, solution, when to try it, searched text, compared keys."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rag_assets.common.tokens import count_text
 from rag_assets.systems.experience.model import ANY_AGENT, Entry, EntryDraft
 from rag_assets.systems.experience.traces import (
     compute_stored_keys,
+    condense_errors,
     condense_prose,
     condense_traces,
     find_error_line,
-    searchable,
 )
 
 WORDING_VERSION: Final = 2
-"""Increased whenever the searched text or the keys of the same entry would change.
+"""Version of the rules for searched texts and keys; increase it with every change of the rules.
 
 The next run of a tenant rewrites records of an earlier version.
 """
@@ -30,7 +30,7 @@ _GAP = "[...]"
 
 
 def describe_problem(entry: EntryDraft | Entry) -> str:
-    """Return the problem for people and agents, with each stack trace cut to its exception."""
+    """Return the problem for people and agents, with each stack trace cut to its exceptions."""
     match entry.entry_type:
         case "failure_solution":
             texts = (entry.failure_description, entry.error_message)
@@ -42,12 +42,14 @@ def describe_problem(entry: EntryDraft | Entry) -> str:
             return f"Pass the {_name_gate(entry)} at the first attempt"
 
 
-def compared_problem(entry: EntryDraft | Entry) -> str:
-    """Return the problem for comparisons, without details that differ by machine."""
+def describe_comparable_problem(entry: EntryDraft | Entry) -> str:
+    """Return the problem for comparisons, without details that depend on the machine."""
     match entry.entry_type:
         case "failure_solution":
             description = condense_prose(entry.failure_description or "")
-            return "\n".join(filter(None, (description, searchable(entry.error_message or ""))))
+            return "\n".join(
+                filter(None, (description, condense_errors(entry.error_message or "")))
+            )
         case "gate_rejection":
             return entry.human_feedback or ""
         case "gate_approval":
@@ -65,10 +67,10 @@ def describe_solution(entry: EntryDraft | Entry) -> str:
             return entry.approved_approach or ""
 
 
-def when_to_try(entry: EntryDraft | Entry) -> str | None:
-    """Return when the solution is worth trying; None if the entry does not state it.
+def describe_when_to_try(entry: EntryDraft | Entry) -> str | None:
+    """Return when to try the solution: the captured value, or after the entry's error.
 
-    The captured value has precedence; the default is the error of the failure.
+    Returns None if the entry has neither.
     """
     if entry.when_to_try:
         return entry.when_to_try
@@ -76,51 +78,52 @@ def when_to_try(entry: EntryDraft | Entry) -> str | None:
     return f"After the error {shorten_text(line, _MAX_SYMPTOM_TOKENS)}" if line else None
 
 
-def failure_question(description: str, error: str | None) -> str:
-    """Return the text that is embedded for a failure, in an entry or in a question.
+def build_failure_text(description: str, error: str | None) -> str:
+    """Return the text to embed for a failure, in an entry or in a question.
 
-    Stack traces are cut to their exceptions: frames of any two traces are similar and would
-    outweigh the description.
+    Stack traces are cut to their exceptions, because frames of any two traces are similar and
+    would outweigh the description.
     """
-    lines = shorten_text(searchable(error), MAX_ERROR_TOKENS) if error else ""
+    lines = shorten_text(condense_errors(error), MAX_ERROR_TOKENS) if error else ""
     prose = condense_prose(description)
     return f"Failure: {prose}\nError: {lines}" if lines else f"Failure: {prose}"
 
 
-def searched_text(entry: EntryDraft | Entry) -> str:
-    """Return the text of an entry that is embedded.
+def build_searched_text(entry: EntryDraft | Entry) -> str:
+    """Return the text to embed for an entry.
 
-    The text of a failure has the same form as in questions. Questions that gates answer describe a
-    task, so the text of a gate entry includes its solution.
+    The text of a failure has the same form as in questions. Gate entries answer questions about
+    tasks, so their text includes the solution.
     """
     if entry.entry_type == "failure_solution":
-        question = failure_question(entry.failure_description or "", entry.error_message)
+        question = build_failure_text(entry.failure_description or "", entry.error_message)
         return shorten_text(question, MAX_TOKENS)
     return shorten_text(
-        condense_prose(f"{compared_problem(entry)}\n{describe_solution(entry)}"), MAX_TOKENS
+        condense_prose(f"{describe_comparable_problem(entry)}\n{describe_solution(entry)}"),
+        MAX_TOKENS,
     )
 
 
-def error_keys(entry: EntryDraft | Entry) -> list[str]:
-    """Return the keys of the errors in an entry, for exact matches."""
+def compute_error_keys(entry: EntryDraft | Entry) -> list[str]:
+    """Return the keys of the errors in an entry (see traces.compute_stored_keys)."""
     if entry.entry_type == "gate_rejection":
         return compute_stored_keys(entry.human_feedback or "", None)
     return compute_stored_keys(entry.failure_description or "", entry.error_message)
 
 
-def exact_key(entry: EntryDraft | Entry) -> str:
+def compute_exact_key(entry: EntryDraft | Entry) -> str:
     """Return a key that is equal for entries that differ only in case, blanks and encoding."""
     return compute_key(
         "experience",
         entry.entry_type,
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
-        normalize_text(compared_problem(entry)),
+        normalize_text(describe_comparable_problem(entry)),
         normalize_text(describe_solution(entry)),
     )
 
 
-def problem_key(entry: EntryDraft | Entry) -> str | None:
+def compute_problem_key(entry: EntryDraft | Entry) -> str | None:
     """Return a key that is equal for entries with the same problem; None for gate approvals."""
     if entry.entry_type == "gate_approval":
         return None
@@ -129,12 +132,12 @@ def problem_key(entry: EntryDraft | Entry) -> str | None:
         entry.entry_type,
         (entry.gate_type or "").casefold(),
         (entry.agent_type or ANY_AGENT).casefold(),
-        normalize_text(compared_problem(entry)),
+        normalize_text(describe_comparable_problem(entry)),
     )
 
 
 def normalize_text(text: str) -> str:
-    """Return a text in lower case and NFKC with single blanks."""
+    """Return a text in case-folded NFKC, with single blanks."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
@@ -144,7 +147,7 @@ def _name_gate(entry: EntryDraft | Entry) -> str:
 
 
 def shorten_text(text: str, tokens: int) -> str:
-    """Return the first and the last lines of a text, which matter most in a long error.
+    """Return the first and the last lines of a text; they matter most in a long error.
 
     Args:
         tokens: maximum size of the result, in cl100k_base tokens.
@@ -152,7 +155,7 @@ def shorten_text(text: str, tokens: int) -> str:
     if count_text(text) <= tokens:
         return text
     lines = text.splitlines()
-    if len(lines) <= 2:  # noqa: PLR2004 - nothing between the first and the last
+    if len(lines) <= 2:  # noqa: PLR2004 - no line between the first and the last
         return _cut_middle(text, tokens)
     least, most = 1, len(lines) // 2
     while least < most:

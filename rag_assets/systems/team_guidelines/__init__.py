@@ -1,4 +1,4 @@
-"""Team guidelines: documents of a project's team, for the prompts of the project's application."""
+"""Team guidelines: a team's documents, of which an application puts passages into prompts."""
 
 from rag_assets.plugins.system import Migrations, Profile, System
 
@@ -25,8 +25,8 @@ SYSTEM = System(
             "embedder": {"provider": "auto"},
             "retrieval": {"top_k": 5, "mode": "knn"},
         },
-        # The threshold for remote models is the requirement's figure;
-        # benchmarks.guidelines_threshold measured the threshold of the local model (decision 24).
+        # The requirement sets the threshold of remote models; benchmarks.guidelines_threshold
+        # measured the threshold of the local model (decision 24).
         thresholds={
             "openai/text-embedding-3-small": 0.75,
             "gemini/gemini-embedding-001": 0.75,

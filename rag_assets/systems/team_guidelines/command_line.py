@@ -1,4 +1,4 @@
-"""The work of the commands `rag-assets guidelines`, and its output.
+"""Implementation of the commands `rag-assets guidelines`.
 
 The JSON output equals the responses of the endpoints below `/api`.
 """
@@ -47,7 +47,7 @@ from rag_assets.systems.team_guidelines.texts import (
 )
 from rag_assets.tenants.projects import Project
 
-_PIECE_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
 _DOCUMENTS_PER_PAGE = 100
 _STANDARD_INPUT = "-"
 
@@ -62,7 +62,7 @@ def upload(
     replaces: str | None,
     as_json: bool,
 ) -> None:
-    """Upload documents; a refused file does not stop the others."""
+    """Upload documents; continue after a refused file."""
     if replaces is not None and len(files) > 1:
         raise ConfigurationError(
             "--replaces accepts exactly one FILE", hint="run the command with only one FILE"
@@ -197,12 +197,12 @@ def chunks(
 ) -> None:
     """Print the passages of a document, with withheld passages and masked credentials."""
     guidelines, opened = _open_project(session, organization, project)
-    document = guidelines.library.chunks(opened, document_id)
+    document = guidelines.library.read_chunks(opened, document_id)
     if as_json:
         print_json(_to_json(document))
         return
     if not document.answers:
-        warn("these passages are not included in answers yet")
+        warn("searches do not find these passages yet")
     for chunk in document.chunks:
         page = "" if chunk.page is None else f", page {chunk.page}"
         headings = "".join(f" › {heading}" for heading in chunk.heading_path)
@@ -279,14 +279,14 @@ def context(
     session: Session,
     organization: str,
     project: str,
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     *,
     caller: Caller,
     as_json: bool,
 ) -> None:
     """Print the section for a prompt."""
     session.require_trusted_grants(caller.principals)
-    request = _parse_request(given)
+    request = _parse_request(values)
     _, opened = _open_project(session, organization, project)
     built = asyncio.run(_build_context(session, opened, request, caller))
     if as_json:
@@ -318,9 +318,9 @@ async def _build_context(
         await retriever.close()
 
 
-def _parse_request(given: Mapping[str, Any]) -> ContextRequest:
+def _parse_request(values: Mapping[str, Any]) -> ContextRequest:
     try:
-        return ContextRequest.model_validate(given)
+        return ContextRequest.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise ConfigurationError(
@@ -341,7 +341,7 @@ def _open_project(
 
 
 def _require_uploads(guidelines: Guidelines, opened: OpenProject) -> UploadsConfig:
-    """Return the source for uploads; the error for a missing key names the command that sets it."""
+    """Return the source for uploads; the error for a missing key names the command to set it."""
     try:
         return guidelines.library.require_uploads(opened)
     except NoProviderKey as error:
@@ -367,9 +367,9 @@ def _upload_file(
             hint="choose files that you have permission to read",
         ) from None
     with file, uploads.receive(opened.ref) as received:
-        for piece in iter(partial(file.read, _PIECE_BYTES), b""):
-            require_size(received.size + len(piece), source)
-            received.write(piece)
+        for block in iter(partial(file.read, _BLOCK_BYTES), b""):
+            require_size(received.size + len(block), source)
+            received.write(block)
         stored = uploads.accept(
             opened.ref, source, received, file_name=path.name, by=operator(), replaces=replaces
         )
@@ -378,7 +378,7 @@ def _upload_file(
 
 
 def _read_text_file(file: str) -> str:
-    """Return the text of a file, cut off at one character more than the maximum."""
+    """Return the text of a file, cut one character above the maximum to detect longer texts."""
     try:
         if file == _STANDARD_INPUT:
             return sys.stdin.read(MAX_CHARACTERS + 1)

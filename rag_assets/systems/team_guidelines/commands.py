@@ -1,4 +1,4 @@
-"""Options of `rag-assets guidelines`: documents, plain texts and contexts of projects."""
+"""The commands `rag-assets guidelines` and their options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def upload(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The files.")],
     replaces: Annotated[
         str | None,
-        typer.Option("--replaces", help="Id of the document that the file is a new version of."),
+        typer.Option("--replaces", help="Id of the document that the file replaces."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -121,7 +121,9 @@ def chunks(
 def usage(
     organization: OrganizationArgument,
     project: ProjectArgument,
-    days: Annotated[int, typer.Option(min=1, max=366, help="Days, today included.")] = 30,
+    days: Annotated[
+        int, typer.Option(min=1, max=366, help="Number of days, including today.")
+    ] = 30,
     json: Json = False,
 ) -> None:
     """Print a project's usage of its provider, its caps, and its waiting documents."""
@@ -135,9 +137,9 @@ def text(
     organization: OrganizationArgument,
     project: ProjectArgument,
     file: Annotated[
-        str | None, typer.Option("--file", help="Set the text of this file; -: standard input.")
+        str | None, typer.Option("--file", help="File with the new text; - reads standard input.")
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Set no text.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the text.")] = False,
     json: Json = False,
 ) -> None:
     """Print a project's plain text, or set it."""
@@ -150,14 +152,16 @@ def text(
 def context(
     organization: OrganizationArgument,
     project: ProjectArgument,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="What the prompt is about.")],
-    top_k: Annotated[int, typer.Option(help="Passages at most, up to 5.")] = 5,
-    token_budget: Annotated[int, typer.Option(help="Tokens at most, up to 2,000.")] = 2_000,
+    task: Annotated[str, typer.Argument(metavar="TASK", help="The task of the prompt.")],
+    top_k: Annotated[int, typer.Option(help="Maximum number of passages, up to 5.")] = 5,
+    token_budget: Annotated[
+        int, typer.Option(help="Maximum number of tokens, up to 2,000.")
+    ] = 2_000,
     path: Annotated[
         list[str] | None,
-        typer.Option("--path", help="A file that the task is about, for rules by path."),
+        typer.Option("--path", help="A file of the task, for rules by path."),
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show near misses, too.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Also show near misses.")] = False,
     principal: AsOption = None,
     role: RoleOption = None,
     json: Json = False,
@@ -165,8 +169,8 @@ def context(
     """Print the section for a prompt, or the reason why it is missing."""
     from rag_assets.systems.team_guidelines import command_line
 
-    given = {"task": task, "top_k": top_k, "token_budget": token_budget, "explain": explain}
-    given["paths"] = path or []
+    values = {"task": task, "top_k": top_k, "token_budget": token_budget, "explain": explain}
+    values["paths"] = path or []
     command_line.context(
-        organization, project, given, caller=build_caller(principal, role), as_json=json
+        organization, project, values, caller=build_caller(principal, role), as_json=json
     )

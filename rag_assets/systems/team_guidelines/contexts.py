@@ -1,4 +1,4 @@
-"""Contexts: the guidelines for a prompt, rendered as a section within a budget of tokens.
+"""Contexts: the guidelines for a prompt, rendered as a section within a token budget.
 
 A context contains passages of documents; without passages, it contains the project's plain text;
 without either, it is empty. If a provider or the index fails, the context contains no passages, but
@@ -70,14 +70,14 @@ REASONS: Mapping[Reason, str] = {
     "no-documents": "No document is enabled: upload one, or enable one.",
     "documents-processing": "The documents are still being processed. Try again in a minute.",
     "documents-failed": (
-        "Every document failed. The list of documents has the reason and the remedy of each."
+        "Every document failed. The list of documents shows the reason and the remedy of each."
     ),
-    "nothing-above-threshold": "No passage is near enough to this task.",
-    "no-key": "There is no usable key for the provider of models.",
+    "nothing-above-threshold": "No passage is similar enough to this task.",
+    "no-key": "The embedding provider has no usable key. Set a key.",
     "embedder-unavailable": "The task could not be embedded in time. Try again later.",
-    "index-unavailable": "The index does not answer, or is being repaired. Try again later.",
+    "index-unavailable": "The index does not respond, or is being repaired. Try again later.",
 }
-"""The sentence for each reason; for a provider's failure, the kind of failure has a better one."""
+"""Sentence for each reason; a failed provider's failure kind has a more precise sentence."""
 
 _T = TypeVar("_T")
 _TaskPath = Annotated[
@@ -86,13 +86,12 @@ _TaskPath = Annotated[
 
 
 class ContextRequest(BaseModel):
-    """The task of a prompt, and limits of its guidelines.
+    """The task of a prompt, and the limits of its guidelines.
 
     Attributes:
         task: the task in words, as in "Playwright test for login with data-testid selectors".
         top_k: maximum number of passages from the search; rules may add others.
-        paths: files of the task, in addition to the paths in `task`, to which rules by path are
-            applied.
+        paths: files of the task for rules by path, in addition to the paths in `task`.
         token_budget: maximum cl100k_base tokens of a section of passages.
         explain: whether to include near misses and the latency of each step.
     """
@@ -124,14 +123,14 @@ class BlockingRunner(Protocol):
         """Run the work and return its result."""
 
 
-async def in_thread(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
-    """Run blocking work in any thread."""
+async def run_in_thread(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
+    """Run blocking work in a thread, without a limit per tenant."""
     return await run_sync(work)
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Builds contexts, in one event loop.
+    """Builds the contexts of tasks, in one event loop.
 
     Attributes:
         search: finds passages.
@@ -142,7 +141,7 @@ class Contexts:
     catalog: Catalog
     search: GuidelineSearch
     reader: DocumentReader
-    run_blocking: BlockingRunner = in_thread
+    run_blocking: BlockingRunner = run_in_thread
 
     async def build(
         self, record: TenantRecord, request: ContextRequest, caller: Caller
@@ -150,11 +149,11 @@ class Contexts:
         """Build the context of a task from the documents that the caller may read.
 
         Args:
-            record: record of the project's tenant, as it is now.
+            record: current record of the project's tenant.
 
         Raises:
             UnknownProject: the project was removed meanwhile.
-            ServiceUnavailable: Postgres does not answer.
+            ServiceUnavailable: Postgres does not respond.
         """
         if not record.has_opted_in or record.state != "ACTIVE":
             return await self._fall_back("feature-off", record, caller)
@@ -177,17 +176,19 @@ class Contexts:
         except RagAssetsError as error:
             failure = failure_kind(error)
             detail = WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
-            context = await self._fall_back(_reason_of_error(error), record, caller, detail)
+            context = await self._fall_back(_explain_error(error), record, caller, detail)
             return _add_rules(context, rules, request)
         if answer.hits:
             context = _build_from_hits(answer, request, rules)
         else:
-            context = await self._fall_back(_reason_of_no_hits(answer), record, caller)
+            context = await self._fall_back(_explain_no_hits(answer), record, caller)
             context = _add_rules(context, rules, request)
-        return await self._explain(context, answer, record, search, explain=request.explain)
+        return await self._add_search_details(
+            context, answer, record, search, explain=request.explain
+        )
 
     def _explain_no_documents(self, tenant_id: str) -> Reason:
-        """Return why no document can be found: there are none, or none is READY."""
+        """Return why a project has no document to search: none exists, or none is READY."""
         states = self.catalog.upload_states
         if states.page(tenant_id, status="PROCESSING", limit=1):
             return "documents-processing"
@@ -198,7 +199,7 @@ class Contexts:
     async def _fall_back(
         self, reason: Reason, record: TenantRecord, caller: Caller, detail: str | None = None
     ) -> GuidelinesContext:
-        """Return a context with the plain text, or an empty one."""
+        """Return a context with the plain text, or an empty context without a plain text."""
 
         def read() -> GuidelinesContext:
             text = GuidelineTexts(self.catalog.database).get(record.id)
@@ -213,7 +214,7 @@ class Contexts:
 
         return await self.run_blocking(record.id, caller.name, read)
 
-    async def _explain(
+    async def _add_search_details(
         self,
         context: GuidelinesContext,
         answer: SearchAnswer,
@@ -222,7 +223,7 @@ class Contexts:
         *,
         explain: bool,
     ) -> GuidelinesContext:
-        """Return the context with the figures of its search."""
+        """Return the context with the threshold, scores and, if requested, near misses."""
         debug = answer.debug
         context = replace(
             context,
@@ -253,7 +254,7 @@ class Contexts:
         try:
             answer = await self.search.search(record.id, wider, patience=PATIENCE)
         except RagAssetsError as error:
-            _reason_of_error(error)  # raises the error again unless it is a failure of a server
+            _explain_error(error)  # raises the error again unless a server failed
             return ()
         below = [hit for hit in answer.hits if hit.cosine is not None and hit.cosine < threshold]
         return tuple(map(_build_near_miss, below[:MAX_PASSAGES]))
@@ -262,15 +263,15 @@ class Contexts:
 def _build_from_hits(
     answer: SearchAnswer, request: ContextRequest, rules: Sequence[tuple[Hit, RuleKind]]
 ) -> GuidelinesContext:
-    """Return a context: passages of rules, in at most half of the budget, then of the search."""
+    """Return a context with passages of rules, in at most half the budget, then of the search."""
     kinds = {hit.document_id: kind for hit, kind in rules}
     share = request.token_budget // 2
-    of_rules = render_passages([hit for hit, _ in rules], share)
-    taken: dict[str, set[int]] = {}
-    for chunk in of_rules.chunks:
-        taken.setdefault(chunk.document_id, set()).add(chunk.chunk_index)
-    kept = [hit for hit, _ in rules if hit.ordinal in taken.get(hit.document_id, ())]
-    others = (remove_passages(hit, taken.get(hit.document_id, ())) for hit in answer.hits)
+    rule_section = render_passages([hit for hit, _ in rules], share)
+    rendered: dict[str, set[int]] = {}
+    for chunk in rule_section.chunks:
+        rendered.setdefault(chunk.document_id, set()).add(chunk.chunk_index)
+    kept = [hit for hit, _ in rules if hit.ordinal in rendered.get(hit.document_id, ())]
+    others = (remove_passages(hit, rendered.get(hit.document_id, ())) for hit in answer.hits)
     hits = [*kept, *(hit for hit in others if hit is not None)]
     section = render_passages(hits, request.token_budget, kinds)
     return GuidelinesContext(
@@ -285,7 +286,7 @@ def _build_from_hits(
 def _add_rules(
     context: GuidelinesContext, rules: Sequence[tuple[Hit, RuleKind]], request: ContextRequest
 ) -> GuidelinesContext:
-    """Return a context without hits, with passages of rules before its plain text."""
+    """Return a context with the passages of rules before its plain text."""
     kinds = {hit.document_id: kind for hit, kind in rules}
     section = render_passages([hit for hit, _ in rules], request.token_budget, kinds)
     if not section.chunks:
@@ -301,7 +302,7 @@ def _add_rules(
     )
 
 
-def _reason_of_no_hits(answer: SearchAnswer) -> Reason:
+def _explain_no_hits(answer: SearchAnswer) -> Reason:
     """Return why a search of a project with documents has no hits."""
     debug = answer.debug
     if answer.disabled:
@@ -314,7 +315,7 @@ def _reason_of_no_hits(answer: SearchAnswer) -> Reason:
     return "nothing-above-threshold"
 
 
-def _reason_of_error(error: RagAssetsError) -> Reason:
+def _explain_error(error: RagAssetsError) -> Reason:
     """Return why a failed search leaves a prompt without passages.
 
     Raises:
@@ -355,12 +356,12 @@ def _build_near_miss(hit: Hit) -> NearMiss:
 HEADING = "## Team Guidelines"
 
 _MAX_HEADING_CHARACTERS = 400
-"""Maximum length of the headings above a passage."""
+"""Maximum length of a passage's joined headings."""
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A rendered section with its passages.
+class PromptSection:
+    """A rendered section of a prompt, with its passages.
 
     Attributes:
         text: text of the section; empty if no passage fits.
@@ -376,14 +377,14 @@ class Section:
 
 
 def render_text(text: str) -> str:
-    """Return a section with a plain text, unchanged."""
+    """Return a section with the unchanged plain text."""
     return f"{HEADING}\n\n{text}"
 
 
 def render_passages(
     hits: Sequence[Hit], tokens: int, rules: Mapping[str, RuleKind] = MappingProxyType({})
-) -> Section:
-    """Return a section with the first passages that fit, and the fitting sentences of the next.
+) -> PromptSection:
+    """Return a section with the first passages that fit, and the first sentences of the next.
 
     Args:
         hits: the passages, best first.
@@ -399,13 +400,13 @@ def render_passages(
         if packed:
             break
     if not packed:
-        return Section("", 0, (), len(hits))
+        return PromptSection("", 0, (), len(hits))
     rendered = _render(packed)
     chunks = tuple(
         _build_chunk(number, hit, rules.get(hit.document_id))
         for number, hit in enumerate(packed, start=1)
     )
-    return Section(rendered, count_text(rendered), chunks, len(hits) - len(packed))
+    return PromptSection(rendered, count_text(rendered), chunks, len(hits) - len(packed))
 
 
 def get_file_name(hit: Hit) -> str:
@@ -431,7 +432,7 @@ def _render(hits: Sequence[Hit]) -> str:
 
 
 def _render_passage(number: int, hit: Hit) -> str:
-    """Return a passage under a line that no document can imitate (see neutralised)."""
+    """Return a passage under a line that no document can imitate (see escape_imitations)."""
     page = describe_location(hit) if hit.page is not None else ""
     headings = " › ".join(hit.heading_path)[:_MAX_HEADING_CHARACTERS]
     source = format_source("; ".join(filter(None, (get_file_name(hit), page, headings))))
@@ -478,7 +479,7 @@ def _build_prompt(knowledge: Knowledge) -> PromptFunction:
 
     async def team_guidelines(
         task: Annotated[
-            str, Field(max_length=MAX_QUERY, pattern=r"\S", description="What is to be done.")
+            str, Field(max_length=MAX_QUERY, pattern=r"\S", description="The task in words.")
         ],
     ) -> str:
         message = current_message()
@@ -491,6 +492,6 @@ def _build_prompt(knowledge: Knowledge) -> PromptFunction:
 
 TEAM_GUIDELINES = Prompt(
     name="team_guidelines",
-    description="The guidelines of the team that bear on a task.",
+    description="The team's guidelines that apply to a task.",
     function=_build_prompt,
 )

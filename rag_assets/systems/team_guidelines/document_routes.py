@@ -27,7 +27,7 @@ from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.ingest.parsing.media_types import DOCX, MARKDOWN, PDF
 from rag_assets.storage.catalog.uploads.states import UploadStatus
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
-from rag_assets.systems.team_guidelines.documents import CURSOR, DocumentChunks
+from rag_assets.systems.team_guidelines.documents import CURSOR_PATTERN, DocumentChunks
 from rag_assets.systems.team_guidelines.errors import TextRefused
 from rag_assets.systems.team_guidelines.routes import ProjectDependency, PromptDependency
 from rag_assets.systems.team_guidelines.service import ProjectUsage
@@ -89,7 +89,7 @@ class DocumentQuery(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     status: UploadStatus | None = None
-    after: Annotated[str, Field(pattern=CURSOR)] | None = None
+    after: Annotated[str, Field(pattern=CURSOR_PATTERN)] | None = None
     limit: int = Field(default=100, ge=1, le=1_000)
 
 
@@ -147,7 +147,7 @@ async def list_documents(
 async def usage(
     request: ProjectDependency, parameters: Annotated[UsageQuery, Query()]
 ) -> ProjectUsage:
-    """Return a project's usage by day, provider and model, its caps, and its queue. For admins."""
+    """Return usage by day, provider and model, caps, and waiting documents. For admins."""
     report = request.guidelines.usage.report
     return await request.read(partial(report, request.project, parameters.days))
 
@@ -162,7 +162,7 @@ async def document(request: ProjectDependency, document_id: DocumentId) -> Guide
 
 @documents.delete("/{document_id}", status_code=202)
 async def delete_document(request: ProjectDependency, document_id: DocumentId) -> DeletedDocument:
-    """Delete a document and its file; it stops answering immediately. For admins."""
+    """Delete a document and its file; searches stop finding it immediately. For admins."""
     delete = request.guidelines.library.delete
     return await request.write(partial(delete, request.project, document_id, request.caller))
 
@@ -186,7 +186,7 @@ async def enable_document(
 async def retry_document(
     request: ProjectDependency, document_id: DocumentId, response: Response
 ) -> GuidelineDocument:
-    """Retry a document that failed (202); another one stays unchanged (200). For admins."""
+    """Retry a failed document (202); any other document stays unchanged (200). For admins."""
     retry = request.guidelines.library.retry
     shown, is_retried = await request.write(
         partial(retry, request.project, document_id, request.caller)
@@ -198,9 +198,9 @@ async def retry_document(
 
 @documents.get("/{document_id}/chunks")
 async def chunks(request: ProjectDependency, document_id: DocumentId) -> DocumentChunks:
-    """Return a document's passages as a model gets them, and the withheld ones. For admins."""
+    """Return a document's passages as a model gets them, and withheld passages. For admins."""
     return await request.read(
-        partial(request.guidelines.library.chunks, request.project, document_id)
+        partial(request.guidelines.library.read_chunks, request.project, document_id)
     )
 
 
@@ -208,11 +208,11 @@ async def chunks(request: ProjectDependency, document_id: DocumentId) -> Documen
 async def file(request: ProjectDependency, document_id: DocumentId) -> StreamingResponse:
     """Return the original file, as an attachment. For admins."""
     original = await request.read(
-        partial(request.guidelines.library.file, request.project, document_id)
+        partial(request.guidelines.library.open_file, request.project, document_id)
     )
     name = quote(original.file_name, safe="")
     return StreamingResponse(
-        original.pieces,
+        original.blocks,
         media_type=original.mime_type,
         headers={
             "Content-Disposition": f"attachment; filename*=utf-8''{name}",
@@ -233,7 +233,7 @@ prompting = APIRouter(
 
 
 class LongText(Guarded):
-    """A route with a plain text in its body, where a character may take two JSON escapes."""
+    """A route with a plain text in its body; a character may take two JSON escapes."""
 
     most_bytes = MAX_BODY + 2 * len(r"\ud83d") * MAX_CHARACTERS
 
@@ -263,7 +263,7 @@ class TextBody(BaseModel):
 
 @prompting.post("/context", responses=document_problems(400, 408, 413))
 async def context(body: ContextRequest, request: PromptDependency) -> GuidelinesContext:
-    """Build the section of a prompt from passages, or else from the plain text; it may be empty.
+    """Build a prompt's section from passages, or else from the plain text; it may be empty.
 
     `reason` explains missing passages. The request succeeds even if the embedding provider or the
     index fails. For members; `explain` is for admins.

@@ -1,4 +1,4 @@
-"""The documents of a project: their progress, and listing, enabling, retrying and deleting them."""
+"""Documents of a project: list, enable, retry and delete them, and report their progress."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.registry import compute_parse_key
 from rag_assets.ingest.sources.model import parse_path
 from rag_assets.ingest.sources.uploads import UploadsConfig
-from rag_assets.models.prices import FREE
 from rag_assets.pipeline.chunking import map_lines_by_rule
 from rag_assets.pipeline.uploads import UploadService, get_uploads_source
 from rag_assets.storage.blobs.store import BlobStore
@@ -63,10 +62,10 @@ class DocumentChunk:
 
 @dataclass(frozen=True, slots=True)
 class DroppedChunk:
-    """A withheld passage.
+    """A passage that is withheld because it contains a credential.
 
     Attributes:
-        rules: names of the rules that found a credential in the passage.
+        rules: names of the rules that found the credential.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -94,7 +93,7 @@ class DocumentChunks:
     """The passages of a document.
 
     Attributes:
-        answers: whether the passages belong to the version that answers, not to one in progress.
+        answers: whether searches find these passages; false for a version in progress.
         dropped: withheld passages.
         masked: masked credentials in the document.
     """
@@ -110,7 +109,7 @@ class DocumentChunks:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of the current content of a document.
+    """How far the current content of a document is processed.
 
     Attributes:
         parsed: whether the text of the document is stored.
@@ -129,7 +128,7 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """Return the number of passages that have a vector."""
+        """Return the number of passages with a vector."""
         if self.chunks is None:
             return 0
         return sum(chunk.text_sha256 not in self.missing for chunk in self.chunks.chunks)
@@ -139,17 +138,17 @@ class Progress:
         """Return the number of tokens in the passages; None before chunking."""
         return None if self.chunks is None else sum(c.token_count for c in self.chunks.chunks)
 
-    def waiting_tokens(self, counted: Set[str]) -> dict[str, int]:
+    def count_waiting_tokens(self, excluded: Set[str]) -> dict[str, int]:
         """Return the number of tokens of each passage without a vector, by text_sha256.
 
         Args:
-            counted: texts to leave out.
+            excluded: text_sha256 of passages to leave out.
         """
         chunks = () if self.chunks is None else self.chunks.chunks
         return {
             chunk.text_sha256: chunk.token_count
             for chunk in chunks
-            if chunk.text_sha256 in self.missing and chunk.text_sha256 not in counted
+            if chunk.text_sha256 in self.missing and chunk.text_sha256 not in excluded
         }
 
 
@@ -159,7 +158,7 @@ NO_PROGRESS = Progress()
 def read_progress(
     project: OpenProject, lake: TenantLake, documents: Sequence[Document]
 ) -> dict[str, Progress]:
-    """Return the progress of documents by id, read from their tenant's lake in a few queries."""
+    """Return the progress of documents by id, read from the tenant's lake in four queries."""
     tenant = project.tenant
     options = tenant.parser.options
     keys = {
@@ -197,11 +196,10 @@ def read_progress(
 def build_document(
     project: OpenProject, state: UploadState, progress: Progress, *, is_selected: bool
 ) -> GuidelineDocument:
-    """Build the response about a document.
+    """Return the response about a document.
 
     Args:
-        state: state of the document in the catalog.
-        progress: progress of the current content, unless the status is READY.
+        progress: progress of the current content; NO_PROGRESS if the status is READY.
         is_selected: whether the current run works on the document.
     """
     words = None if state.error_kind is None else WORDS[state.error_kind]
@@ -245,7 +243,7 @@ def build_document(
 
 
 def _explain_emptiness(state: UploadState) -> str | None:
-    """Return why no passage of a READY and enabled document can be found; None if some can."""
+    """Return why searches find no passage of a READY, enabled document; None if they find some."""
     is_ready = state.status == "READY" and state.enabled
     return empty_note(state.chunk_count, state.dropped_count) if is_ready else None
 
@@ -266,10 +264,10 @@ def _determine_stage(state: UploadState, progress: Progress, *, is_selected: boo
     return "embedding" if progress.missing else "indexing"
 
 
-CURSOR = "^([0-9]{1,17})-([0-9a-f]{32})$"
-"""Pattern of the value `next` of a page: microseconds and an id."""
+CURSOR_PATTERN = "^([0-9]{1,17})-([0-9a-f]{32})$"
+"""Pattern of a page's `next`: the time of upload in microseconds, and a document id."""
 
-_CURSOR = re.compile(CURSOR)
+_CURSOR = re.compile(CURSOR_PATTERN)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -278,21 +276,17 @@ class OriginalFile:
     """An uploaded file in its original form.
 
     Attributes:
-        pieces: pieces of the content; the first piece has already been read.
+        blocks: blocks of the content; the first has already been read.
     """
 
     file_name: str
     mime_type: str
     size: int
-    pieces: Iterator[bytes]
+    blocks: Iterator[bytes]
 
 
 class GuidelineLibrary:
-    """Reads and changes the documents of projects.
-
-    Args:
-        lake: holds texts and passages.
-    """
+    """Reads and changes the documents of projects."""
 
     def __init__(
         self,
@@ -335,7 +329,7 @@ class GuidelineLibrary:
             documents=tuple(self._build_documents(project, states)),
             next=_format_cursor(states[-1]) if has_more else None,
             rag_guidelines=project.record.has_opted_in,
-            key=self._keys.state(project),
+            key=self._keys.get_state(project),
         )
 
     def find(self, project: OpenProject, document_id: str) -> GuidelineDocument:
@@ -348,7 +342,7 @@ class GuidelineLibrary:
         return document
 
     def require_uploads(self, project: OpenProject) -> UploadsConfig:
-        """Return the source for a project's uploads, if it can process files now.
+        """Return the source for a project's uploads; require that files can be processed now.
 
         Raises:
             GuidelinesOff: guidelines are switched off for the organization.
@@ -358,12 +352,12 @@ class GuidelineLibrary:
         """
         if not project.record.has_opted_in:
             raise GuidelinesOff.from_organization(project.organization_id)
-        self._keys.require(project)
+        self._keys.require_key(project)
         self._require_budget(project)
         return get_uploads_source(project.configured_tenant)
 
     def delete(self, project: OpenProject, document_id: str, by: str) -> DeletedDocument:
-        """Delete a document and its file; it stops answering immediately."""
+        """Delete a document and its file; searches stop finding it immediately."""
         is_removed = self.uploads.remove(project.ref, document_id, by)
         return DeletedDocument(document_id, "removed" if is_removed else "unchanged")
 
@@ -381,7 +375,7 @@ class GuidelineLibrary:
     def retry(
         self, project: OpenProject, document_id: str, by: str
     ) -> tuple[GuidelineDocument, bool]:
-        """Retry a document that failed; return the document, and whether it is being retried.
+        """Retry a failed document; return the document and whether it had failed.
 
         Raises:
             UnknownDocument: it does not exist in the project.
@@ -394,8 +388,8 @@ class GuidelineLibrary:
             self._catalog.reindex_requests.request_document(project.ref, document_id, by)
         return self.find(project, document_id), is_retried
 
-    def chunks(self, project: OpenProject, document_id: str) -> DocumentChunks:
-        """Return the passages of the version that answers; without one, of the one in progress.
+    def read_chunks(self, project: OpenProject, document_id: str) -> DocumentChunks:
+        """Return the passages that searches find; if none yet, the passages in progress.
 
         Raises:
             UnknownDocument: it does not exist in the project.
@@ -426,22 +420,22 @@ class GuidelineLibrary:
             for rule, lines in sorted(map_lines_by_rule(row.parsed).items())
         )
 
-    def file(self, project: OpenProject, document_id: str) -> OriginalFile:
-        """Return the file of a document as it was last uploaded.
+    def open_file(self, project: OpenProject, document_id: str) -> OriginalFile:
+        """Open the file of a document as it was last uploaded.
 
         Raises:
             UnknownDocument: it does not exist in the project.
             BlobMissing: the file was lost.
-            ServiceUnavailable: the store of blobs does not answer.
+            ServiceUnavailable: the blob store does not respond.
         """
         state = self._find_state(project, document_id)
         ref = project.ref
-        pieces = self._blobs.tenant(ref.id, ref.incarnation).stream(state.content_sha256)
-        first = next(pieces, b"")
-        return OriginalFile(state.file_name, state.media_type, state.size, chain([first], pieces))
+        blocks = self._blobs.tenant(ref.id, ref.incarnation).stream(state.content_sha256)
+        first = next(blocks, b"")
+        return OriginalFile(state.file_name, state.media_type, state.size, chain([first], blocks))
 
-    def waiting(self, project: OpenProject) -> tuple[int, int, int]:
-        """Return the numbers of waiting documents, of their tokens, and of uncounted documents."""
+    def count_waiting(self, project: OpenProject) -> tuple[int, int, int]:
+        """Count documents without all vectors, their missing tokens, and unchunked documents."""
         states = [
             state
             for state in self._catalog.upload_states.page(project.record.id)
@@ -452,7 +446,7 @@ class GuidelineLibrary:
         documents = unmeasured = 0
         for state in states:
             document = progress.get(state.id, NO_PROGRESS)
-            texts |= document.waiting_tokens(texts.keys())
+            texts |= document.count_waiting_tokens(texts.keys())
             documents += bool(document.missing)
             unmeasured += document.chunks is None and state.status == "PROCESSING"
         return documents, sum(texts.values()), unmeasured
@@ -496,11 +490,10 @@ class GuidelineLibrary:
         return self._lake.tenant(project.ref.id, project.ref.incarnation)
 
     def _require_budget(self, project: OpenProject) -> None:
-        tenant = project.tenant
-        caps = find_present_caps(self._catalog, project.ref, tenant, run=0.0)
+        caps = find_present_caps(self._catalog, project.ref, project.tenant, run=0.0)
         # If less than the price of one passage remains below a cap, the cap stops all embedding.
         passage = (project.price or FREE).compute_cost(tenant.chunker.parameters.limit)
-        cap = find_stopping_cap(caps, passage)
+        cap = find_stopping_cap(caps, project.passage_cost)
         if cap is None:
             return
         renewed = "" if cap.until is None else f"wait until {cap.until:%Y-%m-%d %H:%M} UTC, or "

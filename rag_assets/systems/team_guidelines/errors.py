@@ -44,6 +44,6 @@ class TextRefused(RagAssetsError):
 
 
 class VersionMissing(RagAssetsError):
-    """A request would replace a text without stating its version."""
+    """A request replaces a text without stating the text's version."""
 
     problem_kind = ProblemKind(428, "version-missing", "The version to replace is not named")

@@ -1,4 +1,4 @@
-"""Projects and organizations: finding, showing and changing them, and their provider keys."""
+"""Projects and organizations: find, show and change them, and manage their provider keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.config import AUTO
 from rag_assets.models.factory import find_price, get_embedder_id
-from rag_assets.models.prices import Price
+from rag_assets.models.prices import FREE, Price
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.pipeline.tenancy import Projects
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
@@ -51,8 +51,8 @@ class ProjectScope:
     """The projects that a caller may access.
 
     Attributes:
-        organization: organization of which the caller may name all projects, also new ones; None
-            allows only the projects in `tenants`.
+        organization: organization whose projects the caller may open and create; None if the
+            caller may open only the projects in `tenants`.
         tenants: tenants that the caller's token covers.
     """
 
@@ -60,8 +60,8 @@ class ProjectScope:
     tenants: frozenset[str] = frozenset()
 
     @property
-    def turn(self) -> str:
-        """Return the queue for work whose project is not yet known: an organization or a tenant."""
+    def queue_name(self) -> str:
+        """Return the organization or tenant whose queue is used until the project is known."""
         return self.organization or min(self.tenants, default="")
 
 
@@ -116,6 +116,14 @@ class OpenProject:
         """Return the price of the resolved embedder; None if unknown."""
         return find_price(self.choice.embedder)
 
+    @property
+    def passage_cost(self) -> float:
+        """Return the maximum cost of embedding one passage, in dollars; 0 if the price is unknown.
+
+        A cap with less than this left stops all embedding.
+        """
+        return (self.price or FREE).of(self.tenant.chunker.parameters.limit)
+
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
@@ -135,16 +143,15 @@ class ProjectView:
     Attributes:
         project_id, organization_id: ids in the application.
         tenant: id of the project's tenant.
-        name: name for people.
+        name: display name.
         chat_model: chat model of the project, or of its organization.
-        provider: provider of embeddings; "auto" means that chat model and keys determine it.
-        min_score: the project's own cosine below which passages are left out; None means the
-            embedder's.
-        threshold_from: where the threshold comes from if min_score is not set.
-        threshold: the effective cosine; while questions calibrate it, its upper bound.
+        provider: provider of embeddings; "auto" derives it from the chat model and the keys.
+        min_score: minimum cosine of a passage, if the project sets its own.
+        threshold_from: source of the threshold if min_score is not set.
+        threshold: effective minimum cosine; its upper bound while questions calibrate it.
         embedder: the resolved embedder.
         rag_guidelines: whether guidelines are switched on for the organization.
-        key: state of the key with which the documents are embedded.
+        key: state of the key that embeds the documents.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -180,8 +187,7 @@ class OrganizationView:
     """An organization with its settings.
 
     Attributes:
-        rag_guidelines: whether documents of the organization's projects are embedded and searched
-            for guidelines.
+        rag_guidelines: whether documents of the organization's projects are embedded and searched.
         chat_model: default chat model of the organization's projects.
         updated_at: time of the last change; None if no setting was ever made.
     """
@@ -204,7 +210,7 @@ class GuidelineProjects:
         self._projects = Projects(catalog, embedders.settings)
 
     def open(self, scope: ProjectScope, project_id: str) -> OpenProject:
-        """Return the project with the application's id.
+        """Return the project with this id in the application.
 
         Raises:
             UnknownProject: the project does not exist, or belongs to another organization; the
@@ -324,7 +330,7 @@ class GuidelineProjects:
 
 
 def _parse_project(organization: str | None, project_id: str) -> Project | None:
-    """Return the project of two ids; None if they are not valid."""
+    """Return the project of an organization; None without an organization or for an invalid id."""
     if organization is None:
         return None
     try:
@@ -389,15 +395,15 @@ class GuidelineKeys:
         self._settings = embedders.settings
         self._ring = KeyRing(catalog, embedders.settings)
 
-    def state(self, project: OpenProject) -> KeyState:
-        """Return the key with which a project's documents are embedded."""
+    def get_state(self, project: OpenProject) -> KeyState:
+        """Return the state of the key that embeds a project's documents."""
         provider = project.choice.embedder.provider
         entry = None if project.choice.key == "none needed" else self._find_entry(project)
         return KeyState(
             provider=provider,
             state=_build_key_use(project, entry),
             source=None if entry is None else _determine_source(entry),
-            address=key_address(project.project_id, provider),
+            address=build_key_path(project.project_id, provider),
             worked=None if entry is None else entry.worked,
         )
 
@@ -414,13 +420,13 @@ class GuidelineKeys:
                 return entry
         return None
 
-    def require(self, project: OpenProject) -> None:
+    def require_key(self, project: OpenProject) -> None:
         """Require a usable key for a project's documents.
 
         Raises:
             NoProviderKey: the key is missing or cannot be decrypted.
         """
-        state = self.state(project)
+        state = self.get_state(project)
         if state.state in {"missing", "unreadable"}:
             raise _missing_key_error(state)
 
@@ -458,7 +464,7 @@ class GuidelineKeys:
         return self._ring.remove(owner, provider)
 
     def test(self, owner: KeyOwner, provider: str) -> KeyTested:
-        """Make one small call with the key that an owner has set or uses.
+        """Make one small call with the key of an owner, its own or an inherited key.
 
         Raises:
             NoProviderKey, KeyUnreadable: there is no key to test.
@@ -493,16 +499,16 @@ class GuidelineKeys:
                 self._catalog.quarantine.retry_transient_failures(record.ref)
 
 
-def key_address(project_id: str, provider: str) -> str:
+def build_key_path(project_id: str, provider: str) -> str:
     """Return the path of the endpoint that sets a project's key."""
     return f"/api/projects/{quote(project_id, safe='')}/keys/{provider}"
 
 
 def _missing_key_error(state: KeyState) -> NoProviderKey:
-    what = "cannot be read any more" if state.state == "unreadable" else "is missing"
+    problem = "can no longer be decrypted" if state.state == "unreadable" else "is missing"
     return NoProviderKey(
-        f"the key for {state.provider} {what}",
-        hint=f"set it: PUT {state.address}",
+        f"the key for {state.provider} {problem}",
+        hint=f"set the key with PUT {state.address}",
         provider=state.provider,
         address=state.address,
     )

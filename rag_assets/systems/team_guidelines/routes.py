@@ -66,7 +66,7 @@ class AdminRequest:
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Run blocking work before its tenant is known; see Backend.run."""
-        return await self.backend.run(self.scope.turn, self.identity.name, work)
+        return await self.backend.run(self.scope.queue_name, self.identity.name, work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class OrganizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """A request of a member of a project, for a prompt.
+    """A request of a project's member for the guidelines of a prompt.
 
     Attributes:
         record: record of the project's tenant.
@@ -157,7 +157,7 @@ async def _require_member(
     scope = _determine_scope(identity)
     projects = GuidelineProjects(backend.catalog, backend.embedders)
     find = partial(projects.open, scope, project_id)
-    project = await backend.run(scope.turn, identity.name, find)
+    project = await backend.run(scope.queue_name, identity.name, find)
     request.state.tenant = project.record.id
     return PromptRequest(identity, backend, project.record)
 
@@ -169,7 +169,7 @@ OrganizationDependency = Annotated[OrganizationRequest, Depends(_require_organiz
 
 _LINE = r"^[^\x00-\x1f\x7f-\x9f]+$"
 _KEY = "^[!-#%-~][!-~]*$"
-"""The same as in require_key."""
+"""Pattern of a key; the same as in billing's require_key()."""
 
 _CAMEL = ConfigDict(alias_generator=camel, extra="forbid", frozen=True)
 _REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
@@ -237,7 +237,7 @@ async def organization(request: OrganizationDependency) -> OrganizationView:
 async def put_organization(
     request: OrganizationDependency, body: OrganizationBody
 ) -> OrganizationView:
-    """Change an organization's settings and those of its projects. For its admins."""
+    """Change the settings of an organization and of all its projects. For its admins."""
     put = request.guidelines.projects.put_organization
     settings = body.model_dump(exclude_unset=True)
     return await request.run(partial(put, request.organization_id, **settings))
@@ -248,7 +248,7 @@ async def project(request: ProjectDependency) -> ProjectView:
     """Return a project's settings, its embedder, and the state of its key. For admins."""
 
     def show() -> ProjectView:
-        key = request.guidelines.keys.state(request.project)
+        key = request.guidelines.keys.get_state(request.project)
         return request.guidelines.projects.show(request.project, key)
 
     return await request.read(show)
@@ -266,7 +266,7 @@ async def put_project(
     def put() -> tuple[ProjectView, bool]:
         guidelines = admin.guidelines
         stored, outcome = guidelines.projects.put(admin.scope, project_id, body.changes)
-        return guidelines.projects.show(stored, guidelines.keys.state(stored)), outcome.created
+        return guidelines.projects.show(stored, guidelines.keys.get_state(stored)), outcome.created
 
     view, is_created = await admin.run(put)
     admin.http.state.tenant = view.tenant
@@ -316,7 +316,7 @@ async def test_project_key(request: ProjectDependency, provider: ProviderName) -
 
 @keys.get("/organizations/{organization_id}/keys")
 async def keys_of_organization(request: OrganizationDependency) -> Keys:
-    """List an organization's keys, for its projects that lack their own. For its admins."""
+    """List an organization's keys, which projects without their own key use. For its admins."""
     keys_of = request.guidelines.keys.list_for_organization
     return await request.run(partial(keys_of, request.organization_id))
 

@@ -1,4 +1,4 @@
-"""The services of team guidelines as one object, and the report of a project's usage."""
+"""The services of team guidelines in one object, and the usage report of a project."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from rag_assets.billing.spending import (
     find_holding_caps,
     find_present_caps,
 )
-from rag_assets.models.prices import FREE
 from rag_assets.pipeline.uploads import UploadService
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, today
@@ -30,7 +29,7 @@ from rag_assets.systems.team_guidelines.projects import (
 
 
 class Guidelines:
-    """Team guidelines of an installation. Every call blocks; no connection stays open.
+    """Services of team guidelines. Every call blocks; no connection stays open.
 
     Attributes:
         projects: finds, shows and changes projects and organizations.
@@ -57,8 +56,8 @@ class UsageSum:
         requests: number of requests, including failed ones.
         texts: number of embedded passages and questions.
         tokens: number of tokens, as providers count them.
-        output_tokens: the tokens among these that a chat model wrote.
-        unpriced_tokens: the tokens among these whose price is unknown.
+        output_tokens: share of `tokens` that a chat model wrote.
+        unpriced_tokens: share of `tokens` with an unknown price.
         cost: cost of the tokens with a known price, in dollars.
     """
 
@@ -74,7 +73,7 @@ class UsageSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayOfUsage:
-    """The usage of one model on one day of UTC."""
+    """The usage of one model on one day in UTC."""
 
     __pydantic_config__ = CAMEL_CASE
 
@@ -93,7 +92,7 @@ class CapView:
         dollars: maximum spending.
         spent: dollars so far, including batches in progress.
         until: time at which the cap is reset.
-        reached: whether too little remains, so that documents wait.
+        reached: whether documents wait because too little remains.
     """
 
     __pydantic_config__ = CAMEL_CASE
@@ -111,7 +110,7 @@ class Waiting:
 
     Attributes:
         documents: number of documents with passages that lack vectors.
-        tokens: number of tokens in these passages, each text counted once.
+        tokens: number of tokens in these passages; equal passages count once.
         cost: cost of embedding them, in dollars; None if no price is known.
         unmeasured: number of further documents that are not chunked yet.
     """
@@ -182,13 +181,16 @@ class GuidelineUsage:
         passage = (project.price or FREE).compute_cost(tenant.chunker.parameters.limit)
         return tuple(
             _build_cap(
-                cap, reached=cap.share >= 1 or cap.would_stop(passage) or cap.name in stopped
+                cap,
+                reached=cap.share >= 1
+                or cap.would_stop(project.passage_cost)
+                or cap.name in stopped,
             )
             for cap in present
         )
 
     def _find_stopped_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
-        """Return the caps that made documents wait, as a request may cost more than one passage."""
+        """Return the caps that made documents wait; a request may cost more than one passage."""
         states = self._catalog.upload_states.page(project.record.id)
         if all(state.error_kind != "cap-reached" for state in states):
             return ()
@@ -196,7 +198,7 @@ class GuidelineUsage:
         return find_holding_caps(caps, events, today())
 
     def _count_waiting(self, project: OpenProject) -> Waiting:
-        documents, tokens, unmeasured = self._library.waiting(project)
+        documents, tokens, unmeasured = self._library.count_waiting(project)
         return Waiting(
             documents=documents,
             tokens=tokens,

@@ -1,4 +1,4 @@
-"""The tables of team guidelines in the catalog's schema."""
+"""Catalog tables of team guidelines."""
 
 from __future__ import annotations
 

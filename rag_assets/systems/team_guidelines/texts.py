@@ -1,7 +1,7 @@
 """Plain texts of projects, and the rules in the front matter of their documents.
 
-A plain text is for prompts for which no passage of a document was found. Rules add documents to
-tasks, in addition to search results:
+A prompt gets the plain text if the search finds no passage of a document. A rule adds its document
+to the search results of a task:
 
     ---
     always: true                    applies to every task
@@ -9,7 +9,7 @@ tasks, in addition to search results:
     ---
 
 A sync stores the rules of published Markdown documents in `guideline_rules`. A context includes
-the passages of the rules that apply to its task.
+all passages of the documents whose rules apply to its task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from sqlalchemy import Row, Select, and_, select, update
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
@@ -50,7 +49,7 @@ from rag_assets.systems.team_guidelines.tables import guideline_rules, guideline
 MAX_CHARACTERS = 100_000
 
 ANY_VERSION: Final = "*"
-"""Matches the current version, whatever it is."""
+"""Matches every current version."""
 
 _VERSION_DIGITS = 32
 _MAX_FINDINGS = 20
@@ -71,7 +70,7 @@ class GuidelineText:
 
     @property
     def version(self) -> str:
-        """Return a hash of the text and its time, so that every change creates a new version."""
+        """Return a hash of the text and the time of its last change."""
         content = f"{self.updated_at.isoformat()}\n{self.text}"
         return hashlib.sha256(content.encode()).hexdigest()[:_VERSION_DIGITS]
 
@@ -82,7 +81,7 @@ class GuidelineText:
 
 
 def build_response(text: GuidelineText | None) -> GuidelinesText:
-    """Build the response about a project's text, with its ETag."""
+    """Return the response with a project's text and its ETag."""
     if text is None:
         return GuidelinesText(text="", updated_by=None, updated_at=None)
     return GuidelinesText(
@@ -94,7 +93,7 @@ def build_response(text: GuidelineText | None) -> GuidelinesText:
 
 
 class GuidelineTexts(CatalogQueries):
-    """Reads and sets plain texts."""
+    """Reads and sets the plain texts of projects."""
 
     def get(self, tenant_id: str) -> GuidelineText | None:
         """Return the text of a project's tenant; None if it was never set."""
@@ -110,12 +109,12 @@ class GuidelineTexts(CatalogQueries):
         by: str,
         replaces: Collection[str] | None,
     ) -> GuidelineText:
-        """Set a text that is usable (see require_usable); setting the same text has no effect.
+        """Set a text that passed require_usable(); setting the same text has no effect.
 
         Args:
             text: the new text; an empty text removes it.
-            replaces: versions that the text may replace; ANY_VERSION allows any; None allows only
-                that no text was stored.
+            replaces: versions that the text may replace, or ANY_VERSION; None if no text may be
+                stored yet.
 
         Raises:
             VersionMissing: a text exists, and `replaces` is None.
@@ -145,7 +144,7 @@ class GuidelineTexts(CatalogQueries):
 
 
 def require_usable(text: str, masker: Masker) -> None:
-    """Require that a text can be stored and sent to models; checking a long text takes a while.
+    """Require that a text can be stored and sent to models; slow for long texts.
 
     Raises:
         TextRefused: the text is too long, or contains invalid characters or a credential.
@@ -201,11 +200,11 @@ _PATH_IN_TEXT = re.compile(r"(?<![\w@:/.])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[A-Z
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The tasks to which a document applies by its front matter; none by default.
+    """The tasks to which a document's front matter adds the document; none by default.
 
     Attributes:
-        is_always: whether it applies to every task.
-        paths: globs; the document applies to tasks about a matching file.
+        is_always: whether the document is added to every task.
+        paths: globs; the document is added to tasks about a matching file.
     """
 
     is_always: bool = False
@@ -218,15 +217,15 @@ class RuleFollowUp:
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
         """Return why a tenant needs a run although no source changed; None if it needs none."""
         with catalog.database.begin() as connection:
-            is_left = connection.scalar(select(_select_unread(tenant_id).exists()))
-        return "the front matter of some documents has not been read yet" if is_left else None
+            has_unread = connection.scalar(select(_select_unread(tenant_id).exists()))
+        return "the front matter of some documents has not been read yet" if has_unread else None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return an empty set, because rules have no vectors."""
+        """Return an empty set: rules have no vectors."""
         return frozenset()
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Store the rules of published documents; return a count for the run's page."""
+        """Store the rules of published documents; return their number as run metadata."""
         with ctx.catalog.database.begin() as connection:
             documents = connection.execute(_select_unread(ctx.ref.id)).all()
         if not documents:
@@ -250,7 +249,7 @@ class RuleFollowUp:
                 )
                 if connection.scalar(upload.with_for_update()) is None:
                     continue  # deleted meanwhile
-                put = insert(guideline_rules).values(values)
+                put = upsert(guideline_rules).values(values)
                 key = ["tenant", "document_id"]
                 connection.execute(put.on_conflict_do_update(index_elements=key, set_=values))
                 count += rule != Rule()
@@ -285,13 +284,16 @@ def _parse_globs(value: Any) -> Iterable[str]:
 
 
 def find_files(task: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the files of a task: the given paths, and the paths in its text."""
+    """Return the files of a task: these paths, then the paths in its text."""
     named = [match[0] for match in _PATH_IN_TEXT.finditer(task)]
     return tuple(dict.fromkeys([*paths, *named]))[:MAX_PATHS]
 
 
-def matches(globs: Sequence[str], files: Sequence[str]) -> bool:
-    """Return whether a glob matches a file, or a folder that contains it."""
+def matches_any_file(globs: Sequence[str], files: Sequence[str]) -> bool:
+    """Return whether any glob matches a file or a folder that contains the file.
+
+    Invalid globs are ignored.
+    """
     usable = []
     for glob in globs:
         try:
@@ -317,7 +319,7 @@ def _split_path(file: str) -> Iterator[tuple[bytes, bytes, bool]]:
 def read_rule_hits(
     reader: DocumentReader, tenant_id: str, caller: Caller, files: Sequence[str]
 ) -> list[tuple[Hit, RuleKind]]:
-    """Return the passages of the rules that apply to files, rules for every task first.
+    """Return the passages of documents whose rules apply, rules for every task first.
 
     Documents that the caller may not read are left out.
     """
@@ -336,7 +338,7 @@ def read_rule_hits(
 
 
 def _find_rules(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[str, RuleKind]:
-    """Return the kinds of the rules that apply by document id, ordered by kind and file name."""
+    """Return the kinds of the applicable rules by document id, ordered by kind and file name."""
     rule = guideline_rules.c
     query = (
         select(rule.document_id, rule.is_always, rule.paths)
@@ -352,12 +354,12 @@ def _find_rules(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[
     return {
         row.document_id: "always" if row.is_always else "path"
         for row in rows
-        if row.is_always or matches(row.paths.split("\n"), files)
+        if row.is_always or matches_any_file(row.paths.split("\n"), files)
     }
 
 
 def _select_unread(tenant_id: str) -> Select[Any]:
-    """Return the query of served Markdown documents with an unread front matter."""
+    """Return the query for served Markdown documents whose front matter has not been read."""
     served, rule = document_index.c, guideline_rules.c
     return (
         select(served.document_id, served.parse_key)

@@ -6,7 +6,7 @@ _HERE = "rag_assets.systems.workspace"
 
 SYSTEM = System(
     name="workspace",
-    # There are no thresholds, for the same reason as in the documents system.
+    # No thresholds are set, for the same reason as in the documents system.
     profile=Profile(
         defaults={
             "chunker": {"chunker": "page", "max_tokens": 1200, "overlap": 150},

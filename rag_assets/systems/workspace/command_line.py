@@ -1,4 +1,4 @@
-"""Implementation of `rag-assets workspace`."""
+"""Implementation of the commands `rag-assets workspace`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_assets.ingest.sources.records import ROOT
 from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
-from rag_assets.systems.workspace.pulling.pull import Puller, pulled_sources
+from rag_assets.systems.workspace.pulling.pull import Puller, get_pulled_sources
 from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.tree import Page
 from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
@@ -29,10 +29,10 @@ _RECORDS_AT_ONCE: Final = 10_000
 
 @with_reading_session
 def show(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print all pages, each below its parent."""
-    pages = _open_service(session).pages(tenant)
+    """Print all pages as a tree."""
+    pages = _open_service(session).list_all_pages(tenant)
     if as_json:
-        print_json({"tenant": tenant, "pages": [one for one, _ in pages]})
+        print_json({"tenant": tenant, "pages": [page for page, _ in pages]})
         return
     for page, depth in pages:
         say(f"{'  ' * depth}{page.uuid}{_format_remarks(page)}")
@@ -40,11 +40,11 @@ def show(session: Session, tenant: str, *, as_json: bool) -> None:
 
 @with_session
 def put(
-    session: Session, tenant: str, page: str, given: Mapping[str, Any], *, as_json: bool
+    session: Session, tenant: str, page: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
     """Put a page into the tree."""
     try:
-        draft = PageDraft.model_validate(given)
+        draft = PageDraft.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidRequest(
@@ -80,7 +80,7 @@ def access(
     session: Session, tenant: str, page: str, principals: Sequence[str], *, as_json: bool
 ) -> None:
     """Print whether any of these principals may read a page."""
-    found = _open_service(session).access(tenant, page, tuple(principals))
+    found = _open_service(session).explain_access(tenant, page, tuple(principals))
     if as_json:
         print_json(found)
         return
@@ -168,30 +168,29 @@ def pull(
     scan = keys or allow_deletes
     reports = [
         puller.pull(pulled_source, scan=scan, allow_deletes=allow_deletes)
-        for pulled_source in pulled_sources(of_tenant, source)
+        for pulled_source in get_pulled_sources(of_tenant, source)
     ]
     if as_json:
         print_json({"tenant": tenant, "sources": reports})
         return
     for report in reports:
-        say(report.line())
+        say(report.format_line())
         if report.held:
             warn(
-                f"{report.held:,} records of {report.source} no longer exist in its database"
-                " but are"
-                " kept here: run the command with --allow-deletes to remove them"
+                f"{report.held:,} records of {report.source} no longer exist in its database but"
+                " are kept here: run the command with --allow-deletes to remove them"
             )
 
 
 @with_reading_session
 def pulls(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print the results of pulls, and rows that were set aside."""
+    """Print the state of pulls, and rows that were set aside."""
     record = session.catalog.tenants.get(tenant)
     states = PullStates(session.catalog.database)
-    known = states.of_tenant(tenant)
-    sources = pulled_sources(Tenant.from_config(record.config))
+    known = states.read_for_tenant(tenant)
+    sources = get_pulled_sources(Tenant.from_config(record.config))
     counts = states.count_set_aside(tenant)
-    rows = states.rows_set_aside(tenant, _SHOWN)
+    rows = states.list_set_aside_rows(tenant, _SHOWN)
     if as_json:
         found = [known[source.name] for source in sources if source.name in known]
         set_aside = {f"{name}.{type_}": count for (name, type_), count in counts.items()}

@@ -1,4 +1,4 @@
-"""`rag-assets workspace`: the pages of a workspace, and their readers."""
+"""The commands `rag-assets workspace` and their options."""
 
 from __future__ import annotations
 
@@ -27,31 +27,35 @@ def show(tenant: TenantArgument, json: Json = False) -> None:
 def put(
     tenant: TenantArgument,
     page: PageArgument,
-    kind: Annotated[Literal["page", "database"], typer.Option(help="What it is.")] = "page",
+    kind: Annotated[Literal["page", "database"], typer.Option(help="Kind of the page.")] = "page",
     parent: Annotated[
-        str | None, typer.Option(metavar="PAGE", help="The page above it; by default the root.")
+        str | None,
+        typer.Option(metavar="PAGE", help="Id of the page above it; by default the root."),
     ] = None,
     read: Annotated[
         list[str] | None,
-        typer.Option(metavar="PRINCIPAL", help="Who reads it; repeat for others."),
+        typer.Option(
+            metavar="PRINCIPAL", help="A reader: a name, group:NAME, or members; repeatable."
+        ),
     ] = None,
     inherit: Annotated[
-        bool, typer.Option(help="Whether who reads what is above reads it as well.")
+        bool, typer.Option(help="Whether readers of the page above also read it.")
     ] = True,
     archived: Annotated[
-        bool, typer.Option("--archived", help="Take it and what is below out, as archived.")
+        bool, typer.Option("--archived", help="Exclude it and all pages below from searches.")
     ] = False,
     ai: Annotated[
-        Literal["on", "off"], typer.Option(help="off: no part of the knowledge, nor what is below.")
+        Literal["on", "off"],
+        typer.Option(help="off excludes it and all pages below from searches."),
     ] = "on",
     json: Json = False,
 ) -> None:
     """Create a page in the tree, or replace it."""
     from rag_assets.systems.workspace import command_line
 
-    given = {"kind": kind, "parent": parent, "read": read or [], "inherit": inherit}
-    given |= {"archived": archived, "ai": ai}
-    command_line.put(tenant, page, given, as_json=json)
+    values = {"kind": kind, "parent": parent, "read": read or [], "inherit": inherit}
+    values |= {"archived": archived, "ai": ai}
+    command_line.put(tenant, page, values, as_json=json)
 
 
 @tree.command("delete")
@@ -59,7 +63,10 @@ def delete(
     tenant: TenantArgument,
     page: PageArgument,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Delete it, all below it and all their records.")
+        bool,
+        typer.Option(
+            "--yes", help="Confirm the deletion of the page, all pages below and their records."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
@@ -79,7 +86,7 @@ def access(
     ],
     json: Json = False,
 ) -> None:
-    """Show whether somebody may read a page, and by which page and grant."""
+    """Show whether one of the principals may read a page, and by which grant."""
     from rag_assets.systems.workspace import command_line
 
     command_line.access(tenant, page, principals, as_json=json)
@@ -90,10 +97,10 @@ def records(
     tenant: TenantArgument,
     status: Annotated[
         Literal["queued", "indexed", "excluded", "failed"] | None,
-        typer.Option(help="Only records of which this became."),
+        typer.Option(help="Only records with this status."),
     ] = None,
     page: Annotated[
-        str | None, typer.Option(metavar="PAGE", help="Only records on this page or database.")
+        str | None, typer.Option(metavar="PAGE", help="Only records of this page or database.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -110,10 +117,11 @@ def pull(
         str | None, typer.Option(metavar="NAME", help="Only this source of the type sql.")
     ] = None,
     keys: Annotated[
-        bool, typer.Option("--keys", help="Compare all keys as well, and remove what is gone.")
+        bool,
+        typer.Option("--keys", help="Also compare all keys, and remove records without a row."),
     ] = False,
     allow_deletes: Annotated[
-        bool, typer.Option("--allow-deletes", help="The same, however much is gone.")
+        bool, typer.Option("--allow-deletes", help="Like --keys, but remove any number of records.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -125,7 +133,7 @@ def pull(
 
 @app.command("pulls")
 def pulls(tenant: TenantArgument, json: Json = False) -> None:
-    """Show how pulls from databases went, and rows that were set aside."""
+    """Show the state of pulls from databases, and rows that were set aside."""
     from rag_assets.systems.workspace import command_line
 
     command_line.pulls(tenant, as_json=json)

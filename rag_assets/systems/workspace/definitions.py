@@ -1,4 +1,4 @@
-"""The job that pulls sources of the type `sql`, its sensor, and a nightly comparison of keys."""
+"""The job that pulls sources of the type `sql`, its sensor, and its nightly comparison of keys."""
 
 from datetime import UTC, datetime
 
@@ -18,8 +18,8 @@ from rag_assets.systems.workspace.pulling import SQL
 from rag_assets.systems.workspace.pulling.pull import (
     choose_worst_failure,
     find_due_tenants,
+    get_pulled_sources,
     is_due,
-    pulled_sources,
 )
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks
 from rag_assets.tenants.model import Tenant
@@ -28,9 +28,9 @@ _JOB = "pull_sources"
 _TENANTS_TAG = "rag_assets/pulled_tenants"
 _WAIT_SECONDS = 60.0
 _KEPT_DAYS = 3
-"""Days after which runs are deleted; a run starts every minute."""
+"""Days after which runs of this job are deleted, because one starts every minute."""
 _AT_ONCE = 50
-"""Maximum number of tenants that one run pulls; the next run takes the rest."""
+"""Maximum number of tenants in one run; the next run pulls the others."""
 _SLOW_RUNS = 2
 """Maximum concurrent runs that each pull one slow tenant; other jobs also need run slots."""
 
@@ -40,8 +40,8 @@ class PullConfig(dg.Config):
 
     Attributes:
         tenants: ids of tenants; by default, all active tenants with a source of the type `sql`.
-        keys: whether to compare all keys and remove records that no longer have a row. Otherwise
-            only due sources are pulled.
+        keys: whether to compare all keys, and remove records without a row; otherwise only due
+            sources are pulled.
     """
 
     tenants: list[str] | None = None
@@ -51,8 +51,8 @@ class PullConfig(dg.Config):
 @job(
     _JOB,
     (
-        "Pulls records from databases that sources of the type sql name: what has changed, or all "
-        "keys to remove what is gone."
+        "Pulls changed records from the databases of sources with the type sql. With `keys`, also "
+        "compares all keys, and removes records without a row."
     ),
     kind="postgres",
 )
@@ -66,8 +66,7 @@ def pull_tenants(
     """Pull the sources of tenants; a failed tenant does not stop the others."""
     runs.mark(context.instance, context.run)
     runs.record_history(context.instance, context.run)
-    # This is imported here because the bodies of records import FastAPI, which the rest of this
-    # module does not need.
+    # Imported here because it imports FastAPI, which the rest of this module does not need.
     from rag_assets.systems.workspace.pulling.pull import Puller
 
     with clear_failures(postgres.installation):
@@ -85,21 +84,20 @@ def pull_tenants(
     def pull(record: TenantRecord) -> str:
         tenant = Tenant.from_config(record.config)
         puller = Puller(catalog, blobs, masker, record.ref, tenant)
-        known = states.of_tenant(record.id)
+        known = states.read_for_tenant(record.id)
         done: list[str] = []
         failures: list[Exception] = []
-        for source in pulled_sources(tenant):
+        for source in get_pulled_sources(tenant):
             if not config.keys and not is_due(known.get(source.name), datetime.now(UTC)):
                 continue
             try:
-                # Keys are compared only once a day, so this run waits for a pull that is in
-                # progress.
+                # Keys are compared once a day, so this run waits for a pull in progress.
                 wait = _WAIT_SECONDS if config.keys else 0.0
                 report = puller.pull(source, scan=config.keys, wait_seconds=wait)
             except Exception as error:
                 failures.append(error)
             else:
-                done.append(report.line())
+                done.append(report.format_line())
         if failures:
             if done:
                 context.log.info(f"{record.id}: {'; '.join(done)}")
@@ -107,7 +105,7 @@ def pull_tenants(
         return "; ".join(done) or "nothing was due"
 
     wanted = config.tenants
-    chosen = [one for one in records if wanted is None or one.id in wanted]
+    chosen = [record for record in records if wanted is None or record.id in wanted]
     for_each(context, postgres.installation, chosen, "pulling sources", pull)
 
 
@@ -116,8 +114,8 @@ nightly_keys = Schedule(
     pull_tenants,
     "30 1 * * *",
     (
-        "Compares all keys of databases that sources of the type sql name with what is stored of "
-        "them, removes what is gone, and reads again what has changed unseen."
+        "Compares all keys in the databases of sources with the type sql with the stored records, "
+        "removes records without a row, and reads missed changes."
     ),
     config={"keys": True},
 )
@@ -126,8 +124,8 @@ nightly_keys = Schedule(
 @sensor(
     "sql_sources",
     (
-        "Requests runs that pull sources of the type sql which are due, in one query over all "
-        "tenants: one run for those that take seconds, and one for each other tenant."
+        "Requests runs that pull due sources with the type sql, found by one query over all "
+        "tenants: one run for all tenants that take seconds, and one run for each slower tenant."
     ),
     seconds=30,
     job=_JOB,
@@ -143,9 +141,11 @@ def sql_sources_sensor(
         catalog = postgres.catalog()
         records = catalog.tenants.list_with_source(SQL.name)
         if not records:
-            return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
-        states = PullStates(catalog.database).of_tenants([record.id for record in records])
-        # These sources are being pulled by the nightly run or from the command line.
+            return dg.SensorResult(
+                skip_reason=dg.SkipReason("no tenant has a source with the type sql")
+            )
+        states = PullStates(catalog.database).read_for_tenants([record.id for record in records])
+        # Sources that the nightly run or a command pulls now.
         pulled = SourceLocks(catalog.database).find_held(states)
         due = find_due_tenants(records, states, datetime.now(UTC), pulled)
         unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
@@ -160,7 +160,7 @@ def sql_sources_sensor(
     slow = [id_ for id_ in due.slow if id_ not in busy]
     free = max(_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
     groups = [*([quick] if quick else []), *([id_] for id_ in slow[:free])]
-    skip = None if groups else dg.SkipReason(f"{len(records)} tenants, none due")
+    skip = None if groups else dg.SkipReason(f"no source is due in {len(records):,} tenants")
     return dg.SensorResult(
         run_requests=[_build_request(names, ids) for ids in groups], skip_reason=skip
     )

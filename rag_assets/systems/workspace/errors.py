@@ -1,4 +1,4 @@
-"""The error of requests to tenants that are not workspaces, and the check for it."""
+"""The error for tenants that are not workspaces, and the check that raises it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ PROFILE = "workspace"
 class NoWorkspace(RagAssetsError):
     """The tenant is not a workspace, because it has a different profile."""
 
-    problem_kind = ProblemKind(409, "no-workspace", "The tenant is no workspace")
+    problem_kind = ProblemKind(409, "no-workspace", "The tenant is not a workspace")
 
 
-def require_workspace(record: TenantRecord, what: str) -> TenantRecord:
+def require_workspace(record: TenantRecord, subject: str) -> TenantRecord:
     """Return the record of a workspace.
 
     Args:
-        what: the subject of the request, for the error: "pages", "settings".
+        subject: subject of the request, for the hint: "pages" or "settings".
 
     Raises:
         NoWorkspace: the tenant has a different profile.
@@ -26,6 +26,6 @@ def require_workspace(record: TenantRecord, what: str) -> TenantRecord:
     if record.profile != PROFILE:
         raise NoWorkspace(
             f"tenant {record.id!r} has the profile {record.profile!r}",
-            hint=f"only tenants with the profile {PROFILE} have {what}; choose such a tenant",
+            hint=f"only tenants with the profile {PROFILE} have {subject}; choose such a tenant",
         )
     return record

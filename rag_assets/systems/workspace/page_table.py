@@ -1,6 +1,6 @@
-"""The tree of a workspace in the catalog: changes, and lists of pages.
+"""The tree of a workspace in the catalog: changes and lists of pages.
 
-A change takes effect when it is committed. A list has the titles that the caller may read.
+A change takes effect when it is committed.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.systems.workspace.tree import (
     Page,
     TreePlan,
+    create_root,
     find_loops,
     loop_error,
-    new_root,
     plan_tree,
 )
 
@@ -63,12 +63,12 @@ _COLUMNS = ("uuid", "kind", "parent", "inherit", "readers", "archived", "ai")
 
 @dataclass(frozen=True, slots=True)
 class ChangedPages:
-    """The result of changes of pages.
+    """The result of changing pages.
 
     Attributes:
-        scopes: by page, the access scope of its documents after the change.
+        scopes: access scope of the documents of each page after the change, by uuid.
         documents: number of documents whose scope changed.
-        refused: the errors of rejected edits, by the edit's number.
+        refused: errors of the rejected edits, by position of the edit.
     """
 
     scopes: Mapping[str, str]
@@ -78,7 +78,7 @@ class ChangedPages:
 
 @dataclass(frozen=True, slots=True)
 class RemovedPages:
-    """The result of the removal of pages.
+    """The result of removing pages.
 
     Attributes:
         documents: number of documents that were deleted with the pages.
@@ -97,7 +97,7 @@ The function may raise InvalidRequest or UnknownDocument; the page then stays un
 
 
 class TreeTable(CatalogQueries):
-    """Changes `pages` and `scope_ancestors`."""
+    """Changes the tables of pages and their access scopes."""
 
     def put(self, ref: TenantRef, page: Page) -> ChangedPages:
         """Add or replace a page; see change().
@@ -111,11 +111,10 @@ class TreeTable(CatalogQueries):
         return changes
 
     def change(self, ref: TenantRef, edits: Sequence[PageEdit]) -> ChangedPages:
-        """Add or change pages in one transaction, which applies to searches that start later.
+        """Add or change pages in one transaction, with effect on all later searches.
 
         The edits are checked as a whole, so their order does not matter. Edits of the same page
-        build on each other. The work grows with the number of affected pages below the changed
-        pages.
+        build on each other. The work grows with the number of affected pages.
 
         Raises:
             InvalidRequest: a page would be too far from the root; no page is changed.
@@ -132,7 +131,7 @@ class TreeTable(CatalogQueries):
                 if uuid not in stored or stored[uuid].shape != page.shape
             }
             known = former | _select_neighbours(connection, ref.id, shaped, stored)
-            for uuid in _drop_loops(shaped, {u: page_from_row(row) for u, row in known.items()}):
+            for uuid in _remove_loops(shaped, {u: page_from_row(row) for u, row in known.items()}):
                 del wanted[uuid]
                 refused |= {n: loop_error() for n, (one, _) in enumerate(edits) if one == uuid}
             if wanted and ROOT not in known:
@@ -151,7 +150,7 @@ class TreeTable(CatalogQueries):
             if moved:
                 _move_pages(connection, ref, moved, followed=not documents_moved)
                 _write_ancestors(connection, ref, shaped, plan)
-            narrowed = _grant(connection, ref, written)
+            narrowed = _write_grants(connection, ref, written)
             narrowed |= {uuid for uuid in shaped if uuid in stored}
             if narrowed:
                 # One event is enough, because after an earlier dump is restored, the whole tree
@@ -167,15 +166,17 @@ class TreeTable(CatalogQueries):
         Records attached to an unknown page are deleted as well.
         """
         with self._database.begin_exclusive(ref) as connection:
-            gone = [*dict.fromkeys((*uuids, *_select_descendants(connection, ref.id, uuids)))]
-            ids = find_attached_documents(connection, ref, gone)
+            removed = [*dict.fromkeys((*uuids, *_select_descendants(connection, ref.id, uuids)))]
+            ids = find_attached_documents(connection, ref, removed)
             _, blobs = delete_records_with_contents(connection, ref, ids)
             withdraw_documents(connection, ref, ids, by)
             table = pages.c
-            its = (table.tenant == ref.id, matches_any(table.uuid, gone))
-            if connection.execute(delete(pages).where(*its)).rowcount:
+            statement = delete(pages).where(
+                table.tenant == ref.id, matches_any(table.uuid, removed)
+            )
+            if connection.execute(statement).rowcount:
                 record_change(connection, ref, "page_changed", uuids[0])
-            scopes = [build_page_scope(one) for one in gone]
+            scopes = [build_page_scope(uuid) for uuid in removed]
             for owned in (access_scopes, scope_ancestors):
                 connection.execute(
                     delete(owned).where(
@@ -188,7 +189,7 @@ class TreeTable(CatalogQueries):
 
 
 def _select_descendants(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
-    below = tree_query(tenant_id, uuids, upwards=False).subquery()
+    below = build_tree_query(tenant_id, uuids, upwards=False).subquery()
     return [*connection.scalars(select(below.c.uuid))]
 
 
@@ -202,7 +203,7 @@ def _select_rows(
 def _apply_edits(
     edits: Sequence[PageEdit], stored: Mapping[str, Page]
 ) -> tuple[dict[str, Page], dict[int, RagAssetsError]]:
-    """Return the pages that result from edits, and the errors of rejected edits by number."""
+    """Return the pages that result from edits, and the errors of rejected edits by position."""
     wanted: dict[str, Page] = {}
     refused: dict[int, RagAssetsError] = {}
     for number, (uuid, edit) in enumerate(edits):
@@ -216,28 +217,28 @@ def _apply_edits(
 def _select_neighbours(
     connection: Connection, tenant_id: str, shaped: Mapping[str, Page], stored: Mapping[str, Page]
 ) -> dict[str, Row[Any]]:
-    """Return the rows of the pages above and below the changed pages."""
+    """Return the rows of the pages above and below the changed pages, by uuid."""
     if not shaped:
         return {}
     former = {stored[uuid].parent for uuid in shaped if uuid in stored}
     parents = {page.parent for page in shaped.values()} | former
     rows: dict[str, Row[Any]] = {}
     for query in (
-        tree_query(tenant_id, [uuid for uuid in parents if uuid is not None], upwards=True),
-        tree_query(tenant_id, [*shaped], upwards=False),
+        build_tree_query(tenant_id, [uuid for uuid in parents if uuid is not None], upwards=True),
+        build_tree_query(tenant_id, [*shaped], upwards=False),
     ):
         rows |= {row.uuid: row for row in connection.execute(query)}
     return rows
 
 
-def _drop_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
+def _remove_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
     """Remove the pages that would be below themselves from `shaped`, and return them."""
-    taken = set[str]()
+    removed = set[str]()
     while looping := find_loops({**known, **shaped}) & shaped.keys():
-        taken |= looping
+        removed |= looping
         for uuid in looping:
             del shaped[uuid]
-    return taken
+    return removed
 
 
 def _write_pages(
@@ -251,15 +252,15 @@ def _write_pages(
         new.on_conflict_do_update(
             index_elements=["tenant", "uuid"], set_={name: new.excluded[name] for name in names}
         ),
-        [page_columns(page) | {"scope": scopes[page.uuid]} for page in written],
+        [build_page_columns(page) | {"scope": scopes[page.uuid]} for page in written],
     )
 
 
-def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
-    """Grant the readers of pages their scopes; a page without readers gets no grants.
+def _write_grants(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
+    """Replace the grants of pages' scopes by the pages' readers.
 
     Returns:
-        the scopes from which readers were removed.
+        the pages from which readers were removed.
     """
     if not written:
         return set()
@@ -289,7 +290,7 @@ def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> s
 def _write_ancestors(
     connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
 ) -> None:
-    """Store from which scopes the given pages and the pages below inherit, if it changed."""
+    """Store the changed inheritance between the scopes of pages and of the pages below."""
     table = scope_ancestors.c
     scopes = [*dict.fromkeys((*map(build_page_scope, shaped), *plan.ancestors))]
     query = select(table.scope, table.ancestor).where(
@@ -300,12 +301,12 @@ def _write_ancestors(
         (scope, ancestor) for scope, ancestors in plan.ancestors.items() for ancestor in ancestors
     }
     if former - wanted:
-        gone = unnest_pairs(former - wanted, name="gone")
+        removed = unnest_pairs(former - wanted, name="removed")
         connection.execute(
             delete(scope_ancestors).where(
                 table.tenant == ref.id,
-                table.scope == gone.c.key,
-                table.ancestor == gone.c.value,
+                table.scope == removed.c.key,
+                table.ancestor == removed.c.value,
             )
         )
     if wanted - former:
@@ -320,7 +321,7 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
     """Set the scope of the documents of pages; return the number of changed documents."""
     new = unnest_pairs(scopes.items(), name="new")
     table = documents.c
-    # A document that was excluded has already been removed from the builds, or will soon be.
+    # An excluded document has left the builds, or will soon leave them, so it is indexed again.
     is_back = and_(table.access_scope == EXCLUDED, new.c.value != EXCLUDED)
     status = case((and_(is_back, table.status == "READY"), "PROCESSING"), else_=table.status)
     return connection.execute(
@@ -338,7 +339,7 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
 def _move_pages(
     connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
 ) -> None:
-    """Set the scope of pages; unless `followed`, mark that their index entries must be updated."""
+    """Set the scope of pages; unless `followed`, mark their index entries for an update."""
     new = unnest_pairs(scopes.items(), name="new")
     table = pages.c
     move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
@@ -351,10 +352,10 @@ def _move_pages(
 
 def _ensure_root(connection: Connection, tenant_id: str) -> None:
     """Add the root, which all members may read, unless it exists."""
-    root = new_root()
+    root = create_root()
     made = connection.execute(
         upsert(pages)
-        .values(tenant=tenant_id, scope=build_page_scope(ROOT), **page_columns(root))
+        .values(tenant=tenant_id, scope=build_page_scope(ROOT), **build_page_columns(root))
         .on_conflict_do_nothing()
         .returning(pages.c.uuid)
     ).first()
@@ -366,8 +367,8 @@ def _ensure_root(connection: Connection, tenant_id: str) -> None:
         )
 
 
-def page_columns(page: Page) -> dict[str, Any]:
-    """Return a page's own fields as columns."""
+def build_page_columns(page: Page) -> dict[str, Any]:
+    """Return the fields of a page as columns of `pages`."""
     return {name: getattr(page, name) for name in _COLUMNS} | {"readers": list(page.readers)}
 
 
@@ -376,7 +377,7 @@ class ListedPage:
     """A page in a list.
 
     Attributes:
-        has_pages: whether it has pages below it.
+        has_pages: whether other pages are below it.
     """
 
     page: Page
@@ -384,20 +385,21 @@ class ListedPage:
 
 
 class PageLists(CatalogQueries):
-    """Queries on `pages`."""
+    """Lists of pages, from the table `pages`."""
 
-    def path(self, tenant_id: str, uuid: str) -> list[Page]:
+    def read_path(self, tenant_id: str, uuid: str) -> list[Page]:
         """Return a page, preceded by the pages above it from the highest known page down."""
         return [
-            page_from_row(row) for row in self._database.fetch_rows(_above_query(tenant_id, uuid))
+            page_from_row(row)
+            for row in self._database.fetch_rows(_build_path_query(tenant_id, uuid))
         ]
 
-    def all(self, tenant_id: str) -> list[tuple[Page, str]]:
+    def list_all(self, tenant_id: str) -> list[tuple[Page, str]]:
         """Return all pages by uuid, each with the access scope of its documents."""
         query = select(pages).where(pages.c.tenant == tenant_id).order_by(pages.c.uuid)
         return [(page_from_row(row), row.scope) for row in self._database.fetch_rows(query)]
 
-    def page(
+    def list_page(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> list[tuple[Page, str]]:
         """Return pages by uuid, each with the access scope of its documents.
@@ -414,7 +416,7 @@ class PageLists(CatalogQueries):
         rows = self._database.fetch_rows(query.order_by(pages.c.uuid).limit(limit))
         return [(page_from_row(row), row.scope) for row in rows]
 
-    def all_with_times(self, tenant_id: str) -> dict[str, tuple[Page, datetime]]:
+    def read_all_with_times(self, tenant_id: str) -> dict[str, tuple[Page, datetime]]:
         """Return all pages except the root by uuid, each with the time when it was last put."""
         query = select(pages).where(pages.c.tenant == tenant_id, pages.c.uuid != ROOT)
         rows = self._database.fetch_rows(query)
@@ -423,21 +425,20 @@ class PageLists(CatalogQueries):
     def list_children(
         self, tenant_id: str, parent: str, *, after: str | None, limit: int
     ) -> list[ListedPage]:
-        """Return the pages directly below a page, by uuid; that page itself may be unknown.
+        """Return the pages directly below a page, by uuid; the page itself may be unknown.
 
         Args:
-            parent: the page above them.
             after: the last uuid of the previous list.
         """
         return self._list(tenant_id, pages.c.parent == parent, after, limit)
 
-    def unplaced(self, tenant_id: str, *, after: str | None, limit: int) -> list[ListedPage]:
+    def list_unplaced(self, tenant_id: str, *, after: str | None, limit: int) -> list[ListedPage]:
         """Return the pages with an unknown parent; see list_children()."""
         above = pages.alias("above")
         known = exists().where(above.c.tenant == pages.c.tenant, above.c.uuid == pages.c.parent)
         return self._list(tenant_id, (pages.c.kind != "root") & ~known, after, limit)
 
-    def titles(
+    def read_titles(
         self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
     ) -> dict[str, str]:
         """Return the titles of the pages that one of the principals may read, by uuid."""
@@ -453,12 +454,12 @@ class PageLists(CatalogQueries):
         return dict(self._database.fetch_rows(query))
 
     def _list(
-        self, tenant_id: str, which: ColumnElement[bool], after: str | None, limit: int
+        self, tenant_id: str, condition: ColumnElement[bool], after: str | None, limit: int
     ) -> list[ListedPage]:
         lower = pages.alias("lower")
         has_pages = exists().where(lower.c.tenant == pages.c.tenant, lower.c.parent == pages.c.uuid)
         query = select(pages, has_pages.label("has_pages")).where(
-            pages.c.tenant == tenant_id, which
+            pages.c.tenant == tenant_id, condition
         )
         if after is not None:
             query = query.where(pages.c.uuid > after)
@@ -467,7 +468,7 @@ class PageLists(CatalogQueries):
 
 
 def page_from_row(row: Row[Any]) -> Page:
-    """Return the page in a row."""
+    """Return the page in a row of `pages`."""
     return Page(
         uuid=row.uuid,
         kind=row.kind,
@@ -479,8 +480,8 @@ def page_from_row(row: Row[Any]) -> Page:
     )
 
 
-def tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> Select[Any]:
-    """Return the query of pages and all pages above them, or below them; each page occurs once."""
+def build_tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> Select[Any]:
+    """Return the query for these pages and all pages above or below them, each once."""
     start, step = (pages.c.uuid, pages.c.parent) if upwards else (pages.c.parent, pages.c.uuid)
     first = select(pages).where(pages.c.tenant == tenant_id, matches_any(start, uuids))
     tree = first.cte("walk", recursive=True)
@@ -488,8 +489,8 @@ def tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> Select
     return select(tree.union(further))
 
 
-def _above_query(tenant_id: str, uuid: str) -> Select[Any]:
-    """Return the query of a page and the pages above it, from the highest known page down."""
+def _build_path_query(tenant_id: str, uuid: str) -> Select[Any]:
+    """Return the query for a page and the pages above it, from the highest known page down."""
     first = select(pages, literal(0).label("distance")).where(
         pages.c.tenant == tenant_id, pages.c.uuid == uuid
     )

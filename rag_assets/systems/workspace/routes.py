@@ -1,4 +1,4 @@
-"""The endpoints of workspaces: their settings, for admins, and their tree, also for writers."""
+"""Endpoints of workspaces: settings (for admins), and the tree (also for writers)."""
 
 from __future__ import annotations
 
@@ -44,13 +44,12 @@ REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 50
 
 
 @dataclass(frozen=True, slots=True)
-class AddressedWorkspace:
-    """The workspace that a request addresses.
+class WorkspaceRequest:
+    """A request about one workspace, with the services that answer it.
 
     Attributes:
         tenant: id of the workspace.
-        by: the caller's name.
-        backend: answers the request.
+        by: name of the caller.
     """
 
     tenant: str
@@ -73,10 +72,10 @@ async def require_admin(
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> AddressedWorkspace:
-    """Return the workspace that a request addresses; refuse all callers but its admins."""
+) -> WorkspaceRequest:
+    """Return the request about a workspace; refuse all callers except its admins."""
     tenant = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
-    return AddressedWorkspace(tenant, identity.name, backend)
+    return WorkspaceRequest(tenant, identity.name, backend)
 
 
 async def require_writer(
@@ -84,14 +83,14 @@ async def require_writer(
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> AddressedWorkspace:
-    """Return the workspace that a request writes to; refuse all but its admins and writers."""
+) -> WorkspaceRequest:
+    """Return the request about a workspace; refuse all callers except its admins and writers."""
     tenant = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
-    return AddressedWorkspace(tenant, identity.name, backend)
+    return WorkspaceRequest(tenant, identity.name, backend)
 
 
-AdminDependency = Annotated[AddressedWorkspace, Depends(require_admin)]
-WriterDependency = Annotated[AddressedWorkspace, Depends(require_writer)]
+AdminDependency = Annotated[WorkspaceRequest, Depends(require_admin)]
+WriterDependency = Annotated[WorkspaceRequest, Depends(require_writer)]
 
 
 settings_router = APIRouter(
@@ -100,26 +99,25 @@ settings_router = APIRouter(
 
 
 @settings_router.get("")
-async def settings(asked: AdminDependency) -> Settings:
+async def settings(workspace: AdminDependency) -> Settings:
     """Return the effective settings of a workspace. For admins."""
-    return await asked.backend.run(
-        asked.tenant,
-        asked.by,
-        lambda: asked.settings.get(asked.tenant),
+    return await workspace.backend.run(
+        workspace.tenant,
+        workspace.by,
+        lambda: workspace.settings.get(workspace.tenant),
     )
 
 
 @settings_router.patch("")
-async def change_settings(draft: SettingsDraft, asked: AdminDependency) -> Settings:
-    """Change the given settings; null stands for the operator's configuration. For admins.
+async def change_settings(draft: SettingsDraft, workspace: AdminDependency) -> Settings:
+    """Change settings; null restores the operator's configuration. For admins.
 
-    Switching a workspace on indexes the whole workspace again. A new model is stored as
-    `pending_model` until the whole workspace is indexed again; the current model answers until that
-    is complete.
+    Switching a workspace on indexes all of it again. A new model is stored as `pending_model` until
+    the whole workspace is indexed again; until then, the current model answers.
     """
-    return await asked.backend.write(
-        asked.tenant,
-        lambda: asked.settings.change(asked.tenant, draft, asked.by),
+    return await workspace.backend.write(
+        workspace.tenant,
+        lambda: workspace.settings.change(workspace.tenant, draft, workspace.by),
     )
 
 
@@ -145,40 +143,40 @@ class AccessQuery(TenantQuery):
 
 @tree_router.put("/tree/{uuid}")
 @open_to_writers
-async def put_page(uuid: _Uuid, draft: PageDraft, asked: WriterDependency) -> TreeChange:
+async def put_page(uuid: _Uuid, draft: PageDraft, workspace: WriterDependency) -> TreeChange:
     """Create or replace a page or a database in the tree. For admins and writers.
 
-    The change is in force when the response is sent, for all records of the page and of the pages
-    below it; no embedding is computed. A page may be put before the pages above it; until all pages
-    above it are known, nobody can read it. The page `root` is above all others; unless it is put,
-    all members can read it.
+    The change applies to all records of the page and of the pages below it when the response is
+    sent, without new embeddings. A page may be put before the pages above it; nobody can read it
+    until they are known. The page `root` is above all others; until it is put, all members can read
+    it.
     """
-    return await asked.backend.write(
-        asked.tenant, lambda: asked.tree.put(asked.tenant, uuid, draft)
+    return await workspace.backend.write(
+        workspace.tenant, lambda: workspace.tree.put(workspace.tenant, uuid, draft)
     )
 
 
 @tree_router.patch("/tree/{uuid}")
 @open_to_writers
-async def change_page(uuid: _Uuid, change: PageChange, asked: WriterDependency) -> TreeChange:
-    """Change the given fields of a page, such as only its parent. For admins and writers.
+async def change_page(uuid: _Uuid, change: PageChange, workspace: WriterDependency) -> TreeChange:
+    """Change fields of a page, for example only its parent. For admins and writers.
 
-    Omitted fields stay unchanged; for example, moving a page keeps its readers.
+    Omitted fields stay unchanged.
     """
-    return await asked.backend.write(
-        asked.tenant,
-        lambda: asked.tree.change(asked.tenant, uuid, change),
+    return await workspace.backend.write(
+        workspace.tenant,
+        lambda: workspace.tree.change(workspace.tenant, uuid, change),
     )
 
 
 @tree_router.get("/tree/{uuid}")
 @open_to_writers
-async def page(uuid: _Uuid, asked: WriterDependency) -> TreePage:
+async def page(uuid: _Uuid, workspace: WriterDependency) -> TreePage:
     """Return a page of the tree. For admins and writers."""
-    return await asked.backend.run(
-        asked.tenant,
-        asked.by,
-        lambda: asked.tree.page(asked.tenant, uuid),
+    return await workspace.backend.run(
+        workspace.tenant,
+        workspace.by,
+        lambda: workspace.tree.get_page(workspace.tenant, uuid),
     )
 
 
@@ -218,11 +216,11 @@ async def list_pages(
 
 @tree_router.delete("/tree/{uuid}")
 @open_to_writers
-async def delete_page(uuid: _Uuid, asked: WriterDependency) -> TreeChange:
+async def delete_page(uuid: _Uuid, workspace: WriterDependency) -> TreeChange:
     """Delete a page, the pages below it, and all records of these pages. For admins and writers."""
-    return await asked.backend.write(
-        asked.tenant,
-        lambda: asked.tree.remove(asked.tenant, uuid, asked.by),
+    return await workspace.backend.write(
+        workspace.tenant,
+        lambda: workspace.tree.remove(workspace.tenant, uuid, workspace.by),
     )
 
 
@@ -230,21 +228,23 @@ async def delete_page(uuid: _Uuid, asked: WriterDependency) -> TreeChange:
 @open_to_writers
 async def access(
     request: Request,
-    asked_for: Annotated[AccessQuery, Query()],
+    parameters: Annotated[AccessQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> PageAccess:
-    """Return whether somebody may read a page, and by which grant. For admins and writers."""
-    tenant = request.state.tenant = identity.require_writer_tenant(asked_for.tenant)
+    """Explain whether one of the principals may read a page. For admins and writers."""
+    tenant = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     service = TreeService.from_backend(backend)
-    principals = tuple(asked_for.principal)
+    principals = tuple(parameters.principal)
     return await backend.run(
-        tenant, identity.name, lambda: service.access(tenant, asked_for.page_uuid, principals)
+        tenant,
+        identity.name,
+        lambda: service.explain_access(tenant, parameters.page_uuid, principals),
     )
 
 
-MOST_LINES: Final = 5_000
-MOST_PAGES: Final = 200_000
+MAX_LINES: Final = 5_000
+MAX_PAGES: Final = 200_000
 """Maximum number of pages in a manifest."""
 _LINES: Final[dict[str, Any]] = {
     "requestBody": {
@@ -253,8 +253,8 @@ _LINES: Final[dict[str, Any]] = {
             "application/x-ndjson": {
                 "schema": {
                     "type": "string",
-                    "description": "A JSON object a line: `uuid`, `op` (put, which is the default,"
-                    " or change), and what a single request has.",
+                    "description": "One JSON object per line: `uuid`, `op` (`put`, the default, or"
+                    " `change`), and the fields of a single request.",
                 }
             }
         },
@@ -275,14 +275,14 @@ manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, rout
 
 @tree_lines.post("/tree", openapi_extra=_LINES)
 @open_to_writers
-async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
+async def write_tree(request: Request, workspace: WriterDependency) -> TreeLines:
     """Put and change many pages of the tree: one JSON object per line, at most 5,000 lines.
 
     All lines are applied in one transaction. Only the resulting tree is checked, so the order of
     the lines does not matter. An invalid line does not stop the others.
     """
-    lines = _split_lines(await request.body(), most=MOST_LINES)
-    asked.backend.written.take(asked.by, max(len(lines), 1))
+    lines = _split_lines(await request.body(), most=MAX_LINES)
+    workspace.backend.written.take(workspace.by, max(len(lines), 1))
     names = request.app.state.description.names
 
     def write() -> TreeLines:
@@ -294,9 +294,9 @@ async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
             except InvalidFields as error:
                 errors = tuple(list_invalid_fields(error.errors, names))
                 answers[number] = TreeLine(number, "invalid", errors=errors)
-        done = asked.tree.change_many(asked.tenant, [*edits.values()])
-        for place, (number, (uuid, _)) in enumerate(edits.items()):
-            refusal = done.refused.get(place)
+        done = workspace.tree.change_many(workspace.tenant, [*edits.values()])
+        for position, (number, (uuid, _)) in enumerate(edits.items()):
+            refusal = done.refused.get(position)
             answers[number] = (
                 TreeLine(number, "done", scope=done.scopes[uuid])
                 if refusal is None
@@ -304,7 +304,7 @@ async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
             )
         return TreeLines(tuple(answers[number] for number in sorted(answers)), done.documents)
 
-    return await asked.backend.write(asked.tenant, write)
+    return await workspace.backend.write(workspace.tenant, write)
 
 
 class ReconcileTreeQuery(TenantQuery):
@@ -313,8 +313,8 @@ class ReconcileTreeQuery(TenantQuery):
     Attributes:
         apply: put missing and stale pages, and remove pages that the manifest does not name.
         allow_deletes: remove extra pages even if there are suspiciously many.
-        as_of: when the manifest was made; by default, and at the latest, the time of the request.
-            Pages that were put later are treated as if the manifest named them.
+        as_of: time of the manifest; by default, and at most, the time of the request. Pages that
+            were put later are not extra.
     """
 
     apply: bool = False
@@ -334,14 +334,13 @@ async def reconcile_tree(
 
     A line has the fields with which the page is put. The response names missing, stale and extra
     pages. With `apply`, the tree is made equal to the manifest, and extra pages are deleted with
-    all their records. Deleting more than 20 pages that are also more than 30 % of all requires
-    `allow_deletes`. The manifest must also name the parent of each page, unless the parent is the
-    root.
+    all their records. Deleting more than 20 pages that are more than 30 % of all pages requires
+    `allow_deletes`. The manifest must contain the parent of each page, except the root.
     """
     tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
-    came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
-    as_of = min(parameters.as_of or came, came)
-    lines = _split_lines(await request.body(), most=MOST_PAGES)
+    received_at = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
+    as_of = min(parameters.as_of or received_at, received_at)
+    lines = _split_lines(await request.body(), most=MAX_PAGES)
 
     def reconcile() -> TreeReconciled:
         return TreeService.from_backend(backend).reconcile(
@@ -385,11 +384,11 @@ def _parse_edit(line: bytes) -> PageEdit:
         raise invalid("uuid", "uuid must be the id of a page")
     if op == "put":
         draft = validate_values(PageDraft, values)
-        return uuid, lambda _: draft.page(uuid)
+        return uuid, lambda _: draft.build_page(uuid)
     if op != "change":
         raise invalid("op", "op must be put or change")
     change = validate_values(PageChange, values)
-    return uuid, lambda former: change.page(uuid, former)
+    return uuid, lambda former: change.build_page(uuid, former)
 
 
 def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
@@ -404,7 +403,7 @@ def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
         try:
             read = validate_values(TreeManifestLine, _parse_object(line))
             draft = PageDraft(**read.model_dump(exclude={"uuid"}))
-            page = draft.page(read.uuid)
+            page = draft.build_page(read.uuid)
         except InvalidFields as error:
             first = error.errors[0]
             field = ".".join(map(str, first["loc"][1:2])) or "body"

@@ -1,6 +1,6 @@
-"""Settings of workspaces: the allowed values, and their effects.
+"""Settings of workspaces: their allowed values and their effects.
 
-The last step of a sync copies vectors to the back end that the settings choose.
+The last step of a sync copies vectors to pgvector if the settings choose it.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class SettingsDraft(BaseModel):
 
     Attributes:
         enabled: whether the workspace is indexed and answers.
-        provider: provider of embeddings. localai and ollama require a base_url that the operator
-            allows, and the dimensions of their model.
+        provider: provider of embeddings. localai and ollama require the dimensions of their model
+            and a base_url that the operator allows.
         embedding_model: the model's name at its provider.
-        base_url: the URL of a server of localai or ollama.
+        base_url: URL of a localai or ollama server.
         dimensions: length of a vector.
         vector_backend: the store that answers vector searches.
         resolved_comment_days: days after which a resolved comment is no longer found.
@@ -89,7 +89,7 @@ class SettingsService:
 
     Args:
         allowed: endpoints that the operator allows for models.
-        vectors: the Postgres with pgvector; None if not configured.
+        vectors: the pgvector store; None if not configured.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class SettingsService:
 
     @classmethod
     def from_backend(cls, backend: Backend) -> SettingsService:
-        """Return the service over the API's backend."""
+        """Return the service with the parts of the API's backend."""
         allowed, masker = backend.embedders.settings.private_endpoints, backend.retriever.masker
         return cls(backend.catalog, allowed, masker, backend.vectors)
 
@@ -120,17 +120,17 @@ class SettingsService:
         return build_settings_response(self._require_workspace(tenant_id))
 
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
-        """Change the given settings.
+        """Change the settings in the draft.
 
-        When a workspace is switched on, the whole workspace is indexed again. A new model takes
-        effect only then, or when a complete indexing is requested; in a workspace that was never
-        indexed, it takes effect immediately.
+        Switching a workspace on indexes all of it again. A new model takes effect only then, or
+        when a complete indexing is requested; in a workspace that was never indexed, it takes
+        effect immediately.
 
         Raises:
             UnknownTenant, NoWorkspace: see get().
             InvalidRequest: the settings contradict each other, or the operator does not allow them.
             ConfiguredByOperator: the operator has disabled the workspace.
-            NoVectorBackend: the back end is not available here.
+            NoVectorBackend: pgvector is not available.
         """
         record = self._require_workspace(tenant_id)
         self._require_allowed(draft)
@@ -141,13 +141,12 @@ class SettingsService:
             )
 
         def apply_draft(
-            settings: ApplicationSettings, operators: Mapping[str, Any], unused: bool
+            settings: ApplicationSettings, operators: Mapping[str, Any], is_unused: bool
         ) -> ApplicationSettings:
-            given = draft.model_dump(include=draft.model_fields_set)
-            drafted = replace(settings, **given)
+            drafted = replace(settings, **draft.model_dump(include=draft.model_fields_set))
             wanted = find_wanted_embedder(drafted, get_configured_embedder(operators))
             _require_usable(operators, replace(drafted, embedder=wanted))
-            return replace(drafted, embedder=wanted) if unused else drafted
+            return replace(drafted, embedder=wanted) if is_unused else drafted
 
         self._catalog.application_settings.change(record.ref, apply_draft, by)
         present = self._catalog.tenants.get(tenant_id)
@@ -201,7 +200,7 @@ def build_settings_response(record: TenantRecord) -> Settings:
     settings = record.settings
     tenant = Tenant.from_config(record.config)
     embedder = tenant.embedder
-    # The provider's name is returned as it was set, because localai and ollama share an interface.
+    # localai and ollama share one embedder, so the provider's name is returned as it was set.
     own = settings.embedder is not None and embedder.provider == COMPATIBLE
     hosted = own and settings.provider in SELF_HOSTED
     return Settings(
@@ -238,20 +237,19 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Require a local model's own dimensions; with other dimensions, no build is complete.
+    """Require a local model's own dimensions; with others, no build would be complete.
 
     Raises:
         InvalidRequest: the model has different dimensions, or is not installed.
     """
     try:
-        made = build_embedder(EmbedderConfig(model=model)).dimensions
+        own = build_embedder(EmbedderConfig(model=model)).dimensions
     except ConfigurationError as error:
         raise InvalidRequest(error.message, hint=error.hint) from None
-    if dimensions not in {None, made}:
+    if dimensions not in {None, own}:
         raise InvalidRequest(
-            f"the settings contradict each other: {model} produces vectors of {made}"
-            " dimensions, not"
-            f" {dimensions}",
+            f"the settings contradict each other: {model} produces vectors of {own}"
+            f" dimensions, not {dimensions}",
             hint="set dimensions to null to use the model's own dimensions",
         )
 
@@ -271,11 +269,11 @@ class WorkspaceFollowUp:
         return None if pause is not None and Clock().now() < pause else left
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return an empty set, because no texts other than those of passages are kept."""
+        """Return an empty set: only the texts of passages have vectors."""
         return frozenset()
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Copy or delete vectors if the server answers; return the result."""
+        """Copy or delete vectors if the server responds; return the result as run metadata."""
         wanted = ctx.tenant.workspace.vector_backend == "pgvector"
         if ctx.store.vectors is None or _describe_remaining_work(serving, wanted=wanted) is None:
             return {}
@@ -299,5 +297,5 @@ def _describe_remaining_work(serving: Generation, *, wanted: bool) -> str | None
     if wanted and serving.vectors_beside != "answering":
         return "vectors wait to be copied to pgvector"
     if not wanted and serving.vectors_beside is not None:
-        return "vectors in pgvector are not wanted any more"
+        return "vectors in pgvector wait to be deleted"
     return None

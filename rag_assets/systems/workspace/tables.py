@@ -1,4 +1,4 @@
-"""The tables of pulled sources in the catalog's schema."""
+"""Catalog tables of pulled sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pulled_sources = Table(
     metadata,
     tenant_column(),
     Column("source", Text, primary_key=True),
-    # End and duration of the last complete pull
+    # End and duration of the last complete pull.
     time_column("pulled_at"),
     Column("seconds", Double),
     # End of the last comparison of all keys.
@@ -19,7 +19,7 @@ pulled_sources = Table(
     now_column("next_at", "retry"),
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("error", Text),
-    # Number of records that are not in the database, kept until a person allows their deletion.
+    # Number of records missing in the database that are kept until a person allows their deletion.
     Column("held_deletions", Integer, nullable=False, server_default="0"),
 )
 """The state of each source's pulls."""
@@ -35,7 +35,7 @@ pulled_queries = Table(
     # Time of the last change that was stored.
     Column("watermark", DateTime(timezone=True), nullable=False),
 )
-"""How far each query was followed."""
+"""The watermark of each query: how far its changes were followed."""
 
 pulled_rows = Table(
     "pulled_rows",

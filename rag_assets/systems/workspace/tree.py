@@ -1,4 +1,4 @@
-"""Access to pages, computed from a page and the pages above it, without a server.
+"""Access to pages, computed from a page and the pages above it, without a database.
 
 A page that sets readers has its own access scope; every other page has the scope of the nearest
 page above it that sets readers. A scope may inherit from the next scope above it; the readers of
@@ -17,7 +17,7 @@ from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page
 
 Kind: TypeAlias = Literal["root", "page", "database"]
 
-DEEPEST: Final = 200
+MAX_DEPTH: Final = 200
 """Maximum depth of a page, because each page is stored with its chain of scopes."""
 
 
@@ -27,7 +27,7 @@ class Page:
 
     Attributes:
         uuid: id of the page in the application.
-        parent: the page above it; None for the root alone.
+        parent: uuid of the page above it; None only for the root.
         inherit: whether the page's readers are added to the readers of the page above; otherwise
             they replace those readers.
         readers: principals that may read the page and the pages below it.
@@ -49,52 +49,52 @@ class Page:
         return bool(self.readers) or not self.inherit
 
     @property
-    def is_out(self) -> bool:
+    def is_excluded(self) -> bool:
         """Return whether the page excludes itself and the pages below it from searches."""
         return self.archived or not self.ai
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Return the fields that pages below depend on; the names of readers do not matter."""
-        return self.parent, self.inherit, self.has_own_scope, self.is_out
+        """Return the fields on which pages below depend; they do not include readers' names."""
+        return self.parent, self.inherit, self.has_own_scope, self.is_excluded
 
 
-def new_root() -> Page:
+def create_root() -> Page:
     """Return the initial root, which all members may read."""
     return Page(uuid=ROOT, kind="root", parent=None, inherit=False, readers=(MEMBERS,))
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The result of following all pages from the root down to a page.
+class EffectiveAccess:
+    """The access to a page that it and all pages above it determine.
 
     Attributes:
         scopes: the scopes that grant access to the page: the nearest scope, then the inherited
             scopes.
         is_known: whether every page above the page is known.
-        is_out: whether the page is excluded from searches.
+        is_excluded: whether the page is excluded from searches.
         depth: number of pages from the root down to the page, including both.
     """
 
     scopes: tuple[str, ...] = ()
     is_known: bool = False
-    is_out: bool = False
+    is_excluded: bool = False
     depth: int = 0
 
     @property
     def scope(self) -> str:
         """Return the access scope of the documents of the page."""
-        if self.is_out:
+        if self.is_excluded:
             return EXCLUDED
         return self.scopes[0] if self.is_known and self.scopes else NOBODY
 
-    def below(self, page: Page) -> Standing:
-        """Return the standing of a page directly below."""
+    def extend(self, page: Page) -> EffectiveAccess:
+        """Return the access to a page directly below."""
         scopes = self.scopes
         if page.has_own_scope:
             scopes = (build_page_scope(page.uuid), *(scopes if page.inherit else ()))
         known = self.is_known or page.kind == "root"
-        return Standing(scopes, known, self.is_out or page.is_out, self.depth + 1)
+        return EffectiveAccess(scopes, known, self.is_excluded or page.is_excluded, self.depth + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,32 +102,31 @@ class TreePlan:
     """The scopes that result from putting pages.
 
     Attributes:
-        scopes: scope of the documents of each of these pages and of all pages below them, by uuid.
-        ancestors: for each scope among these pages, the scopes that it inherits from.
+        scopes: scope of the documents of each affected page, by uuid.
+        ancestors: the scopes from which each affected scope inherits.
     """
 
     scopes: Mapping[str, str] = field(default_factory=dict)
     ancestors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def find_standing(path: Iterable[Page]) -> Standing:
-    """Return the standing of the last of these pages, each directly below the one before.
+def compute_effective_access(path: Iterable[Page]) -> EffectiveAccess:
+    """Return the access to the last page of a path, in which each page is below the previous page.
 
     If the first page is not the root, a page above it is unknown.
     """
-    standing = Standing()
+    access = EffectiveAccess()
     for page in path:
-        standing = standing.below(page)
-    return standing
+        access = access.extend(page)
+    return access
 
 
 def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
     """Return the scopes that result from putting pages into a tree.
 
     Args:
-        changed: the pages as they are put, in any order; none of them is below itself.
-        pages: the pages above and below the changed pages, and the former state of the changed
-            pages.
+        changed: the put pages, in any order; none of them is below itself.
+        pages: all pages above and below them, and their former state.
 
     Raises:
         InvalidRequest: a page would be too far from the root.
@@ -137,7 +136,7 @@ def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
     below: dict[str | None, list[str]] = {}
     for page in tree.values():
         below.setdefault(page.parent, []).append(page.uuid)
-    standings: dict[str, Standing] = {}
+    accesses: dict[str, EffectiveAccess] = {}
     left, affected = [*wanted], set[str]()
     while left:
         uuid = left.pop()
@@ -145,32 +144,34 @@ def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
             affected.add(uuid)
             left += below.get(uuid, ())
     for uuid in affected:
-        _add_standings(uuid, tree, standings)
-    if max((standings[uuid].depth for uuid in affected), default=0) > DEEPEST:
+        _add_accesses(uuid, tree, accesses)
+    if max((accesses[uuid].depth for uuid in affected), default=0) > MAX_DEPTH:
         raise InvalidRequest(
-            f"parent: the tree would be more than {DEEPEST} levels deep",
+            f"parent: the tree would be more than {MAX_DEPTH} levels deep",
             hint="choose a parent closer to the root",
         )
     return TreePlan(
-        {uuid: standings[uuid].scope for uuid in affected},
+        {uuid: accesses[uuid].scope for uuid in affected},
         {
-            build_page_scope(uuid): standings[uuid].scopes[1:]
+            build_page_scope(uuid): accesses[uuid].scopes[1:]
             for uuid in affected
             if tree[uuid].has_own_scope
         },
     )
 
 
-def _add_standings(uuid: str, tree: Mapping[str, Page], standings: dict[str, Standing]) -> None:
-    """Add the standings of a page and of the pages above it."""
+def _add_accesses(
+    uuid: str, tree: Mapping[str, Page], accesses: dict[str, EffectiveAccess]
+) -> None:
+    """Add the access to a page and to the pages above it."""
     path: list[Page] = []
     at: str | None = uuid
-    while at is not None and at in tree and at not in standings:
+    while at is not None and at in tree and at not in accesses:
         path.append(tree[at])
         at = tree[at].parent
-    standing = standings.get(at or "", Standing())
+    access = accesses.get(at or "", EffectiveAccess())
     for page in reversed(path):
-        standing = standings[page.uuid] = standing.below(page)
+        access = accesses[page.uuid] = access.extend(page)
 
 
 def find_loops(tree: Mapping[str, Page]) -> set[str]:
@@ -183,7 +184,7 @@ def find_loops(tree: Mapping[str, Page]) -> set[str]:
             path[at] = len(path)
             at = tree[at].parent
         if at is not None and at in path:
-            looping |= {one for one, place in path.items() if place >= path[at]}
+            looping |= {page for page, position in path.items() if position >= path[at]}
         done |= path.keys()
     return looping
 
@@ -208,8 +209,8 @@ def order_pages(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
     while left:
         page, depth = left.pop()
         yield page, depth
-        lower = sorted(below.get(page.uuid, ()), key=lambda one: one.uuid, reverse=True)
-        left += [(one, depth + 1) for one in lower]
+        children = sorted(below.get(page.uuid, ()), key=lambda child: child.uuid, reverse=True)
+        left += [(child, depth + 1) for child in children]
 
 
 def _root_first(page: Page) -> tuple[bool, str]:
@@ -217,12 +218,12 @@ def _root_first(page: Page) -> tuple[bool, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether principals may read a page, and the page and principal that decide it.
+class AccessDecision:
+    """Whether principals may read a page, and the reason.
 
     Attributes:
-        by_page: the page that grants access, or that is excluded from searches.
-        by_principal: the principal that was granted access.
+        by_page: the page that grants or excludes access, or the unknown page.
+        by_principal: the principal to whom access is granted.
     """
 
     readable: bool
@@ -232,38 +233,40 @@ class Verdict:
     reason: str
 
 
-def judge_access(
+def decide_access(
     path: Sequence[Page], grants: Mapping[str, Iterable[str]], principals: Sequence[str]
-) -> Verdict:
+) -> AccessDecision:
     """Decide whether principals may read a page.
 
     Args:
-        path: the pages above the page, from the highest known page down, and then the page itself.
-        grants: who may read each scope.
+        path: the page, preceded by the pages above it from the highest known page down.
+        grants: principals that may read each scope.
         principals: the names of the reader, such as a subject and its groups.
     """
-    standing = find_standing(path)
-    out = next((page for page in path if page.is_out), None)
+    access = compute_effective_access(path)
+    out = next((page for page in path if page.is_excluded), None)
     if out is not None:
-        why = "archived" if out.archived else "excluded from the knowledge"
-        return Verdict(False, standing.scope, out.uuid, None, f"page {out.uuid} is {why}")
-    if not standing.is_known:
+        why = "archived" if out.archived else "excluded from searches"
+        return AccessDecision(False, access.scope, out.uuid, None, f"page {out.uuid} is {why}")
+    if not access.is_known:
         above = path[0].parent if path else None
         unknown = "the page is" if above is None else f"page {above}, above it, is"
-        return Verdict(False, standing.scope, above, None, f"{unknown} not known")
-    for scope in standing.scopes:
+        return AccessDecision(False, access.scope, above, None, f"{unknown} not known")
+    for scope in access.scopes:
         granted = next(
             (principal for principal in principals if principal in set(grants.get(scope, ()))), None
         )
         if granted is not None:
             uuid = scope.removeprefix(build_page_scope(""))
-            return Verdict(
-                True, standing.scope, uuid, granted, f"page {uuid} is granted to {granted}"
+            return AccessDecision(
+                True, access.scope, uuid, granted, f"page {uuid} is granted to {granted}"
             )
     why = "none of the pages that decide is granted"
-    if MEMBERS not in principals and any(MEMBERS in grants.get(one, ()) for one in standing.scopes):
+    if MEMBERS not in principals and any(
+        MEMBERS in grants.get(scope, ()) for scope in access.scopes
+    ):
         why += (
             f" to these names, but one is to {MEMBERS}: a subject who is not a guest reads it as a"
             f" member; pass principal={MEMBERS} in addition to the subject's name"
         )
-    return Verdict(False, standing.scope, None, None, why)
+    return AccessDecision(False, access.scope, None, None, why)

@@ -1,4 +1,4 @@
-"""Changes to the tree of a workspace, and the access to its pages."""
+"""Changes to the tree of a workspace, and explanations of access to its pages."""
 
 from __future__ import annotations
 
@@ -36,27 +36,27 @@ from rag_assets.systems.workspace.errors import require_workspace
 from rag_assets.systems.workspace.page_table import ChangedPages, PageEdit, PageLists, TreeTable
 from rag_assets.systems.workspace.tree import (
     Page,
+    compute_effective_access,
+    decide_access,
     find_loops,
-    find_standing,
-    judge_access,
     loop_error,
     order_pages,
 )
 
-MOST_NAMED: Final = 10_000
-"""Maximum number of pages that a response names for each kind of difference."""
+MAX_NAMED_PAGES: Final = 10_000
+"""Maximum number of pages in a response, for each kind of difference."""
 _MANY_PAGES: Final = 20
 _MANY_SHARE: Final = 0.3
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
 
-MOST_READERS = 1_000
-MOST_READER_BYTES = 2_000
-"""Maximum bytes of a reader's name; with a page's id, a longer one may exceed a Postgres index."""
+MAX_READERS = 1_000
+MAX_READER_BYTES = 2_000
+"""Maximum bytes of a reader's name; a Postgres index must hold it together with a page's id."""
 
 
 def _check_reader(name: str) -> str:
-    if len(name.encode()) > MOST_READER_BYTES:
-        raise ValueError(f"the name of a reader must have at most {MOST_READER_BYTES:,} bytes")
+    if len(name.encode()) > MAX_READER_BYTES:
+        raise ValueError(f"the name of a reader must have at most {MAX_READER_BYTES:,} bytes")
     if name == GUESTS:
         raise ValueError(
             "guests cannot be a reader as a whole: add each guest by name, or add a group of guests"
@@ -73,14 +73,13 @@ Principal = Annotated[
 
 
 class PageDraft(BaseModel):
-    """A page or a database of a workspace, with its place in the tree.
+    """A page or a database of a workspace, with its position in the tree.
 
     Attributes:
         parent: uuid of the page above it; null stands for the root of the workspace.
         inherit: whether `read` is added to the readers of the page above; otherwise it replaces
             those readers.
-        read: who may read the page and the pages below it: a subject, a group as group:NAME, or
-            `members`.
+        read: readers of the page and of the pages below it: subjects, group:NAME, or `members`.
         archived: whether the page and the pages below it are excluded from searches.
         ai: `off` excludes the page and the pages below it from searches.
     """
@@ -90,11 +89,11 @@ class PageDraft(BaseModel):
     kind: Literal["page", "database"] = "page"
     parent: PageUuid | None = None
     inherit: bool = True
-    read: Annotated[list[Principal], Field(max_length=MOST_READERS)] = []
+    read: Annotated[list[Principal], Field(max_length=MAX_READERS)] = []
     archived: bool = False
     ai: Literal["on", "off"] = "on"
 
-    def page(self, uuid: str) -> Page:
+    def build_page(self, uuid: str) -> Page:
         """Return the page with this id.
 
         Raises:
@@ -109,8 +108,7 @@ class PageDraft(BaseModel):
         if is_root and self != PageDraft(inherit=False, read=self.read):
             raise InvalidRequest(
                 "only the readers of the root can be set: inherit must be false, and the root"
-                " has no"
-                " parent",
+                " must not have a parent",
                 hint='send {"inherit": false, "read": [...]}',
             )
         return Page(
@@ -132,23 +130,23 @@ class PageChange(BaseModel):
     kind: Literal["page", "database"] = "page"
     parent: PageUuid | None = None
     inherit: bool = True
-    read: Annotated[list[Principal], Field(max_length=MOST_READERS)] = []
+    read: Annotated[list[Principal], Field(max_length=MAX_READERS)] = []
     archived: bool = False
     ai: Literal["on", "off"] = "on"
 
-    def page(self, uuid: str, former: Page | None) -> Page:
-        """Return the page as it is after the change.
+    def build_page(self, uuid: str, former: Page | None) -> Page:
+        """Return the changed page.
 
         Raises:
             UnknownDocument: the page does not exist.
-            InvalidRequest: see PageDraft.page().
+            InvalidRequest: see PageDraft.build_page().
         """
         if former is None:
             raise UnknownDocument(
                 "the tree has no page with this id", hint="create the page with PUT first"
             )
-        given = self.model_dump(exclude_unset=True)
-        return PageDraft(**{**_draft_values(former), **given}).page(uuid)
+        changes = self.model_dump(exclude_unset=True)
+        return PageDraft(**{**_build_draft_values(former), **changes}).build_page(uuid)
 
 
 class TreeManifestLine(PageDraft):
@@ -158,7 +156,7 @@ class TreeManifestLine(PageDraft):
 
 
 def build_page_response(page: Page, scope: str) -> TreePage:
-    """Return a page in the form of a response."""
+    """Return the response about a page."""
     return TreePage(
         uuid=page.uuid,
         kind=page.kind,
@@ -171,7 +169,7 @@ def build_page_response(page: Page, scope: str) -> TreePage:
     )
 
 
-def _draft_values(page: Page) -> dict[str, Any]:
+def _build_draft_values(page: Page) -> dict[str, Any]:
     is_root = page.uuid == ROOT
     return {
         "kind": "page" if is_root else page.kind,
@@ -184,7 +182,7 @@ def _draft_values(page: Page) -> dict[str, Any]:
 
 
 class TreeService:
-    """Changes the trees of workspaces, and reports who reads a page."""
+    """Changes the trees of workspaces, and explains access to pages."""
 
     def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Masker) -> None:
         self._catalog, self._blobs = catalog, blobs
@@ -193,7 +191,7 @@ class TreeService:
 
     @classmethod
     def from_backend(cls, backend: Backend) -> TreeService:
-        """Return the service over the API's backend."""
+        """Return the service with the parts of the API's backend."""
         return cls(backend.catalog, backend.blobs, backend.retriever.masker)
 
     def put(self, tenant_id: str, uuid: str, draft: PageDraft) -> TreeChange:
@@ -205,17 +203,17 @@ class TreeService:
             InvalidRequest: the page would be below itself or too far from the root, or a name
                 cannot be stored.
         """
-        page = draft.page(uuid)
+        page = draft.build_page(uuid)
         return self._change_one(tenant_id, uuid, lambda _: page)
 
     def change(self, tenant_id: str, uuid: str, change: PageChange) -> TreeChange:
-        """Change the given fields of a page.
+        """Change the fields of a page that the change sets.
 
         Raises:
             UnknownDocument: the page does not exist.
             UnknownTenant, NoWorkspace, InvalidRequest: see put().
         """
-        return self._change_one(tenant_id, uuid, lambda former: change.page(uuid, former))
+        return self._change_one(tenant_id, uuid, lambda former: change.build_page(uuid, former))
 
     def change_many(self, tenant_id: str, edits: Sequence[PageEdit]) -> ChangedPages:
         """Put and change pages in one transaction; see TreeTable.change().
@@ -242,14 +240,12 @@ class TreeService:
         """Compare a tree with an application's complete list of pages, and apply it if requested.
 
         Args:
-            wanted: all pages by uuid; the parent of each is among them, or is the root.
-            as_of: time of the list; pages that were put later do not count as extra.
+            wanted: all pages by uuid, including the parent of each page except the root.
+            as_of: time of the list; pages that were put later are not extra.
             apply: whether to put missing and stale pages.
-            remove_extra: whether to remove extra pages as well, with everything that belongs to
-                them.
+            remove_extra: whether to also remove extra pages, with all their records.
             allow_deletes: whether to remove extra pages even if they are suspiciously many.
-            keep: pages that do not count as extra although `wanted` lacks them; nor do the pages
-                above them.
+            keep: pages missing in `wanted` that are not extra, like all pages above them.
 
         Raises:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
@@ -258,7 +254,7 @@ class TreeService:
         record = self._require_workspace(tenant_id)
         if find_loops(wanted):
             raise loop_error()
-        known = self._lists.all_with_times(record.id)
+        known = self._lists.read_all_with_times(record.id)
         ancestors = _add_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
         others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
         differing: dict[Difference, list[str]] = {
@@ -273,7 +269,7 @@ class TreeService:
         documents, extra = 0, differing["extra"]
         removed = extra if apply and remove_extra else []
         if removed and not allow_deletes:
-            _require_few(len(extra), len(known))
+            _require_few_removals(len(extra), len(known))
         if apply:
             named = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
             pages = [wanted[uuid] for uuid in sorted(named)]
@@ -292,12 +288,12 @@ class TreeService:
             pages=tuple(
                 TreeDifference(uuid, difference)
                 for difference, uuids in differing.items()
-                for uuid in uuids[:MOST_NAMED]
+                for uuid in uuids[:MAX_NAMED_PAGES]
             ),
         )
 
     def remove(self, tenant_id: str, uuid: str, by: str) -> TreeChange:
-        """Delete a page and everything that belongs to it.
+        """Delete a page, the pages below it, and their records.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
@@ -311,7 +307,7 @@ class TreeService:
             )
         return self._remove(record.ref, [uuid], by)
 
-    def page(self, tenant_id: str, uuid: str) -> TreePage:
+    def get_page(self, tenant_id: str, uuid: str) -> TreePage:
         """Return one page.
 
         Raises:
@@ -319,45 +315,45 @@ class TreeService:
             UnknownDocument: the page does not exist.
         """
         record = self._require_workspace(tenant_id)
-        path = self._lists.path(record.id, uuid)
+        path = self._lists.read_path(record.id, uuid)
         if not path:
             raise UnknownDocument(
                 "the tree has no page with this id", hint="create the page with PUT first"
             )
-        return build_page_response(path[-1], find_standing(path).scope)
+        return build_page_response(path[-1], compute_effective_access(path).scope)
 
     def list_pages_after(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> TreePages:
-        """Return up to `limit` pages after the page `after`, ordered by uuid.
+        """Return up to `limit` pages after the page `after`, by uuid.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
         record = self._require_workspace(tenant_id)
-        found = self._lists.page(record.id, parent=parent, after=after, limit=limit + 1)
+        found = self._lists.list_page(record.id, parent=parent, after=after, limit=limit + 1)
         shown = tuple(build_page_response(page, scope) for page, scope in found[:limit])
         return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
 
-    def pages(self, tenant_id: str) -> list[tuple[Page, int]]:
+    def list_all_pages(self, tenant_id: str) -> list[tuple[Page, int]]:
         """Return all pages, parents first, each with its distance from the topmost page.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
         record = self._require_workspace(tenant_id)
-        return [*order_pages(page for page, _ in self._lists.all(record.id))]
+        return [*order_pages(page for page, _ in self._lists.list_all(record.id))]
 
-    def access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
-        """Return whether one of these principals may read a page's documents, and why.
+    def explain_access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
+        """Explain whether one of these principals may read a page's documents.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
         record = self._require_workspace(tenant_id)
-        path = self._lists.path(record.id, uuid)
-        grants = self._catalog.access.grants(record.id, find_standing(path).scopes)
-        found = judge_access(path, grants, principals)
+        path = self._lists.read_path(record.id, uuid)
+        grants = self._catalog.access.grants(record.id, compute_effective_access(path).scopes)
+        found = decide_access(path, grants, principals)
         return PageAccess(
             page_uuid=uuid,
             principals=principals,
@@ -387,13 +383,17 @@ class TreeService:
         return uuid, change_checked
 
     def require_no_credential(self, page: Page) -> None:
-        """Refuse a page with a credential in a name, because names are stored and shown unchanged.
+        """Require a page without credentials in its names, which are stored and shown unmasked.
 
         Raises:
             InvalidRequest: a name contains a credential.
         """
-        named = (("uuid", (page.uuid,)), ("parent", (page.parent or ROOT,)), ("read", page.readers))
-        for field, names in named:
+        fields = (
+            ("uuid", (page.uuid,)),
+            ("parent", (page.parent or ROOT,)),
+            ("read", page.readers),
+        )
+        for field, names in fields:
             if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
                 raise InvalidRequest(
                     f"{field}: the value contains a credential",
@@ -426,8 +426,8 @@ def _build_replacement(page: Page) -> PageEdit:
     return page.uuid, lambda _: page
 
 
-def _require_few(extra: int, known: int) -> None:
-    """Refuse to remove suspiciously many pages.
+def _require_few_removals(extra: int, known: int) -> None:
+    """Require that not suspiciously many pages are removed.
 
     Raises:
         DeletionsHeld: too many pages would be removed.

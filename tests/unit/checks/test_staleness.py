@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rag_assets.checks.staleness import (
-    Behind,
+    LaggingItem,
     Reason,
-    behind_at_source,
-    behind_in_catalog,
     build_verdict,
+    find_lagging_at_source,
+    find_lagging_in_catalog,
 )
 from rag_assets.ingest.sources.model import (
     ListedDocument,
@@ -86,15 +86,15 @@ def test_the_catalog_knows_who_is_behind(
 ) -> None:
     document = row(listed("a.md"), status)
     made_from = {} if served is None else {document.document_id: served}
-    found = list(behind_in_catalog([document], made_from))
-    expected = [Behind("files/a.md", reason, NOW - 2 * HOUR)] if reason else []
+    found = list(find_lagging_in_catalog([document], made_from))
+    expected = [LaggingItem("files/a.md", reason, NOW - 2 * HOUR)] if reason else []
     assert found == expected
 
 
 def test_a_document_in_a_batch_that_its_tenant_chose_is_late_for_certain_never() -> None:
     waiting = replace(row(listed("a.md"), "PROCESSING"), retry_at=NOW + HOUR)
-    [found] = behind_in_catalog([waiting], {})
-    assert found == Behind("files/a.md", "in a batch", NOW - 2 * HOUR, certain=False)
+    [found] = find_lagging_in_catalog([waiting], {})
+    assert found == LaggingItem("files/a.md", "in a batch", NOW - 2 * HOUR, certain=False)
     verdict = build_verdict([found], 1, HOUR, NOW)
     assert (verdict.passed, verdict.severity) == (False, "WARN")
 
@@ -105,16 +105,16 @@ def at_source(
     *,
     pruned: set[str] | None = None,
     first: bool = False,
-) -> list[Behind]:
+) -> list[LaggingItem]:
     return list(
-        behind_at_source(
+        find_lagging_at_source(
             now_there,
             {document.document_id: document for document in rows},
             pruned or set(),
             last_listing=NOW - 5 * HOUR,
-            first=first,
+            is_first=first,
             now=NOW,
-            named=lambda document: f"named {document.path}",
+            build_name=lambda document: f"named {document.path}",
         )
     )
 
@@ -127,9 +127,9 @@ def test_added_changed_and_removed_documents_are_behind() -> None:
     known = [row(listed("changed.md")), row(listed("gone.md"))]
     there = [listed("changed.md", NOW - HOUR, size=6), listed("new.md", NOW - 3 * HOUR)]
     assert at_source(there, known) == [
-        Behind("files/changed.md", "changed", NOW - HOUR),
-        Behind("named new.md", "added", NOW - 3 * HOUR),
-        Behind("files/gone.md", "removed", NOW - 5 * HOUR, certain=False),
+        LaggingItem("files/changed.md", "changed", NOW - HOUR),
+        LaggingItem("named new.md", "added", NOW - 3 * HOUR),
+        LaggingItem("files/gone.md", "removed", NOW - 5 * HOUR, certain=False),
     ]
 
 
@@ -168,19 +168,22 @@ def test_a_document_that_came_back_is_behind_but_one_that_was_pruned_is_not() ->
     ("behind", "passed", "severity"),
     [
         ([], True, "WARN"),
-        ([Behind("a", "changed", NOW - HOUR)], True, "WARN"),
-        ([Behind("a", "changed", NOW - HOUR - timedelta(seconds=1))], False, "ERROR"),
-        ([Behind("a", "removed", NOW - 2 * HOUR, certain=False)], False, "WARN"),
-        ([Behind("a", "held", NOW, certain=False)], False, "WARN"),
+        ([LaggingItem("a", "changed", NOW - HOUR)], True, "WARN"),
+        ([LaggingItem("a", "changed", NOW - HOUR - timedelta(seconds=1))], False, "ERROR"),
+        ([LaggingItem("a", "removed", NOW - 2 * HOUR, certain=False)], False, "WARN"),
+        ([LaggingItem("a", "held", NOW, certain=False)], False, "WARN"),
         (
-            [Behind("a", "removed", NOW - 9 * HOUR, certain=False), Behind("b", "waits", NOW)],
+            [
+                LaggingItem("a", "removed", NOW - 9 * HOUR, certain=False),
+                LaggingItem("b", "waits", NOW),
+            ],
             False,
             "WARN",
         ),
     ],
 )
 def test_only_what_is_certainly_late_is_an_error(
-    behind: list[Behind], passed: bool, severity: str
+    behind: list[LaggingItem], passed: bool, severity: str
 ) -> None:
     verdict = build_verdict(behind, 9, HOUR, NOW)
     assert verdict.passed is passed
@@ -190,9 +193,9 @@ def test_only_what_is_certainly_late_is_an_error(
 
 def test_the_longest_certain_wait_is_named_first() -> None:
     behind = [
-        Behind("a", "removed", NOW - 9 * HOUR, certain=False),
-        Behind("b", "waits", NOW - 2 * HOUR),
-        Behind("c", "waits", NOW - 3 * HOUR),
+        LaggingItem("a", "removed", NOW - 9 * HOUR, certain=False),
+        LaggingItem("b", "waits", NOW - 2 * HOUR),
+        LaggingItem("c", "waits", NOW - 3 * HOUR),
     ]
     verdict = build_verdict(behind, 9, HOUR, NOW)
     assert [offender[0] for offender in verdict.offenders] == ["c", "b", "a"]

@@ -91,20 +91,20 @@ def test_each_rule_for_chunks_fails_on_its_own_fault_alone(tmp_path: Path) -> No
         "ordinal twice": ({"ordinal": 2}, "a chunk set has one chunk per ordinal"),
         "ordinal skipped": ({"ordinal": 3}, "ordinals are below the number of chunks"),
         "negative ordinal": ({"ordinal": -1}, "ordinals count from 0"),
-        "no token": ({"token_count": 0}, "a chunk has a token or more"),
+        "no token": ({"token_count": 0}, "a chunk has at least one token"),
         "a token too many": ({"size": 221}, within),
-        "white space": ({"characters": 0}, "a chunk holds more than white space"),
+        "white space": ({"characters": 0}, "a chunk contains more than white space"),
         "empty span": ({"end": 8}, "a chunk ends after it starts"),
         "negative offset": ({"start": -1}, "offsets count from 0"),
-        "lines reversed": ({"line_end": 1}, "the last line is not before the first"),
+        "lines reversed": ({"line_end": 1}, "the last line is not before the first line"),
         "line 0": ({"line_start": 0}, "lines count from 1"),
-        "altered": ({"rehashed": "0" * 64}, "the hash is that of the text which is embedded"),
-        "no tokens": ({"token_count": None}, "token count is there"),
-        "no start": ({"start": None}, "start is there"),
-        "no end": ({"end": None}, "end is there"),
+        "altered": ({"rehashed": "0" * 64}, "the hash equals the hash of the embedded text"),
+        "no tokens": ({"token_count": None}, "token count is not missing"),
+        "no start": ({"start": None}, "start is not missing"),
+        "no end": ({"end": None}, "end is not missing"),
         "without lines": ({"line_start": None, "line_end": None}, None),
-        "no hash": ({"text_sha256": None}, "text sha256 is there"),
-        "no ordinal": ({"ordinal": None}, "ordinal is there"),
+        "no hash": ({"text_sha256": None}, "text sha256 is not missing"),
+        "no ordinal": ({"ordinal": None}, "ordinal is not missing"),
     }
     parts = [together(chunk_columns(case, **faults) for case, (faults, _) in cases.items())]
     outcome = validate("chunks", chunk_rules(), parts, NAMING, tmp_path / "docs")
@@ -119,9 +119,9 @@ def test_each_rule_for_vectors_fails_on_its_own_fault_alone(tmp_path: Path) -> N
         "two vectors": ({"text_sha256": sha256_hex("two vectors 0")}, "a text has one vector"),
         "other hash": ({"text_sha256": "md5"}, "the key is a SHA-256"),
         "too short": ({"vector_bytes": 8}, "a vector has 3 float32 values"),
-        "no vector": ({"vector_bytes": None}, "vector bytes is there"),
-        "no time": ({"created_at": None}, "created at is there"),
-        "no key": ({"text_sha256": None}, "text sha256 is there"),
+        "no vector": ({"vector_bytes": None}, "vector bytes is not missing"),
+        "no time": ({"created_at": None}, "created at is not missing"),
+        "no key": ({"text_sha256": None}, "text sha256 is not missing"),
     }
     parts = [together(vector_columns(case, **faults) for case, (faults, _) in cases.items())]
     naming = ("document", "text_sha256")

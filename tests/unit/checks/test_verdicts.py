@@ -16,12 +16,12 @@ from rag_assets.checks.dimensions import (
     VectorFault,
     build_index_verdict,
     build_vectors_verdict,
-    vector_faults,
+    find_vector_faults,
 )
 from rag_assets.checks.drift import build_states_verdict
 from rag_assets.checks.isolation import build_verdict as verdict_of_isolation
 from rag_assets.checks.isolation import find_fault
-from rag_assets.checks.secrets import Gate, Leak, LeakingDocument, Scanned, find_leaks
+from rag_assets.checks.secrets import Gate, Leak, LeakingDocument, ScanCounts, find_leaks
 from rag_assets.checks.secrets import build_verdict as verdict_of_secrets
 from rag_assets.checks.thresholds import SEARCHES
 from rag_assets.checks.thresholds import build_verdict as verdict_of_thresholds
@@ -102,7 +102,7 @@ def test_a_part_is_scanned_as_the_gate_scans_the_whole() -> None:
 
 
 def test_what_was_withheld_upstream_does_not_fail() -> None:
-    verdict = verdict_of_secrets([], Scanned(3, 20, 2, (("pem", 2),)))
+    verdict = verdict_of_secrets([], ScanCounts(3, 20, 2, (("pem", 2),)))
     assert verdict.passed
     assert "2 chunks dropped" in verdict.description
     assert verdict.notes["rules of dropped chunks"] == "pem: 2"
@@ -111,7 +111,7 @@ def test_what_was_withheld_upstream_does_not_fail() -> None:
 def test_a_leak_fails_and_names_document_place_and_rules() -> None:
     leak = Leak("text", 4, ("aws", "pem"))
     verdict = verdict_of_secrets(
-        [LeakingDocument("id", "key", "files/a.md", (leak,))], Scanned(1, 5)
+        [LeakingDocument("id", "key", "files/a.md", (leak,))], ScanCounts(1, 5)
     )
     assert (verdict.passed, verdict.severity) == (False, "ERROR")
     assert verdict.offenders == (("files/a.md", "text", 4, "aws, pem"),)
@@ -144,12 +144,12 @@ def test_a_vector_that_cannot_be_right_is_reported_with_the_reason(
     raw: bytes, fault: str | None
 ) -> None:
     good = packed(0, 1, 0)
-    found = vector_faults(["good", "t", "also good"], [good, raw, good], 3)
+    found = find_vector_faults(["good", "t", "also good"], [good, raw, good], 3)
     assert found == ([] if fault is None else [VectorFault("t", fault)])
 
 
 def test_no_vectors_have_no_faults() -> None:
-    assert vector_faults([], [], 384) == []
+    assert find_vector_faults([], [], 384) == []
 
 
 def test_a_shared_vector_counts_once_and_names_every_document() -> None:
@@ -282,9 +282,9 @@ def test_an_alias_that_shows_strangers_fails() -> None:
 
 
 def test_times_are_compared_in_minutes_rounded_up() -> None:
-    from rag_assets.checks.staleness import minutes
+    from rag_assets.checks.staleness import round_up_minutes
 
-    assert [minutes(timedelta(seconds=s)) for s in (-5, 0, 1, 60, 61)] == [0, 0, 1, 1, 2]
+    assert [round_up_minutes(timedelta(seconds=s)) for s in (-5, 0, 1, 60, 61)] == [0, 0, 1, 1, 2]
 
 
 # -- thresholds

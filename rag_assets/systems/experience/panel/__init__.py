@@ -1,4 +1,4 @@
-"""Pages of the panel: patterns, one pattern with its entries, a trial, checkpoints, and forms."""
+"""Panel of experience: patterns with their entries, checkpoints, and a trial of questions."""
 
 from __future__ import annotations
 
@@ -39,14 +39,18 @@ _MERGES = 50
 _CONFLICT = 409
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _FILTERS = ("order", "search", "entry_type", "agent_type", "task_type", "technology", "project_id")
-_TRIED = ("use", "description", "error_message", "agent_type", "task_type", "technology")
+_TRIAL_FIELDS = ("use", "description", "error_message", "agent_type", "task_type", "technology")
 _BLOCK_TOKENS: int = ContextQuestion.model_fields["token_budget"].default
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """The current state of the session's tenant, with the services for a page."""
+class ExperienceServices:
+    """The session's tenant, and the services for its pages.
+
+    Attributes:
+        record: current record of the tenant.
+    """
 
     visit: Visit
     record: TenantRecord
@@ -61,8 +65,8 @@ class Room:
         return await self.visit.backend.write(self.record.id, work)
 
 
-async def open_room(visit: Visit) -> Room:
-    """Return the room of a visit.
+async def open_services(visit: Visit) -> ExperienceServices:
+    """Open the session's tenant.
 
     Raises:
         UnknownTenant: the tenant was removed.
@@ -71,52 +75,60 @@ async def open_room(visit: Visit) -> Room:
     backend = visit.backend
     experience = Experience(backend.catalog, backend.retriever.masker)
     record = await backend.run(
-        visit.tenant_id, visit.session.name, partial(experience.record, visit.tenant_id)
+        visit.tenant_id, visit.session.name, partial(experience.get_record, visit.tenant_id)
     )
-    return Room(visit, record, experience)
+    return ExperienceServices(visit, record, experience)
 
 
-async def patterns(visit: Visit) -> Response:
-    """Show the patterns that match a filter, most used first, with the report on the tenant.
+async def show_patterns(visit: Visit) -> Response:
+    """Show the patterns that match a filter, most used first, and the report on the tenant.
 
-    If the parameter `merging` is the id of a pattern, each listed pattern is offered as target for
-    merging that pattern.
+    If the parameter `merging` is the id of a pattern, each listed pattern is offered as the target
+    of its merge.
     """
-    room = await open_room(visit)
-    administration, record = room.experience.administration, room.record
+    services = await open_services(visit)
+    administration, record = services.experience.administration, services.record
     parameters = visit.request.query_params
     given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
     wanted = validate_fields(PatternFilter, {"order": "use"} | given, hint="correct that field")
     after = _parse_id(parameters["after"]) if parameters.get("after") else None
     merging = None
     if parameters.get("merging"):
-        details = partial(administration.details, record, _parse_id(parameters["merging"]))
-        merging = (await room.read(details)).pattern
+        details = partial(administration.read_details, record, _parse_id(parameters["merging"]))
+        merging = (await services.read(details)).pattern
         given["merging"] = str(merging.id)
-    projects = await room.read(partial(room.experience.checkpoints.projects, record.id))
-    page = partial(administration.page, record, after=after, limit=_PAGE + 1, wanted=wanted)
-    found = await room.read(page)
+    projects = await services.read(
+        partial(services.experience.checkpoints.list_projects, record.id)
+    )
+    page = partial(
+        administration.list_patterns, record, after=after, limit=_PAGE + 1, pattern_filter=wanted
+    )
+    found = await services.read(page)
     last = found[_PAGE - 1].id if len(found) > _PAGE else None
     return visit.html(
         "patterns.html",
-        patterns=[one for one in found[:_PAGE] if merging is None or one.id != merging.id],
+        patterns=[item for item in found[:_PAGE] if merging is None or item.id != merging.id],
         following=None if last is None else urlencode(given | {"after": str(last)}),
         wanted=wanted,
         is_filtered=bool(given.keys() - {"order", "merging"}),
         is_narrowed=bool(given.keys() - {"order", "merging", "search"}),
-        choices=await room.read(partial(administration.choices, record)),
+        choices=await services.read(partial(administration.list_filter_values, record)),
         projects={project.id: project.name for project in projects[:MAX_CHOICES]},
-        report=await room.read(partial(administration.report, record)),
+        report=await services.read(partial(administration.build_report, record)),
         merging=merging,
     )
 
 
-async def pattern(visit: Visit) -> Response:
-    """Show one pattern with its entries and merges, and their texts."""
-    room = await open_room(visit)
+async def show_pattern(visit: Visit) -> Response:
+    """Show a pattern with its entries and merges."""
+    services = await open_services(visit)
     id_ = _parse_id(visit.request.path_params["pattern"])
-    details = await room.read(partial(room.experience.administration.details, room.record, id_))
-    projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
+    details = await services.read(
+        partial(services.experience.administration.read_details, services.record, id_)
+    )
+    projects = await services.read(
+        partial(services.experience.checkpoints.list_projects, services.record.id)
+    )
     first = visit.request.query_params.get("first", "")
     start = int(first) if _NUMBER.fullmatch(first) else 0
     return visit.html(
@@ -131,23 +143,29 @@ async def pattern(visit: Visit) -> Response:
     )
 
 
-async def checkpoints(visit: Visit) -> Response:
+async def show_checkpoints(visit: Visit) -> Response:
     """Show the latest checkpoints, and the number of staged entries."""
-    room = await open_room(visit)
-    found = await room.read(partial(room.experience.checkpoints.latest, room.record.id, _PAGE))
-    projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
-    report = await room.read(partial(room.experience.administration.report, room.record))
+    services = await open_services(visit)
+    found = await services.read(
+        partial(services.experience.checkpoints.list_latest, services.record.id, _PAGE)
+    )
+    projects = await services.read(
+        partial(services.experience.checkpoints.list_projects, services.record.id)
+    )
+    report = await services.read(
+        partial(services.experience.administration.build_report, services.record)
+    )
     names = {project.id: project.name for project in projects}
     return visit.html("checkpoints.html", checkpoints=found, projects=names, report=report)
 
 
-async def split(visit: Visit) -> Response:
+async def split_entry(visit: Visit) -> Response:
     """Move an entry out of its pattern, and show its new pattern."""
-    room = await open_room(visit)
-    apart = await room.write(
+    services = await open_services(visit)
+    apart = await services.write(
         partial(
-            room.experience.administration.split,
-            room.record,
+            services.experience.administration.split,
+            services.record,
             _parse_id(visit.request.path_params["pattern"]),
             _parse_id(visit.field("entry")),
             by=visit.session.name,
@@ -156,36 +174,40 @@ async def split(visit: Visit) -> Response:
     return visit.redirect(f"/patterns/{apart.id}")
 
 
-async def merge(visit: Visit) -> Response:
-    """Merge a pattern into a different one and show it; ask first if their problems differ."""
-    room = await open_room(visit)
-    administration, record = room.experience.administration, room.record
+async def merge_pattern(visit: Visit) -> Response:
+    """Merge a pattern into another; ask for confirmation first if their problems differ."""
+    services = await open_services(visit)
+    administration, record = services.experience.administration, services.record
     ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("into").strip())
     is_confirmed = visit.field("confirmed") == "yes"
     try:
-        made = await room.write(
+        made = await services.write(
             partial(
                 administration.merge, record, *ids, by=visit.session.name, confirmed=is_confirmed
             )
         )
     except ProblemsDiffer:
-        both = [await room.read(partial(administration.details, record, id_)) for id_ in ids]
+        both = [
+            await services.read(partial(administration.read_details, record, id_)) for id_ in ids
+        ]
         return visit.html("merge.html", _CONFLICT, both=both)
     return visit.redirect(f"/patterns/{made.pattern.id}")
 
 
-async def trial(visit: Visit) -> Response:
+async def show_trial(visit: Visit) -> Response:
     """Show the form for a trial."""
-    return await _trial_page(await open_room(visit), dict.fromkeys(_TRIED, "") | {"use": "failure"})
+    return await _render_trial(
+        await open_services(visit), dict.fromkeys(_TRIAL_FIELDS, "") | {"use": "failure"}
+    )
 
 
-async def attempt(visit: Visit) -> Response:
-    """Show the block of an agent for a task or a failure, without recording a question."""
-    room = await open_room(visit)
-    given = {name: visit.field(name).strip() for name in _TRIED}
+async def run_trial(visit: Visit) -> Response:
+    """Show an agent's block for a task or a failure, without recording a question."""
+    services = await open_services(visit)
+    given = {name: visit.field(name).strip() for name in _TRIAL_FIELDS}
     named = {
         f"{given['use']}_description": given["description"],
-        **{name: given[name] for name in _TRIED[2:]},
+        **{name: given[name] for name in _TRIAL_FIELDS[2:]},
     }
     if given["use"] == "failure":
         del named["technology"]
@@ -196,25 +218,30 @@ async def attempt(visit: Visit) -> Response:
         question = model.model_validate({name: value for name, value in named.items() if value})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return await _trial_page(room, given, problem=describe_problem(first))
+        return await _render_trial(services, given, problem=describe_problem(first))
     backend = visit.backend
     questions = Questions(
-        backend.catalog, backend.retriever, run_blocking=backend.run, recorded=False
+        backend.catalog, backend.retriever, run_blocking=backend.run, is_recording=False
     )
     caller = Caller(principals=visit.session.principals, name=visit.session.name)
     if isinstance(question, FailureQuestion):
-        answer = await questions.for_failure(room.record, question, caller)
+        answer = await questions.answer_failure(services.record, question, caller)
     else:
-        answer = await questions.for_task(room.record, question, caller)
-    return await _trial_page(room, given, answer)
+        answer = await questions.answer_task(services.record, question, caller)
+    return await _render_trial(services, given, answer)
 
 
-async def _trial_page(
-    room: Room, given: dict[str, str], answer: Answer | None = None, problem: str = ""
+async def _render_trial(
+    services: ExperienceServices,
+    given: dict[str, str],
+    answer: Answer | None = None,
+    problem: str = "",
 ) -> Response:
-    choices = await room.read(partial(room.experience.administration.choices, room.record))
+    choices = await services.read(
+        partial(services.experience.administration.list_filter_values, services.record)
+    )
     block = None if answer is None else build_block(answer.patterns, _BLOCK_TOKENS)
-    return room.visit.html(
+    return services.visit.html(
         "try.html",
         given=given,
         choices=choices,
@@ -227,11 +254,11 @@ async def _trial_page(
 
 async def retract_entry(visit: Visit) -> Response:
     """Retract an entry: searches omit it immediately."""
-    room = await open_room(visit)
-    await room.write(
+    services = await open_services(visit)
+    await services.write(
         partial(
-            room.experience.administration.delete_entry,
-            room.record,
+            services.experience.administration.delete_entry,
+            services.record,
             _parse_id(visit.field("entry")),
             by=visit.session.name,
         )
@@ -256,14 +283,14 @@ PANEL = SystemPanel(
     package="rag_assets.systems.experience.panel",
     tabs={"": "Patterns", "/try": "Try it", "/checkpoints": "Checkpoints"},
     pages=(
-        PanelPage("", patterns),
-        PanelPage("/try", trial),
-        PanelPage("/try", attempt, "POST", texts=("description", "error_message")),
+        PanelPage("", show_patterns),
+        PanelPage("/try", show_trial),
+        PanelPage("/try", run_trial, "POST", texts=("description", "error_message")),
         *THRESHOLD_PAGES,
-        PanelPage("/checkpoints", checkpoints),
-        PanelPage(_PATTERN, pattern),
-        PanelPage(f"{_PATTERN}/split", split, "POST"),
-        PanelPage(f"{_PATTERN}/merge", merge, "POST"),
+        PanelPage("/checkpoints", show_checkpoints),
+        PanelPage(_PATTERN, show_pattern),
+        PanelPage(f"{_PATTERN}/split", split_entry, "POST"),
+        PanelPage(f"{_PATTERN}/merge", merge_pattern, "POST"),
         PanelPage("/take-back", retract_entry, "POST"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Panel pages of team guidelines: the table of all pages by path."""
+"""Panel of team guidelines: all its pages, by path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Panel pages of a project's documents and of its plain text."""
+"""Panel pages for a project's documents and its plain text."""
 
 from __future__ import annotations
 
@@ -32,42 +32,42 @@ from rag_assets.systems.team_guidelines.texts import (
 )
 
 MAX_DOCUMENTS = 1_000
-"""Maximum documents of a project: all are read, to search names and to count states."""
+"""Maximum number of documents of a project; all are read to filter by name and to count states."""
 DOCUMENTS_PER_PAGE = 50
 PASSAGES_PER_PAGE = 25
 
 _MAX_DIGITS = 6
-"""Maximum digits of a page number in a URL."""
+"""Maximum number of digits of a page number in a URL."""
 _ID = re.compile(r"[0-9a-f]{32}")
 _OK = 200
 _ACCEPTED = 202
 _MESSAGES: Mapping[str, str] = {
-    "uploaded": "The file was uploaded. It answers when it is READY.",
-    "duplicate": "This very file is there already: nothing was changed.",
-    "deleted": "Deleted.",
-    "retried": "It is tried again.",
-    "enabled": "It answers again from now on.",
-    "disabled": "It is taken out of answers from now on.",
+    "uploaded": "The file was uploaded. It is included in answers when it is READY.",
+    "duplicate": "This file is already stored. Nothing was changed.",
+    "deleted": "The selected documents were deleted.",
+    "retried": "The document will be processed again.",
+    "enabled": "The document is included in answers again.",
+    "disabled": "The document is excluded from answers.",
     "saved": "The text is saved.",
 }
 """The message after an action, by value of the query parameter `done`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DocumentListing:
     """One page of the filtered list of documents.
 
     Attributes:
         documents: documents on this page.
-        found: number of matching documents on all pages.
+        match_count: number of matching documents on all pages.
         names: names of all documents, by id.
         number, pages: number of this page, and number of all pages.
         status, query: the values of the filter.
-        whole: all documents of the project, unfiltered.
+        whole: all documents of the project.
     """
 
     documents: Sequence[GuidelineDocument]
-    found: int
+    match_count: int
     names: Mapping[str, str]
     number: int
     pages: int
@@ -88,25 +88,25 @@ class Listing:
 
 async def show_overview(visit: Visit) -> Response:
     """Show the plain text on the left, and the documents on the right."""
-    room = await open_room(visit)
-    listing = await _list_matching(room)
+    services = await open_services(visit)
+    listing = await _list_matching(services)
     done = _MESSAGES.get(visit.request.query_params.get("done", ""), "")
-    text = await show_text(room)
+    text = await show_text(services)
     return visit.html("overview.html", listing=listing, done=done, **text)
 
 
 async def show_list(visit: Visit) -> Response:
-    """Show only the list, for the script."""
-    room = await open_room(visit)
-    return visit.html("list.html", listing=await _list_matching(room))
+    """Return only the list, for the script."""
+    services = await open_services(visit)
+    return visit.html("list.html", listing=await _list_matching(services))
 
 
 async def watch(visit: Visit) -> Response:
-    """Show the current state of documents that the page shows as processing, for the script."""
-    room = await open_room(visit)
+    """Return the current state of documents that the page shows as processing, for the script."""
+    services = await open_services(visit)
     ids = [id_ for id_ in visit.request.query_params.get("ids", "").split(",") if id_]
     shown = {id_ for id_ in ids[:DOCUMENTS_PER_PAGE] if _ID.fullmatch(id_)}
-    whole = await _read_all(room)
+    whole = await _read_all(services)
     documents = {document.id: document for document in whole.documents if document.id in shown}
     watched = [id_ for id_, document in documents.items() if document.status == "PROCESSING"]
     settled = [document for document in documents.values() if document.status != "PROCESSING"]
@@ -121,19 +121,19 @@ async def watch(visit: Visit) -> Response:
 
 
 async def find_same_name(visit: Visit) -> Response:
-    """Return the id of the document with a name, which the script offers to replace."""
-    room = await open_room(visit)
+    """Return the id of the document with this file name, which the script offers to replace."""
+    services = await open_services(visit)
     name = clean_file_name(visit.request.query_params.get("name", ""))
-    whole = await _read_all(room)
+    whole = await _read_all(services)
     ids = (document.id for document in whole.documents if document.file_name == name)
     return JSONResponse({"id": next(ids, None)})
 
 
 async def upload(visit: Visit) -> Response:
-    """Store a file or a new version of one; report a missing permission before reading it."""
-    room = await open_room(visit)
-    library, project = room.guidelines.library, room.project
-    source = await room.read(partial(library.require_uploads, project))
+    """Store a new file or a new version; report missing permissions before reading the file."""
+    services = await open_services(visit)
+    library, project = services.guidelines.library, services.project
+    source = await services.read(partial(library.require_uploads, project))
     content_type = visit.request.headers.get("content-type", "")
     form = SignedForm(content_type, frozenset({"replaces"}), visit.token)
     async with visit.backend.file_receiver.receive(
@@ -141,16 +141,16 @@ async def upload(visit: Visit) -> Response:
         form,
         source,
         tenant_id=visit.tenant_id,
-        caller=room.user,
+        caller=services.user,
         create=partial(library.uploads.receive, project.ref),
     ) as received:
         name, replaces = form.finish(), form.values.get("replaces") or None
         if replaces is not None and not _ID.fullmatch(replaces):
-            raise HttpRefusal(400, "what is to be replaced is no document")
+            raise HttpRefusal(400, "the field `replaces` must be the id of a document")
         examine = partial(library.uploads.examine, source, received)
-        new = await room.read(partial(examine, file_name=name, by=room.user))
+        new = await services.read(partial(examine, file_name=name, by=services.user))
         store = partial(library.uploads.store, project.ref, new, received)
-        stored = await room.write(partial(store, replaces=replaces))
+        stored = await services.write(partial(store, replaces=replaces))
     if "x-panel-upload" in visit.request.headers:
         answer = {"id": stored.upload.id, "duplicate": stored.duplicate}
         return JSONResponse(answer, _OK if stored.duplicate else _ACCEPTED)
@@ -159,24 +159,24 @@ async def upload(visit: Visit) -> Response:
 
 async def delete(visit: Visit) -> Response:
     """Delete documents, after a confirmation."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     ids = {id_ for id_ in visit.form.get("document", ()) if _ID.fullmatch(id_)}
-    whole = await _read_all(room)
+    whole = await _read_all(services)
     selected = [document for document in whole.documents if document.id in ids]
     if not visit.field("confirmed"):
         return visit.html("delete.html", documents=selected)
-    delete_one = partial(room.guidelines.library.delete, room.project)
+    delete_one = partial(services.guidelines.library.delete, services.project)
     for document in selected:
-        await room.write(partial(delete_one, document.id, room.user))
+        await services.write(partial(delete_one, document.id, services.user))
     return visit.redirect("?done=deleted")
 
 
 async def show_document(visit: Visit) -> Response:
     """Show a document, and one page of its passages."""
-    room = await open_room(visit)
-    library, id_ = room.guidelines.library, _parse_document_id(visit)
-    document = await room.read(partial(library.find, room.project, id_))
-    chunks = await room.read(partial(library.chunks, room.project, id_))
+    services = await open_services(visit)
+    library, id_ = services.guidelines.library, _parse_document_id(visit)
+    document = await services.read(partial(library.find, services.project, id_))
+    chunks = await services.read(partial(library.read_chunks, services.project, id_))
     count = max(1, -(-len(chunks.chunks) // PASSAGES_PER_PAGE))
     number = min(count, _parse_page_number(visit))
     start = (number - 1) * PASSAGES_PER_PAGE
@@ -191,13 +191,15 @@ async def show_document(visit: Visit) -> Response:
 
 
 async def download(visit: Visit) -> Response:
-    """Send the original file as an attachment, so that no browser opens it as a page of ours."""
-    room = await open_room(visit)
-    file = partial(room.guidelines.library.file, room.project, _parse_document_id(visit))
-    original = await room.read(file)
+    """Send the original file as an attachment, so that browsers do not open it in this origin."""
+    services = await open_services(visit)
+    file = partial(
+        services.guidelines.library.open_file, services.project, _parse_document_id(visit)
+    )
+    original = await services.read(file)
     name = quote(original.file_name, safe="")
     return StreamingResponse(
-        iterate_in_threadpool(original.pieces),
+        iterate_in_threadpool(original.blocks),
         media_type=original.mime_type,
         headers={
             "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
@@ -209,33 +211,35 @@ async def download(visit: Visit) -> Response:
 
 async def retry(visit: Visit) -> Response:
     """Retry a document that failed."""
-    room = await open_room(visit)
-    retry_one = room.guidelines.library.retry
-    await room.write(partial(retry_one, room.project, _parse_document_id(visit), room.user))
+    services = await open_services(visit)
+    retry_one = services.guidelines.library.retry
+    await services.write(
+        partial(retry_one, services.project, _parse_document_id(visit), services.user)
+    )
     return visit.redirect("?done=retried")
 
 
 async def set_enabled(visit: Visit) -> Response:
     """Enable or disable a document."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     enabled = visit.field("enabled") == "yes"
-    change = room.guidelines.library.set_enabled
-    change = partial(change, room.project, _parse_document_id(visit), room.user)
-    await room.write(partial(change, enabled=enabled))
+    change = services.guidelines.library.set_enabled
+    change = partial(change, services.project, _parse_document_id(visit), services.user)
+    await services.write(partial(change, enabled=enabled))
     return visit.redirect(f"?done={'enabled' if enabled else 'disabled'}")
 
 
-async def _read_all(room: Room) -> DocumentPage:
-    list_page = room.guidelines.library.list_page
-    return await room.read(partial(list_page, room.project, limit=MAX_DOCUMENTS))
+async def _read_all(services: ProjectServices) -> DocumentPage:
+    list_page = services.guidelines.library.list_page
+    return await services.read(partial(list_page, services.project, limit=MAX_DOCUMENTS))
 
 
-async def _list_matching(room: Room) -> Listing:
-    parameters = room.visit.request.query_params
+async def _list_matching(services: ProjectServices) -> DocumentListing:
+    parameters = services.visit.request.query_params
     status = parameters.get("status", "")
     status = status if status in get_args(UploadStatus) else ""
     query = clean_file_name(parameters.get("q", "").strip())
-    whole = await _read_all(room)
+    whole = await _read_all(services)
     matching = [
         document
         for document in whole.documents
@@ -243,10 +247,10 @@ async def _list_matching(room: Room) -> Listing:
         and query.casefold() in document.file_name.casefold()
     ]
     pages = max(1, -(-len(matching) // DOCUMENTS_PER_PAGE))
-    number = min(_parse_page_number(room.visit), pages)
-    return Listing(
+    number = min(_parse_page_number(services.visit), pages)
+    return DocumentListing(
         documents=matching[(number - 1) * DOCUMENTS_PER_PAGE : number * DOCUMENTS_PER_PAGE],
-        found=len(matching),
+        match_count=len(matching),
         names={document.id: document.file_name for document in whole.documents},
         number=number,
         pages=pages,
@@ -286,12 +290,11 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Project and services of one visit.
+class ProjectServices:
+    """The session's project, and the services for its pages.
 
     Attributes:
-        project: project of the session, as it is now.
-        guidelines: the services.
+        project: current state of the project.
     """
 
     visit: Visit
@@ -300,7 +303,7 @@ class Room:
 
     @property
     def user(self) -> str:
-        """Return the name of the session's user, the author of changes."""
+        """Return the name of the session's user, who is the author of changes."""
         return self.visit.session.name
 
     async def read(self, work: Callable[[], _T]) -> _T:
@@ -312,8 +315,8 @@ class Room:
         return await self.visit.backend.write(self.visit.tenant_id, work)
 
 
-async def open_room(visit: Visit) -> Room:
-    """Open the project of a visit.
+async def open_services(visit: Visit) -> ProjectServices:
+    """Open the session's project.
 
     Raises:
         UnknownProject, UnknownTenant: the project was removed.
@@ -325,21 +328,21 @@ async def open_room(visit: Visit) -> Room:
         return guidelines.projects.open_record(backend.catalog.tenants.get(visit.tenant_id))
 
     project = await backend.run(visit.tenant_id, visit.session.name, open_project)
-    return Room(visit, project, guidelines)
+    return ProjectServices(visit, project, guidelines)
 
 
 MAX_FORM_BYTES = 16 * MAX_CHARACTERS
-"""Maximum bytes of the form, in which a character takes up to twelve bytes."""
+"""Maximum bytes of the form; a character takes up to twelve bytes in it."""
 
 _CONFLICT = 412
 _UNPROCESSABLE = 422
 
 
-async def show_text(room: Room) -> dict[str, Any]:
-    """Return the variables of the text's template."""
+async def show_text(services: ProjectServices) -> dict[str, Any]:
+    """Return the template variables of the text form."""
 
     def read() -> dict[str, Any]:
-        stored = _create_texts(room).get(room.visit.tenant_id)
+        stored = _create_texts(services).get(services.visit.tenant_id)
         text = stored.text if stored else ""
         return {
             "stored": stored,
@@ -351,37 +354,39 @@ async def show_text(room: Room) -> dict[str, Any]:
             "conflict": False,
         }
 
-    return await room.read(read)
+    return await services.read(read)
 
 
 async def save(visit: Visit) -> Response:
-    """Save the text; after a conflicting change, show both texts and lose neither."""
-    room = await open_room(visit)
+    """Save the text; after a conflicting change, show both texts."""
+    services = await open_services(visit)
     text, version = _read_submitted_text(visit), visit.field("version")
-    texts = _create_texts(room)
+    texts = _create_texts(services)
     try:
-        await room.read(partial(require_usable, text, visit.backend.retriever.masker))
+        await services.read(partial(require_usable, text, visit.backend.retriever.masker))
         replaces = {version} if version else None
-        put = partial(texts.put, room.project.ref, text, by=room.user, replaces=replaces)
-        await room.write(put)
+        put = partial(texts.put, services.project.ref, text, by=services.user, replaces=replaces)
+        await services.write(put)
     except TextRefused as error:
-        return await _show_again(room, text, version, _UNPROCESSABLE, problems=error.problems)
+        return await _show_again(services, text, version, _UNPROCESSABLE, problems=error.problems)
     except (VersionChanged, VersionMissing):
-        return await _show_again(room, text, None, _CONFLICT, conflict=True)
+        return await _show_again(services, text, None, _CONFLICT, conflict=True)
     if _is_from_script(visit):
-        return visit.html("text.html", done=True, **await show_text(room))
+        return visit.html("text.html", done=True, **await show_text(services))
     return visit.redirect("?done=saved")
 
 
 async def count_tokens(visit: Visit) -> Response:
     """Return the number of tokens of the text in the form."""
-    room = await open_room(visit)
-    count = await room.read(partial(count_text, _read_submitted_text(visit)[: MAX_CHARACTERS + 1]))
+    services = await open_services(visit)
+    count = await services.read(
+        partial(count_text, _read_submitted_text(visit)[: MAX_CHARACTERS + 1])
+    )
     return HTMLResponse(f"{count:,} tokens")
 
 
 async def _show_again(
-    room: Room,
+    services: ProjectServices,
     text: str,
     version: str | None,
     status: int,
@@ -392,18 +397,17 @@ async def _show_again(
     """Show the form with the unsaved text.
 
     Args:
-        version: the version that was edited; None stands for the version that is stored now.
-        status: HTTP status of the whole page; a request by the script, which shows the form itself,
-            gets 200.
+        version: the version that was edited; None for the stored version.
+        status: HTTP status of the whole page; requests by the script get 200.
         conflict: whether a different text was saved meanwhile.
     """
-    shown = await show_text(room)
-    count = await room.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
+    shown = await show_text(services)
+    count = await services.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
     shown |= {"text": text, "tokens": count, "problems": problems, "conflict": conflict}
     shown |= {} if version is None else {"version": version}
-    if _is_from_script(room.visit):
-        return room.visit.html("text.html", done=False, **shown)
-    return room.visit.html("text_page.html", status, done=False, **shown)
+    if _is_from_script(services.visit):
+        return services.visit.html("text.html", done=False, **shown)
+    return services.visit.html("text_page.html", status, done=False, **shown)
 
 
 def _read_submitted_text(visit: Visit) -> str:
@@ -411,8 +415,8 @@ def _read_submitted_text(visit: Visit) -> str:
     return visit.field("text").replace("\r\n", "\n")
 
 
-def _create_texts(room: Room) -> GuidelineTexts:
-    return GuidelineTexts(room.visit.backend.catalog.database)
+def _create_texts(services: ProjectServices) -> GuidelineTexts:
+    return GuidelineTexts(services.visit.backend.catalog.database)
 
 
 def _is_from_script(visit: Visit) -> bool:

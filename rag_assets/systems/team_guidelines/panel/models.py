@@ -1,4 +1,4 @@
-"""Panel pages for models and keys, for usage, and for trying out a task."""
+"""Panel pages for models, keys and usage, and for trying out a task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import SecretStr, ValidationError
 from starlette.responses import Response
 
 from rag_assets.api.guideline_responses import GuidelinesContext
-from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.common.formatting import duration
 from rag_assets.models.providers.registry import WITH_KEYS, list_auto_embeddings
 from rag_assets.panel.frame import Visit
@@ -20,17 +20,21 @@ from rag_assets.search.model import MAX_QUERY, Caller
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.team_guidelines.contexts import MAX_TOKENS, ContextRequest, Contexts
-from rag_assets.systems.team_guidelines.panel.documents import PASSAGES_PER_PAGE, Room, open_room
+from rag_assets.systems.team_guidelines.panel.documents import (
+    PASSAGES_PER_PAGE,
+    ProjectServices,
+    open_services,
+)
 from rag_assets.systems.team_guidelines.projects import OpenProject, ProjectScope
 from rag_assets.tenants.projects import Project, ProjectSettings, build_project_config
 
 _BUILDING = frozenset({"BUILDING", "COMPLETE"})
 _NAMES = {"openai": "OpenAI", "gemini": "Google Gemini", "anthropic": "Anthropic"}
 _MESSAGES = {
-    "set": "The key is stored. Test it to see that it works.",
+    "set": "The key is stored. Test it to check that it works.",
     "worked": "The key works.",
     "deleted": "The key is deleted.",
-    "changed": "The provider is changed. What was indexed before answers until all is embedded.",
+    "changed": "The provider is changed. The current index answers until the new one is complete.",
 }
 """The message after an action, by value of the query parameter `done`."""
 
@@ -41,16 +45,16 @@ class ProviderChange:
 
     Attributes:
         embedder: the embedder with the new provider.
-        same: whether the embedder stays the same, so that no document is embedded again.
-        documents, passages, tokens: numbers of what must be embedded again.
+        is_same: whether the embedder stays the same, so that no document is embedded again.
+        documents, passages, tokens: number of each to embed again.
         cost: cost of embedding in dollars; None if no price is known.
-        seconds: duration of embedding; None if this embedder was never measured on this project.
+        seconds: estimated duration; None if the embedder was never measured on this project.
         lacks_key: whether the new provider still needs a key.
     """
 
     provider: str
     embedder: str
-    same: bool
+    is_same: bool
     documents: int
     passages: int
     tokens: int
@@ -60,14 +64,14 @@ class ProviderChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class PendingBuild:
     """A build that will replace the serving build.
 
     Attributes:
         embedder: embedder of the new build.
         former: embedder of the serving build, which answers meanwhile.
         is_started: whether the build exists; otherwise the next run of the pipeline starts it.
-        documents, of_documents: number of documents in the build, and number of all documents.
+        documents, of_documents: number of documents in the build, and in total.
     """
 
     embedder: str
@@ -78,7 +82,7 @@ class Replacement:
 
 
 def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> ProviderChange:
-    """Return the documents that a change of provider would embed again, and the cost.
+    """Return how many documents a change of provider would embed again, and the cost.
 
     Raises:
         InvalidRequest: the project cannot use that provider.
@@ -95,7 +99,7 @@ def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> P
     return ProviderChange(
         provider=provider,
         embedder=changed.embedder_id,
-        same=changed.embedder_id == project.embedder_id,
+        is_same=changed.embedder_id == project.embedder_id,
         documents=len(states),
         passages=passages,
         tokens=tokens,
@@ -105,8 +109,8 @@ def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> P
     )
 
 
-def find_replacement(catalog: Catalog, project: OpenProject) -> Replacement | None:
-    """Return the build that will replace the serving build, in progress or due after a change."""
+def find_pending_build(catalog: Catalog, project: OpenProject) -> PendingBuild | None:
+    """Return the build that will replace the serving build, in progress or not yet started."""
     builds = catalog.generations.live(project.record.id)
     serving = next((build for build in builds if build.state == "SERVING"), None)
     if serving is None:
@@ -116,10 +120,10 @@ def find_replacement(catalog: Catalog, project: OpenProject) -> Replacement | No
         if serving.embedder_id == project.embedder_id or project.choice.key == "missing":
             return None
         waiting = sum(state.answers for state in catalog.upload_states.page(project.record.id))
-        return Replacement(project.embedder_id, serving.embedder_id, False, 0, waiting)
+        return PendingBuild(project.embedder_id, serving.embedder_id, False, 0, waiting)
     newest = building[-1]
     progress = catalog.build_progress.read(project.record.id, {newest.number: None})[newest.number]
-    return Replacement(
+    return PendingBuild(
         newest.embedder_id, serving.embedder_id, True, progress.documents, progress.of_documents
     )
 
@@ -131,90 +135,94 @@ def _measure_texts_per_second(builds: list[Generation], embedder_id: str) -> flo
 
 
 async def show(visit: Visit) -> Response:
-    """Show the page."""
-    room = await open_room(visit)
+    """Show models and keys."""
+    services = await open_services(visit)
     done = _MESSAGES.get(visit.request.query_params.get("done", ""), "")
-    return await _render_page(room, done=done)
+    return await _render_page(services, done=done)
 
 
 async def show_progress(visit: Visit) -> Response:
-    """Show the progress of the build under way, for the script."""
-    room = await open_room(visit)
-    build = await room.read(partial(find_replacement, visit.backend.catalog, room.project))
+    """Return the progress of the pending build, for the script."""
+    services = await open_services(visit)
+    build = await services.read(
+        partial(find_pending_build, visit.backend.catalog, services.project)
+    )
     return visit.html("replacement.html", build=build)
 
 
 async def set_key(visit: Visit) -> Response:
     """Set the project's own key of a provider."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     key = SecretStr(visit.field("key").strip())
-    keys = room.guidelines.keys
+    keys = services.guidelines.keys
     try:
-        await room.write(partial(keys.put, room.project.ref, visit.field("provider"), key))
+        await services.write(partial(keys.put, services.project.ref, visit.field("provider"), key))
     except RagAssetsError as error:
-        return await _render_page(room, problem=error.advice, status=422)
+        return await _render_page(services, problem=error.advice, status=422)
     return visit.redirect("/models?done=set")
 
 
 async def test_key(visit: Visit) -> Response:
     """Make one small call with a key."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     provider = visit.field("provider")
     try:
-        tested = await room.read(partial(room.guidelines.keys.test, room.project.ref, provider))
+        tested = await services.read(
+            partial(services.guidelines.keys.test, services.project.ref, provider)
+        )
     except RagAssetsError as error:
-        return await _render_page(room, problem=error.advice, status=422)
+        return await _render_page(services, problem=error.advice, status=422)
     if not tested.worked:
-        return await _render_page(room, problem=f"The key does not work: {tested.reason}")
-    return await _render_page(room, done=f"The key works: answered in {tested.latency_ms:,} ms.")
+        return await _render_page(services, problem=f"The key does not work: {tested.reason}")
+    return await _render_page(
+        services, done=f"The key works: answered in {tested.latency_ms:,} ms."
+    )
 
 
 async def delete_key(visit: Visit) -> Response:
     """Delete the project's own key of a provider, after a confirmation."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     provider = visit.field("provider")
     if not visit.field("confirmed"):
         return visit.html("delete_key.html", provider=provider, name=_format_provider(provider))
     try:
-        await room.write(partial(room.guidelines.keys.delete, room.project.ref, provider))
+        await services.write(
+            partial(services.guidelines.keys.delete, services.project.ref, provider)
+        )
     except RagAssetsError as error:
-        return await _render_page(room, problem=error.advice, status=422)
+        return await _render_page(services, problem=error.advice, status=422)
     return visit.redirect("/models?done=deleted")
 
 
 async def change_provider(visit: Visit) -> Response:
-    """Change the provider of embeddings, after its cost was shown."""
-    room = await open_room(visit)
+    """Change the provider of embeddings after a confirmation of the cost."""
+    services = await open_services(visit)
     provider = visit.field("provider")
-    if provider not in _list_choices():
-        return await _render_page(
-            room, problem="There is no such provider of embeddings.", status=422
-        )
     try:
-        change = await room.read(
-            partial(preview_provider, visit.backend.catalog, room.project, provider)
+        if provider not in _list_choices():
+            raise InvalidRequest(
+                "the provider cannot be used for embeddings", hint="choose a provider of the list"
+            )
+        change = await services.read(
+            partial(preview_provider, visit.backend.catalog, services.project, provider)
         )
         if not visit.field("confirmed"):
-            return await _render_page(room, change=change)
+            return await _render_page(services, change=change)
         scope = ProjectScope(tenants=frozenset({visit.tenant_id}))
-        put = partial(room.guidelines.projects.put, scope, room.project.project_id)
-        await room.write(partial(put, {"provider": provider}))
-    except ValidationError:
-        return await _render_page(
-            room, problem="There is no such provider of embeddings.", status=422
-        )
+        put = partial(services.guidelines.projects.put, scope, services.project.project_id)
+        await services.write(partial(put, {"provider": provider}))
     except RagAssetsError as error:
-        return await _render_page(room, problem=error.advice, status=422)
+        return await _render_page(services, problem=error.advice, status=422)
     return visit.redirect("/models?done=changed")
 
 
 def _list_choices() -> tuple[str, ...]:
-    """Return the providers to choose from; only operators choose the local model."""
+    """Return the selectable providers; only operators can select the local model."""
     return ("auto", *list_auto_embeddings())
 
 
 async def _render_page(
-    room: Room,
+    services: ProjectServices,
     *,
     done: str = "",
     problem: str = "",
@@ -222,18 +230,18 @@ async def _render_page(
     status: int = 200,
 ) -> Response:
     def read() -> dict[str, Any]:
-        key = room.guidelines.keys.state(room.project)
+        key = services.guidelines.keys.get_state(services.project)
         return {
             "key": key,
-            "project": room.guidelines.projects.show(room.project, key),
-            "keys": room.guidelines.keys.list_for_project(room.project).keys,
-            "build": find_replacement(room.visit.backend.catalog, room.project),
+            "project": services.guidelines.projects.show(services.project, key),
+            "keys": services.guidelines.keys.list_for_project(services.project).keys,
+            "build": find_pending_build(services.visit.backend.catalog, services.project),
         }
 
-    return room.visit.html(
+    return services.visit.html(
         "models.html",
         status,
-        **await room.read(read),
+        **await services.read(read),
         done=done,
         problem=problem,
         change=change,
@@ -259,21 +267,21 @@ async def show_try_form(visit: Visit) -> Response:
 
 
 async def try_task(visit: Visit) -> Response:
-    """Show the section that a prompt with this task would get, and the reason."""
-    room = await open_room(visit)
+    """Show the section that a prompt for this task would get, and the scores."""
+    services = await open_services(visit)
     task = visit.field("task")
     template = "try_result.html" if "hx-request" in visit.request.headers else "try.html"
     try:
         request = ContextRequest(task=task, explain=True)
     except ValidationError:
-        problem = f"Describe a task, in {MAX_QUERY:,} characters at most."
+        problem = f"Describe the task in at most {MAX_QUERY:,} characters."
         return _render_try_page(visit, template, task=task, problem=problem)
     backend = visit.backend
     contexts = Contexts(
         backend.catalog, backend.retriever, backend.reader, run_blocking=backend.run
     )
     caller = Caller(principals=visit.session.principals, name=visit.session.name)
-    context = await contexts.build(room.project.record, request, caller)
+    context = await contexts.build(services.project.record, request, caller)
     return _render_try_page(visit, template, task=task, context=context)
 
 
@@ -298,17 +306,17 @@ def _render_try_page(
 
 async def show_usage(visit: Visit) -> Response:
     """Show the usage of the month and of each day, and the caps."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     days = _parse_days(visit)
-    report = await room.read(partial(room.guidelines.usage.report, room.project, days))
+    report = await services.read(partial(services.guidelines.usage.report, services.project, days))
     return visit.html("usage.html", usage=report, days=days, choices=_CHOICES)
 
 
 async def export_usage(visit: Visit) -> Response:
     """Send the usage of each day as CSV."""
-    room = await open_room(visit)
-    report = await room.read(
-        partial(room.guidelines.usage.report, room.project, _parse_days(visit))
+    services = await open_services(visit)
+    report = await services.read(
+        partial(services.guidelines.usage.report, services.project, _parse_days(visit))
     )
     text = io.StringIO()
     rows = csv.writer(text)
@@ -334,5 +342,5 @@ def _parse_days(visit: Visit) -> int:
 
 
 def _escape_formula(name: str) -> str:
-    """Return a name that a spreadsheet does not evaluate."""
+    """Escape a name that a spreadsheet would evaluate as a formula."""
     return f"'{name}" if name.startswith(_FORMULA_SIGNS) else name

@@ -42,7 +42,7 @@ from rag_assets.systems.workspace.settings import (
     SettingsService,
     build_settings_response,
 )
-from rag_assets.systems.workspace.tree import find_standing, new_root
+from rag_assets.systems.workspace.tree import compute_effective_access, create_root
 from rag_assets.systems.workspace.tree_service import TreeService
 from rag_assets.tenants.application_settings import Provider, VectorBackend
 from rag_assets.tenants.model import Tenant
@@ -55,20 +55,24 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """The session's workspace as it is now, with the services that a page needs."""
+class WorkspaceServices:
+    """The session's workspace, and the services for its pages.
+
+    Attributes:
+        record: current record of the workspace.
+    """
 
     visit: Visit
     record: TenantRecord
 
     @property
     def by(self) -> str:
-        """Return the author of changes."""
+        """Return the name of the session's user, who is the author of changes."""
         return self.visit.session.name
 
     @property
     def caller(self) -> Caller:
-        """Return the caller who reads documents: admins read only what is granted to them."""
+        """Return the caller for reading documents; admins read only documents granted to them."""
         return Caller(principals=self.visit.session.principals, name=self.by)
 
     async def read(self, work: Callable[[], _T]) -> _T:
@@ -80,8 +84,8 @@ class Room:
         return await self.visit.backend.write(self.record.id, work)
 
 
-async def open_room(visit: Visit) -> Room:
-    """Return the room of a visit.
+async def open_services(visit: Visit) -> WorkspaceServices:
+    """Open the session's workspace.
 
     Raises:
         UnknownTenant: the workspace was removed.
@@ -91,11 +95,11 @@ async def open_room(visit: Visit) -> Room:
     record = await visit.backend.run(visit.tenant_id, visit.session.name, get)
     if record.profile != PROFILE:
         raise NoWorkspace("this tenant is no longer a workspace", hint="sign in again")
-    return Room(visit, record)
+    return WorkspaceServices(visit, record)
 
 
 def query_text(visit: Visit, name: str) -> str:
-    """Return a query parameter, cut to a sensible length and without null characters."""
+    """Return a query parameter, cut to 1,000 characters and without NUL characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:_MAX_PARAMETER_CHARACTERS]
 
 
@@ -103,104 +107,90 @@ _REINDEX: Final[TypeAdapter[Reindex]] = TypeAdapter(Reindex)
 _UNDER_WAY: Final = frozenset({"BUILDING", "COMPLETE", "HELD"})
 _LATEST: Final = 5
 _SWITCHED: Final = {
-    "on": "It is on. The whole workspace is indexed again.",
-    "off": "It is off. Questions are answered with that, and nothing is indexed.",
+    "on": "The workspace is switched on. All of it is indexed again.",
+    "off": "The workspace is switched off. Searches report that, and nothing is indexed.",
 }
 _UNPROCESSABLE: Final = 422
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """A build that will replace the serving build.
-
-    Attributes:
-        embedder: embedder of the new build.
-        former: the embedder of the serving build; None if no build serves.
-        documents, of_documents: documents in the build, and in total.
-    """
-
-    embedder: str
-    former: str | None
-    documents: int
-    of_documents: int
-
-
-async def overview(visit: Visit) -> Response:
-    """Show switch, status, warnings, and forms to index documents again."""
+async def show_overview(visit: Visit) -> Response:
+    """Show the switch, the status, warnings, and forms to index documents again."""
     done = _SWITCHED.get(visit.request.query_params.get("done", ""), "")
     count = visit.request.query_params.get("again", "")
     if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
         done = f"{format_count(int(count), 'document')} will be indexed again."
-    return await _render_overview(await open_room(visit), done=done)
+    return await _render_overview(await open_services(visit), done=done)
 
 
-async def status(visit: Visit) -> Response:
+async def show_status(visit: Visit) -> Response:
     """Return only the status, for the script."""
-    room = await open_room(visit)
-    return visit.html("status.html", **await room.read(lambda: _read_status(room)))
+    services = await open_services(visit)
+    return visit.html("status.html", **await services.read(lambda: _read_status(services)))
 
 
-async def switch(visit: Visit) -> Response:
+async def switch_workspace(visit: Visit) -> Response:
     """Switch the workspace on or off; ask for confirmation before switching off."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     on = visit.field("enabled") == "yes"
     if not on and not visit.field("confirmed"):
         return visit.html("switch_off.html")
     service = SettingsService.from_backend(visit.backend)
     draft = SettingsDraft(enabled=on)
     try:
-        await room.write(lambda: service.change(room.record.id, draft, room.by))
+        await services.write(lambda: service.change(services.record.id, draft, services.by))
     except ConfiguredByOperator:
-        said = "The operator has switched this workspace off. Ask them to switch it on."
-        return await _render_overview(room, problem=said, code=409)
+        problem = "The operator has switched this workspace off. Ask the operator to switch it on."
+        return await _render_overview(services, problem=problem, code=409)
     return visit.redirect(f"?done={'on' if on else 'off'}")
 
 
-async def reindex(visit: Visit) -> Response:
-    """Request that documents are indexed again; if a model waits, show its cost first."""
-    room = await open_room(visit)
+async def reindex_documents(visit: Visit) -> Response:
+    """Index documents again; if a model is pending, ask for confirmation first."""
+    services = await open_services(visit)
     scope, id_ = visit.field("scope"), visit.field("id").strip()
     body: dict[str, Any] = {"scope": scope} if scope == "workspace" else {"scope": scope, "id": id_}
     try:
         wanted = _REINDEX.validate_python(body)
     except ValidationError:
         return await _render_overview(
-            room, problem="There is no page or database of that id.", code=_UNPROCESSABLE
+            services, problem="No page or database has this id.", code=_UNPROCESSABLE
         )
     if scope == "workspace" and not visit.field("confirmed"):
-        found = await room.read(lambda: _read_status(room))
+        found = await services.read(lambda: _read_status(services))
         if found["told"].pending_model is not None:
             return visit.html("new_model.html", **found)
     catalog = visit.backend.catalog
     try:
-        done = await room.write(lambda: request_reindex(catalog, room.record.id, wanted, room.by))
+        done = await services.write(
+            lambda: request_reindex(catalog, services.record.id, wanted, services.by)
+        )
     except (UnknownDocument, InvalidRequest) as error:
-        return await _render_overview(room, problem=f"{error.advice}.", code=404)
+        return await _render_overview(services, problem=f"{error.advice}.", code=404)
     return visit.redirect(f"?again={done.documents}")
 
 
 async def _render_overview(
-    room: Room, *, done: str = "", problem: str = "", code: int = 200
+    services: WorkspaceServices, *, done: str = "", problem: str = "", code: int = 200
 ) -> Response:
     def read() -> dict[str, Any]:
-        warnings = room.visit.backend.catalog.events.page(
-            room.record.id,
+        warnings = services.visit.backend.catalog.events.page(
+            services.record.id,
             kinds={"secret_dropped", "secret_masked"},
             limit=_LATEST,
-            readers=room.caller.principals,
+            readers=services.caller.principals,
         )
-        return {**_read_status(room), "warnings": warnings}
+        return {**_read_status(services), "warnings": warnings}
 
-    return room.visit.html(
-        "overview.html", code, **await room.read(read), done=done, problem=problem
+    return services.visit.html(
+        "overview.html", code, **await services.read(read), done=done, problem=problem
     )
 
 
-def _read_status(room: Room) -> dict[str, Any]:
-    catalog, record = room.visit.backend.catalog, room.record
+def _read_status(services: WorkspaceServices) -> dict[str, Any]:
+    catalog, record = services.visit.backend.catalog, services.record
     found = read_status_of_records(catalog, record, readers=None)
     settings = build_settings_response(record)
-    build = _find_replacement(catalog, record)
+    build = _find_pending_build(catalog, record)
     filling = found.backfilled is False and not found.disabled
     return {
         "told": found,
@@ -212,40 +202,41 @@ def _read_status(room: Room) -> dict[str, Any]:
     }
 
 
-def _find_replacement(catalog: Catalog, record: TenantRecord) -> Replacement | None:
+def _find_pending_build(catalog: Catalog, record: TenantRecord) -> dict[str, Any] | None:
+    """Return embedders and progress of the build that will replace the serving build."""
     builds = catalog.generations.live(record.id)
-    made = [build for build in builds if build.state in _UNDER_WAY]
-    if not made:
+    pending = [build for build in builds if build.state in _UNDER_WAY]
+    if not pending:
         return None
-    newest = made[-1]
+    newest = pending[-1]
     answering = next((build for build in builds if build.state == "SERVING"), None)
     progress = catalog.build_progress.read(record.id, {newest.number: None})[newest.number]
-    return Replacement(
-        newest.embedder_id,
-        None if answering is None else answering.embedder_id,
-        progress.documents,
-        progress.of_documents,
-    )
+    return {
+        "embedder": newest.embedder_id,
+        "former": None if answering is None else answering.embedder_id,
+        "documents": progress.documents,
+        "of_documents": progress.of_documents,
+    }
 
 
 _LONGEST = 18
 
 
-async def warnings(visit: Visit) -> Response:
-    """List all warnings, newest first; leave out URLs of documents that the user cannot read."""
-    room = await open_room(visit)
+async def show_warnings(visit: Visit) -> Response:
+    """List all warnings, newest first, without URLs of documents that the user may not read."""
+    services = await open_services(visit)
     after = query_text(visit, "after")
     before = (
         int(after) if after.isascii() and after.isdecimal() and len(after) <= _LONGEST else None
     )
-    found = await room.read(
+    found = await services.read(
         partial(
             visit.backend.catalog.events.page,
-            room.record.id,
+            services.record.id,
             kinds={"secret_dropped", "secret_masked"},
             before=before,
             limit=PAGE + 1,
-            readers=room.caller.principals,
+            readers=services.caller.principals,
         )
     )
     following = found[PAGE - 1].id if len(found) > PAGE else None
@@ -280,37 +271,37 @@ _LOCAL_MODELS: Final = (
 )
 
 
-async def settings(visit: Visit) -> Response:
+async def show_settings(visit: Visit) -> Response:
     """Show the settings in a form."""
     is_saved = visit.request.query_params.get("done") == "saved"
     done = "The settings are saved." if is_saved else ""
-    return await _render_form(await open_room(visit), done=done)
+    return await _render_form(await open_services(visit), done=done)
 
 
-async def save(visit: Visit) -> Response:
-    """Save the form; invalid values are shown again with the problem, and not saved."""
-    room = await open_room(visit)
+async def save_settings(visit: Visit) -> Response:
+    """Save the form; show invalid values again with the problem."""
+    services = await open_services(visit)
     sent = {name: visit.field(name).strip() for name in _FIELDS}
     service = SettingsService.from_backend(visit.backend)
     try:
         draft = SettingsDraft.model_validate(
             {name: _parse_value(name, sent[name]) for name in _FIELDS}
         )
-        await room.write(partial(service.change, room.record.id, draft, room.by))
+        await services.write(partial(service.change, services.record.id, draft, services.by))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         return await _render_form(
-            room, problem=_use_field_label(describe_problem(first)), sent=sent, status=422
+            services, problem=_use_field_label(describe_problem(first)), sent=sent, status=422
         )
     except (InvalidRequest, NoVectorBackend) as error:
         return await _render_form(
-            room, problem=_use_field_label(error.advice), sent=sent, status=422
+            services, problem=_use_field_label(error.advice), sent=sent, status=422
         )
     return visit.redirect("/settings?done=saved")
 
 
 async def _render_form(
-    room: Room,
+    services: WorkspaceServices,
     *,
     done: str = "",
     problem: str = "",
@@ -318,13 +309,13 @@ async def _render_form(
     status: int = 200,
 ) -> Response:
     own: dict[str, Any] = {
-        name: "" if (value := getattr(room.record.settings, name)) is None else str(value)
+        name: "" if (value := getattr(services.record.settings, name)) is None else str(value)
         for name in _FIELDS
     }
-    return room.visit.html(
+    return services.visit.html(
         "settings.html",
         status,
-        settings=build_settings_response(room.record),
+        settings=build_settings_response(services.record),
         form=own if sent is None else sent,
         done=done,
         problem=problem,
@@ -336,7 +327,7 @@ async def _render_form(
 
 
 def _use_field_label(problem: str) -> str:
-    """Return the problem with its field's name replaced by the label in the form."""
+    """Replace the name of the field in a problem by its label in the form."""
     field, colon, rest = problem.partition(": ")
     return f"{_LABELS.get(field, field)}{colon}{rest}."
 
@@ -348,21 +339,21 @@ def _parse_value(name: str, text: str) -> str | int | None:
     return int(text) if name in _NUMBERS and is_number else text
 
 
-_PLACE: Final = ("source", "type", "id")
+_RECORD_KEY: Final = ("source", "type", "id")
 
 
-async def records(visit: Visit) -> Response:
+async def show_records(visit: Visit) -> Response:
     """List the records that the user may read, page by page."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     status, source_type = query_text(visit, "status"), query_text(visit, "type")
-    after = tuple(query_text(visit, f"after_{name}") for name in _PLACE)
+    after = tuple(query_text(visit, f"after_{name}") for name in _RECORD_KEY)
     chosen = RecordFilter(
         status=_parse_status(status),
         source_type=source_type if source_type in BODIES else None,
         page_uuid=query_text(visit, "page").strip() or None,
         after=after if all(after) else None,  # type: ignore[arg-type]
     )
-    found = await room.read(partial(_read_page, room, chosen))
+    found = await services.read(partial(_read_page, services, chosen))
     shown = found[:PAGE]
     return visit.html(
         "records.html",
@@ -370,34 +361,34 @@ async def records(visit: Visit) -> Response:
         following=_build_next_parameters(chosen, shown[-1]) if len(found) > PAGE else None,
         chosen=chosen,
         statuses=get_args(RecordStatus),
-        types=tuple(one for one in BODIES if one != "block"),
+        types=tuple(type_ for type_ in BODIES if type_ != "block"),
         reason=describe_reason,
         remedy=_find_remedy,
     )
 
 
-async def record(visit: Visit) -> Response:
-    """Show one record; respond with 404 also if the user has no access to it."""
-    room = await open_room(visit)
-    source, source_type, source_id = (query_text(visit, name) for name in _PLACE)
-    pushed = _find_source(room, source)
+async def show_record(visit: Visit) -> Response:
+    """Show one record; respond with 404 if it does not exist or the user may not read it."""
+    services = await open_services(visit)
+    source, source_type, source_id = (query_text(visit, name) for name in _RECORD_KEY)
+    pushed = _find_source(services, source)
     scope, document_id = pushed[1], compute_record_document_id(pushed[0], source_type, source_id)
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
-        backend, tenant_id = visit.backend, room.record.id
+        backend, tenant_id = visit.backend, services.record.id
         found = read_record_status(
             backend.reader,
             tenant_id,
-            room.caller,
+            services.caller,
             source_id=source_id,
             document_id=document_id,
             scope=scope,
         )
-        principals = backend.reader.policy.principals(room.caller)
+        principals = backend.reader.policy.principals(services.caller)
         states = backend.catalog.record_states
         return states.find(tenant_id, document_id, principals, scope=scope), found
 
-    state, found = await room.read(read)
+    state, found = await services.read(read)
     if state is None:
         raise UnknownDocument(
             "the workspace has no record with this id",
@@ -406,20 +397,23 @@ async def record(visit: Visit) -> Response:
     return visit.html("record.html", state=state, found=found, remedy=_find_remedy)
 
 
-def _read_page(room: Room, chosen: RecordFilter) -> list[RecordState]:
-    tenant = Tenant.from_config(room.record.config)
+def _read_page(services: WorkspaceServices, chosen: RecordFilter) -> list[RecordState]:
+    tenant = Tenant.from_config(services.record.config)
     return list_record_states(
-        room.visit.backend.reader, tenant, room.caller, chosen, limit=PAGE + 1
+        room.visit.backend.reader, tenant, services.caller, chosen, limit=PAGE + 1
     )
 
 
-def _find_source(room: Room, name: str) -> tuple[str, str]:
-    """Return the named or only source of records, and the scope of its records without a page.
+def _find_source(services: WorkspaceServices, name: str) -> tuple[str, str]:
+    """Return the name of a source of records, and the scope of its records without a page.
+
+    Args:
+        name: empty for the only source of the tenant.
 
     Raises:
-        NoRecordsSource: no source has this name, or several could be meant.
+        NoRecordsSource: no source has this name, or the tenant has several sources.
     """
-    tenant = Tenant.from_config(room.record.config)
+    tenant = Tenant.from_config(services.record.config)
     source = find_records_source(tenant, name or None, pulled=True)
     return source.name, source.scope or tenant.access.scope
 
@@ -448,58 +442,60 @@ _MOST_NAMES = 100
 _SHOWN_READERS = 50
 
 
-async def tree(visit: Visit) -> Response:
+async def show_tree(visit: Visit) -> Response:
     """Show one page of the tree, and the first pages below it."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     uuid = query_text(visit, "page").strip() or ROOT
     after = query_text(visit, "after") or None
     names = [name.strip() for name in query_text(visit, "who").split(",")]
     who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
-    found = await room.read(partial(_build_page_view, room, uuid, after, who))
+    found = await services.read(partial(_build_page_view, services, uuid, after, who))
     return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
 
 
 async def list_unplaced_pages(visit: Visit) -> Response:
     """List the pages below an unknown page."""
-    room = await open_room(visit)
+    services = await open_services(visit)
     lists = PageLists(visit.backend.catalog.database)
     after = query_text(visit, "after") or None
 
     def read() -> tuple[list[Any], dict[str, str]]:
-        found = lists.unplaced(room.record.id, after=after, limit=PAGE + 1)
-        return found, _read_titles(room, [one.page.uuid for one in found])
+        found = lists.list_unplaced(services.record.id, after=after, limit=PAGE + 1)
+        return found, _read_titles(services, [one.page.uuid for one in found])
 
-    found, titles = await room.read(read)
+    found, titles = await services.read(read)
     return visit.html(
         "unplaced.html", pages=found[:PAGE], following=_find_next_uuid(found), titles=titles
     )
 
 
 def _build_page_view(
-    room: Room, uuid: str, after: str | None, who: tuple[str, ...]
+    services: WorkspaceServices, uuid: str, after: str | None, who: tuple[str, ...]
 ) -> dict[str, Any]:
-    catalog, tenant_id = room.visit.backend.catalog, room.record.id
+    catalog, tenant_id = services.visit.backend.catalog, services.record.id
     lists = PageLists(catalog.database)
-    path = lists.path(tenant_id, uuid)
+    path = lists.read_path(tenant_id, uuid)
     if uuid == ROOT and not path:
-        path = [new_root()]
-    standing = find_standing(path)
+        path = [create_root()]
+    access = compute_effective_access(path)
     below = lists.list_children(tenant_id, uuid, after=after, limit=PAGE + 1)
     uuids = [*(page.uuid for page in path), *(one.page.uuid for one in below)]
     verdict: PageAccess | None = None
     if who:
-        verdict = TreeService.from_backend(room.visit.backend).access(tenant_id, uuid, who)
+        verdict = TreeService.from_backend(services.visit.backend).explain_access(
+            tenant_id, uuid, who
+        )
     return {
         "path": path,
         "page": path[-1] if path else None,
-        "standing": standing,
-        "out": next((page for page in path if page.is_out), None),
-        "readers": _list_readers(catalog, tenant_id, standing.scopes, is_new=path == [new_root()]),
+        "access": access,
+        "out": next((page for page in path if page.is_excluded), None),
+        "readers": _list_readers(catalog, tenant_id, access.scopes, is_new=path == [create_root()]),
         "below": below[:PAGE],
         "following": _find_next_uuid(below),
-        "titles": _read_titles(room, uuids),
+        "titles": _read_titles(services, uuids),
         "verdict": verdict,
-        "unplaced": uuid == ROOT and bool(lists.unplaced(tenant_id, after=None, limit=1)),
+        "unplaced": uuid == ROOT and bool(lists.list_unplaced(tenant_id, after=None, limit=1)),
         "shown_readers": _SHOWN_READERS,
     }
 
@@ -507,17 +503,17 @@ def _build_page_view(
 def _list_readers(
     catalog: Catalog, tenant_id: str, scopes: tuple[str, ...], *, is_new: bool
 ) -> list[tuple[str, list[str]]]:
-    """Return the pages that decide access, the nearest first, with the principals of each."""
+    """Return the pages that grant access, nearest first, with the principals of each."""
     grants = catalog.access.grants(tenant_id, scopes)
     if is_new and not grants:
-        grants = {build_page_scope(ROOT): [*new_root().readers]}
+        grants = {build_page_scope(ROOT): [*create_root().readers]}
     return [(scope.removeprefix(build_page_scope("")), grants.get(scope, [])) for scope in scopes]
 
 
-def _read_titles(room: Room, uuids: list[str]) -> dict[str, str]:
-    principals = room.visit.backend.reader.policy.principals(room.caller)
-    lists = PageLists(room.visit.backend.catalog.database)
-    return lists.titles(room.record.id, uuids, principals)
+def _read_titles(services: WorkspaceServices, uuids: list[str]) -> dict[str, str]:
+    principals = services.visit.backend.reader.policy.principals(services.caller)
+    lists = PageLists(services.visit.backend.catalog.database)
+    return lists.read_titles(services.record.id, uuids, principals)
 
 
 def _find_next_uuid(found: list[Any]) -> str | None:
@@ -536,16 +532,16 @@ PANEL = SystemPanel(
         "/settings": "Settings",
     },
     pages=(
-        PanelPage("", overview),
-        PanelPage("/status", status, is_use=False),
-        PanelPage("/switch", switch, "POST"),
-        PanelPage("/reindex", reindex, "POST"),
-        PanelPage("/records", records),
-        PanelPage("/record", record),
-        PanelPage("/tree", tree),
+        PanelPage("", show_overview),
+        PanelPage("/status", show_status, is_use=False),
+        PanelPage("/switch", switch_workspace, "POST"),
+        PanelPage("/reindex", reindex_documents, "POST"),
+        PanelPage("/records", show_records),
+        PanelPage("/record", show_record),
+        PanelPage("/tree", show_tree),
         PanelPage("/tree/unplaced", list_unplaced_pages),
-        PanelPage("/warnings", warnings),
-        PanelPage("/settings", settings),
-        PanelPage("/settings", save, "POST"),
+        PanelPage("/warnings", show_warnings),
+        PanelPage("/settings", show_settings),
+        PanelPage("/settings", save_settings, "POST"),
     ),
 )

@@ -1,8 +1,8 @@
 """Sources of the type `sql`: records of a workspace, pulled from its application's database.
 
 This module has their configuration; the others read the database, convert rows to records, and
-record how far each query was followed. Pulled records are stored like pushed records, so that
-everything else is the same for both. The jobs and sensors that start a pull are in definitions.py.
+store a watermark for each query. Pulled records are stored like pushed records. The jobs and
+sensors that start a pull are in definitions.py.
 """
 
 from __future__ import annotations
@@ -52,12 +52,11 @@ class SqlConfig(SourceConfig):
     """Records of a workspace, pulled from a database by one query per type.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
+        name: name of the source; part of every document's identity.
         scope: the access scope of templates, if it differs from the tenant's.
-        url: $NAME, where NAME is the environment variable that contains the database's URL in
-            SQLAlchemy's format.
-        queries: a SELECT for each type of record that is pulled. Its columns are `id`,
-            `updated_at`, and the fields of the type's body.
+        url: $NAME of the environment variable with the database's URL, in SQLAlchemy's format.
+        queries: a SELECT for each pulled type of record, with the columns `id`, `updated_at`, and
+            the fields of the type's body.
         tree: a SELECT of all pages and databases of the tree, with the columns `id` and the fields
             of a page; each pull reads all of its rows.
         timezone: time zone of times without a zone.
@@ -77,7 +76,7 @@ class SqlConfig(SourceConfig):
     timeout_seconds: int = Field(default=120, ge=1, le=3_600)
 
     def query_key(self, source_type: RecordType) -> str:
-        """Return a hash of all that determines a query's result; a new hash restarts the query."""
+        """Return a hash of everything that affects a query's rows; a new hash reads all rows."""
         return compute_key("query", self.url, self.timezone, source_type, self.queries[source_type])
 
 
@@ -90,7 +89,7 @@ def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
     if not context.typed:
         raise ConfigurationError(
             f"source {config.name!r}: only workspaces can pull records",
-            hint="set `profile: workspace`, or have an application push them",
+            hint="set `profile: workspace`, or push the records from the application",
         )
     plain = RecordsConfig(name=config.name, scope=config.scope)
     return RecordsSource(plain, context.records, context.uploads)

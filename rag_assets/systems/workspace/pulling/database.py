@@ -1,6 +1,6 @@
-"""One snapshot of another application's database, read in batches and never written.
+"""Read-only snapshots of an application's database, read in batches.
 
-A URL is read only from an environment variable. Errors contain the server's messages about a query,
+The URL is read from an environment variable. Errors contain the server's messages about a query,
 which the operator wrote, but never the URL or messages about values.
 """
 
@@ -38,23 +38,23 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.common.references import resolve_reference
 from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.dialects import (
-    Column,
     Dialect,
+    QueryColumn,
     Statements,
     find_dialect,
-    supported_databases,
+    list_supported_databases,
 )
 
 _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
-_FETCHED: Final = 20
-"""Maximum rows in memory at once; a row may contain a page, and has at most a few MiB."""
+_FETCHED_ROWS: Final = 20
+"""Maximum number of rows in memory; a row may contain a page, and has at most a few MiB."""
 _FETCHED_KEYS: Final = 1_000
 _SNAPSHOT: Final = 300.0
-"""Seconds after which a snapshot is old; its database keeps all rows that were deleted since."""
+"""Seconds after which a snapshot is old; the database keeps all rows deleted since its start."""
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignRow:
+class SourceRow:
     """A row of a query.
 
     Attributes:
@@ -67,12 +67,12 @@ class ForeignRow:
     largest: int | None = None
 
 
-class ForeignKey(NamedTuple):
-    """The fields by which all rows are compared.
+class SourceKey(NamedTuple):
+    """The columns of a row that are compared with the stored records.
 
     Attributes:
-        id, changed_at: id and time of change of the row.
-        page: the page of a block.
+        changed_at: time of the row's last change.
+        page: page of a block; None for other types.
     """
 
     id: Any
@@ -80,40 +80,39 @@ class ForeignKey(NamedTuple):
     page: Any = None
 
 
-class ForeignDatabase:
+class SourceDatabase:
     """One snapshot of a database."""
 
     def __init__(self, connection: Connection, dialect: Dialect, config: SqlConfig) -> None:
         self._connection, self._dialect, self._config = connection, dialect, config
         self._zone = ZoneInfo(config.timezone)
         self._opened = time.monotonic()
-        self._columns: dict[RecordType, list[Column]] = {}
+        self._columns: dict[RecordType, list[QueryColumn]] = {}
 
     @property
     def is_ordered_by_time(self) -> bool:
-        """Return whether rows are ordered by time; text columns are ordered alphabetically."""
+        """Return whether rows can be ordered by time; times stored as texts cannot."""
         return self._dialect.is_ordered_by_time
 
     @property
     def is_old(self) -> bool:
-        """Return whether to replace the snapshot soon: the database keeps all its rows for it."""
-        # If the timeout includes the reading of rows, it also includes the time to store rows in
-        # between.
+        """Return whether to replace the snapshot soon, because the database keeps deleted rows."""
+        # If a statement's timeout covers reading its rows, it also covers storing them in between.
         most = self._config.timeout_seconds / 2 if self._dialect.counts_reading else _SNAPSHOT
         return time.monotonic() - self._opened > min(most, _SNAPSHOT)
 
     @contextmanager
-    def rows(
+    def open_rows(
         self,
         source_type: RecordType,
         since: datetime | None = None,
         of_pages: Sequence[str] | None = None,
-    ) -> Iterator[tuple[Sequence[str], Iterator[ForeignRow]]]:
-        """Open the rows of a query that changed since a time, in the order of their changes.
+    ) -> Iterator[tuple[Sequence[str], Iterator[SourceRow]]]:
+        """Open the rows of a query, in the order of their changes.
 
         Args:
             since: only rows that changed since this time; None selects all rows.
-            of_pages: only blocks of these pages; None selects all rows.
+            of_pages: only blocks of these pages; None selects the blocks of all pages.
 
         Yields:
             the names of the columns, and an iterator over the rows.
@@ -122,7 +121,7 @@ class ForeignDatabase:
             ListingFailed: the query failed. The rows before the failure are incomplete.
         """
         columns = self._read_columns(source_type)
-        statement = self._statements_for_type(source_type).rows(
+        statement = self._statements_for_type(source_type).select_rows(
             columns, since=since is not None, of_pages=of_pages is not None
         )
         parameters: dict[str, Any] = {}
@@ -131,49 +130,49 @@ class ForeignDatabase:
         if of_pages is not None:
             parameters["pages"] = [*of_pages]
         with self._explain_errors(source_type):
-            result = self._execute(statement, parameters, _FETCHED)
+            result = self._execute(statement, parameters, _FETCHED_ROWS)
         try:
             yield [column.name for column in columns], self._fetch_rows(result, source_type)
         finally:
             with suppress(SQLAlchemyError):
                 result.close()
 
-    def keys(self, source_type: RecordType, *, with_page: bool = False) -> Iterator[ForeignKey]:
+    def read_keys(self, source_type: RecordType, *, with_page: bool = False) -> Iterator[SourceKey]:
         """Yield the key of every row of a query.
 
         Args:
-            with_page: whether to read the page as well; the query must have that column.
+            with_page: whether to also read `page_uuid`; the query must have this column.
 
         Raises:
-            ListingFailed: see rows().
+            ListingFailed: see open_rows().
         """
         names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
-        statement = self._statements_for_type(source_type).keys(
+        statement = self._statements_for_type(source_type).select_keys(
             self._read_columns(source_type), names
         )
         with self._explain_errors(source_type):
             result = self._execute(statement, {}, _FETCHED_KEYS)
             try:
                 for row in result:
-                    yield ForeignKey(*row[:-1])
+                    yield SourceKey(*row[:-1])
             finally:
                 result.close()
 
-    def tree(self) -> tuple[list[str], list[ForeignRow]]:
-        """Return the names of the columns of the tree's query, and all of its rows.
+    def read_tree(self) -> tuple[list[str], list[SourceRow]]:
+        """Return the column names and all rows of the tree's query.
 
         Raises:
-            ListingFailed: see rows().
+            ListingFailed: see open_rows().
         """
         statements = self._build_statements(self._config.tree or "")
         with self._explain_errors("tree"):
             columns = self._describe_columns(statements)
             names = [column.name.lower() for column in columns]
             self._require_columns("tree", names, ("id",))
-            result = self._execute(statements.all_rows(columns), {}, _FETCHED_KEYS)
-            return names, [ForeignRow(row, last - 1 if last else None) for *row, last in result]
+            result = self._execute(statements.select_all_rows(columns), {}, _FETCHED_KEYS)
+            return names, [SourceRow(row, last - 1 if last else None) for *row, last in result]
 
-    def _read_columns(self, source_type: RecordType) -> list[Column]:
+    def _read_columns(self, source_type: RecordType) -> list[QueryColumn]:
         """Return the columns of a query.
 
         Raises:
@@ -183,32 +182,32 @@ class ForeignDatabase:
             with self._explain_errors(source_type):
                 columns = self._describe_columns(self._statements_for_type(source_type))
             self._require_columns(
-                source_type, [one.name.lower() for one in columns], ("id", "updated_at")
+                source_type, [column.name.lower() for column in columns], ("id", "updated_at")
             )
             self._columns[source_type] = columns
         return self._columns[source_type]
 
-    def _describe_columns(self, statements: Statements) -> list[Column]:
+    def _describe_columns(self, statements: Statements) -> list[QueryColumn]:
         """Return the columns of a query."""
-        result = self._connection.execute(text(statements.no_rows()))
+        result = self._connection.execute(text(statements.select_no_rows()))
         described = result.cursor.description if result.cursor else ()
-        found = [Column(one[0], one[1]) for one in described]
+        columns = [QueryColumn(name, type_code) for name, type_code, *_ in described]
         result.close()
-        return found
+        return columns
 
     def _require_columns(
         self, source_type: str, names: Sequence[str], needed: Sequence[str]
     ) -> None:
-        what = f"source {self._config.name!r}: the query of {source_type} has"
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
+        query = f"source {self._config.name!r}: the query of {source_type}"
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
             raise ListingFailed(
-                f"{what} two columns {twice!r}", hint="rename one of these columns with AS"
+                f"{query} has two columns {repeated!r}", hint="rename one of these columns with AS"
             )
         missing = next((name for name in needed if name not in names), None)
         if missing is not None:
             raise ListingFailed(
-                f"{what} no column {missing!r}",
+                f"{query} has no column {missing!r}",
                 hint="add this column to the query, with exactly this name",
             )
 
@@ -226,10 +225,10 @@ class ForeignDatabase:
         options = {"stream_results": True, "yield_per": fetched}
         return self._connection.execute(bound, parameters, execution_options=options)
 
-    def _fetch_rows(self, result: _Rows, source_type: RecordType) -> Iterator[ForeignRow]:
+    def _fetch_rows(self, result: _Rows, source_type: RecordType) -> Iterator[SourceRow]:
         with self._explain_errors(source_type):
             for *values, largest in result:
-                yield ForeignRow(values, largest - 1 if largest else None)
+                yield SourceRow(values, largest - 1 if largest else None)
 
     def _to_comparable_time(self, at: datetime) -> datetime:
         """Return a time in a form that the database can compare with its own times."""
@@ -247,28 +246,27 @@ class ForeignDatabase:
                 f"source {self._config.name!r}: the query of {source_type} failed:"
                 f" {describe_error(error)}",
                 hint="correct the query in tenants.yaml, or grant the account read access;"
-                " nothing was"
-                " removed",
+                " nothing was removed",
             ) from None
 
 
 @contextmanager
-def open_snapshot(config: SqlConfig) -> Iterator[ForeignDatabase]:
+def open_snapshot(config: SqlConfig) -> Iterator[SourceDatabase]:
     """Open one read-only snapshot of a source's database.
 
     Raises:
-        ConfigurationError: the variable is not set, or is not the URL of a usable database.
+        ConfigurationError: the variable is not set, or not the URL of a supported database.
         ListingFailed: the database cannot be reached.
     """
     with open_connection(config) as (connection, dialect):
-        yield ForeignDatabase(connection, dialect, config)
+        yield SourceDatabase(connection, dialect, config)
 
 
 _CONNECT_SECONDS = 10
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
-_OF_THE_QUERY: Final = ("42", "0A", "22023")
+_QUERY_ERROR_PREFIXES: Final = ("42", "0A", "22023")
 """Prefixes of Postgres error codes about the text of a query, not about values."""
-_NAMES_OF_MYSQL: Final = "42S"
+_MYSQL_NAME_ERROR_PREFIX: Final = "42S"
 """Prefix of MySQL error codes about names in a query."""
 _REFUSALS: Final = (
     ("access denied", "it rejects the account or its password"),
@@ -309,7 +307,7 @@ def _require_dialect(url: URL, config: SqlConfig) -> Dialect:
         raise ConfigurationError(
             f"source {config.name!r}: url: {config.url} names a database of the kind {kind},"
             " from which records cannot be pulled",
-            hint=f"use one of {', '.join(supported_databases())}; or have the application push"
+            hint=f"use one of {', '.join(list_supported_databases())}; or have the application push"
             " its records",
         )
     return dialect
@@ -331,8 +329,7 @@ def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Co
         except SQLAlchemyError as error:
             raise ListingFailed(
                 f"source {config.name!r}: the database of {config.url} cannot open a read-only"
-                " snapshot:"
-                f" {describe_error(error)}",
+                f" snapshot: {describe_error(error)}",
                 hint="allow the account to start a read-only transaction",
             ) from None
         yield connection
@@ -370,8 +367,7 @@ def _create_engine(config: SqlConfig) -> tuple[Engine, Dialect]:
 
 
 def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
-    # With these settings, a server that vanishes silently is noticed about when a statement would
-    # time out.
+    # A server that vanishes silently is noticed about when a statement would time out.
     return {
         "connect_timeout": _CONNECT_SECONDS,
         "keepalives_idle": 15,
@@ -383,7 +379,7 @@ def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
 
 
 def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
-    """Return a description of an error, without values and without the URL."""
+    """Return a description of an error without values and the URL."""
     original = getattr(error, "orig", None)
     if original is None:
         return type(error).__name__
@@ -392,9 +388,9 @@ def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
     code = state or number
     named = type(original).__name__ + (f" ({code})" if code else "")
     about = getattr(getattr(original, "diag", None), "message_primary", None)
-    if about and state and state.startswith(_OF_THE_QUERY):
+    if about and state and state.startswith(_QUERY_ERROR_PREFIXES):
         return f"{named}: {about}"
-    if state and state.startswith(_NAMES_OF_MYSQL) and number is not None:
+    if state and state.startswith(_MYSQL_NAME_ERROR_PREFIX) and number is not None:
         return f"{named}: {original.args[-1]}"
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return f"{named}: the connection broke"
@@ -402,5 +398,7 @@ def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
 
 
 def _describe_refusal(error: Exception) -> str:
-    said = str(getattr(error, "orig", None) or error).lower()
-    return next((told for part, told in _REFUSALS if part in said), "the server does not respond")
+    message = str(getattr(error, "orig", None) or error).lower()
+    return next(
+        (reason for part, reason in _REFUSALS if part in message), "the server does not respond"
+    )

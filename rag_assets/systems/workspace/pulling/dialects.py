@@ -1,7 +1,7 @@
-"""Kinds of databases, and the statements that read an operator's query in each of them.
+"""Supported kinds of databases, and the statements that read an operator's query in each.
 
-Each kind must provide one snapshot, a time limit, and the sizes of values. Other kinds are refused:
-without these, a pull could mix states, never end, or load a value of any size.
+A supported database has snapshots, a time limit for statements, and sizes of values. Without them,
+a pull could mix states, never end, or load a value of any size.
 """
 
 from __future__ import annotations
@@ -31,16 +31,14 @@ class Dialect:
     """How to read a kind of database.
 
     Attributes:
-        name: its common name.
-        prepare: makes a transaction read-only, based on one snapshot, with a time limit.
-        size: returns an SQL expression for a column's bytes, from its quoted name and the driver's
-            code of its type; None for types that are always small.
-        text: the type to which a value is cast for comparison with a text.
-        fence: SQL that ends a derived table, so that its values are not computed again for each
-            use.
-        is_ordered_by_time: whether times are never stored as texts, which are ordered
-            alphabetically.
-        counts_reading: whether the time limit of a statement includes the time to read its rows.
+        name: display name.
+        prepare: starts a read-only transaction with one snapshot and a time limit.
+        size: returns an SQL expression for a column's size in bytes, from its quoted name and the
+            driver's type code; None for types that are always small.
+        text: SQL type to which a value is cast for comparison with a text.
+        fence: SQL that ends a derived table, so that the values are computed only once.
+        is_ordered_by_time: whether times can be ordered; false if they may be stored as texts.
+        counts_reading: whether a statement's time limit includes reading its rows.
     """
 
     name: str
@@ -57,9 +55,9 @@ def find_dialect(name: str) -> Dialect | None:
     return _DIALECTS.get(name)
 
 
-def supported_databases() -> Sequence[str]:
+def list_supported_databases() -> Sequence[str]:
     """Return the names of all supported kinds of databases."""
-    return [*dict.fromkeys(one.name for one in _DIALECTS.values())]
+    return [*dict.fromkeys(dialect.name for dialect in _DIALECTS.values())]
 
 
 def _prepare_postgres(connection: Connection, config: SqlConfig) -> None:
@@ -152,16 +150,16 @@ class _Timestamptz(TimestamptzLoader):
 
 
 def read_leniently(connection: Any) -> None:
-    """Make a psycopg connection return times that Python cannot represent, and JSON, as texts."""
+    """Make a psycopg connection return JSON, and times that Python cannot represent, as texts."""
     for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
         connection.adapters.register_loader(name, loader)
     for name in _AS_TEXT:
         connection.adapters.register_loader(name, TextLoader)
 
 
-MOST_ROW_BYTES: Final = 4 * MAX_RECORD_BYTES
-"""Maximum bytes of a row as the database sends it; its JSON may be longer than the stored form."""
-MOST_KEY_BYTES: Final = 4_096
+MAX_ROW_BYTES: Final = 4 * MAX_RECORD_BYTES
+"""Maximum bytes of a row as the database sends it; JSON may be longer than the stored record."""
+MAX_KEY_BYTES: Final = 4_096
 """Maximum bytes of an id, which has at most 512 characters."""
 # Matches parameters, and backslashes that SQLAlchemy removes: a query contains neither.
 _ESCAPE = re.compile(r"\\(?=:[\w$]*(?![:\w$]))")
@@ -171,7 +169,7 @@ _SIZE, _LARGEST = "rag_assets_size", "rag_assets_largest"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class QueryColumn:
     """A column of a query.
 
     Attributes:
@@ -202,18 +200,17 @@ class Statements:
         # The query may end in a comment, so a line break follows.
         self._pulled = f"(\n{escape_parameters(query)}\n) pulled"
 
-    def no_rows(self) -> str:
-        """Return the statement for all columns, but without any row."""
+    def select_no_rows(self) -> str:
+        """Return the statement for all columns and no row."""
         return f"SELECT * FROM {self._pulled} WHERE 1 = 0"  # noqa: S608 - the operator's
 
-    def rows(self, columns: Sequence[Column], *, since: bool, of_pages: bool) -> str:
+    def select_rows(self, columns: Sequence[QueryColumn], *, since: bool, of_pages: bool) -> str:
         """Return the statement for rows in the order of their changes.
 
-        The last column of the result is the position of the largest column in an oversized row, of
-        which only the id is sent; it is 0 for other rows.
+        The result has an additional last column: the position of the largest column in an oversized
+        row, for which only the id is sent; 0 for other rows.
 
         Args:
-            columns: columns of the query.
             since: whether to select only rows that changed since `:since`.
             of_pages: whether to select only blocks of `:pages`.
         """
@@ -222,19 +219,19 @@ class Statements:
             conditions.append(f"CAST(page_uuid AS {self._dialect.text}) IN :pages")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         inner = f"SELECT * FROM {self._pulled}{where} ORDER BY {_CHANGED}"  # noqa: S608
-        return f"{self._build_limited_select(columns, inner, MOST_ROW_BYTES)} ORDER BY {_CHANGED}"
+        return f"{self._build_limited_select(columns, inner, MAX_ROW_BYTES)} ORDER BY {_CHANGED}"
 
-    def keys(self, columns: Sequence[Column], names: Sequence[str]) -> str:
-        """Return the statement for some columns of all rows, in any order; see rows()."""
+    def select_keys(self, columns: Sequence[QueryColumn], names: Sequence[str]) -> str:
+        """Return the statement for some columns of all rows, in any order; see select_rows()."""
         wanted = [column for name in names for column in columns if column.name.lower() == name]
         inner = f"SELECT {', '.join(map(self._quote_column, wanted))} FROM {self._pulled}"  # noqa: S608
-        return self._build_limited_select(wanted, inner, MOST_KEY_BYTES)
+        return self._build_limited_select(wanted, inner, MAX_KEY_BYTES)
 
-    def all_rows(self, columns: Sequence[Column]) -> str:
-        """Return the statement for all rows of a query without times; see rows()."""
-        return self._build_limited_select(columns, f"SELECT * FROM {self._pulled}", MOST_ROW_BYTES)  # noqa: S608
+    def select_all_rows(self, columns: Sequence[QueryColumn]) -> str:
+        """Return the statement for all rows of a query without times; see select_rows()."""
+        return self._build_limited_select(columns, f"SELECT * FROM {self._pulled}", MAX_ROW_BYTES)  # noqa: S608
 
-    def _build_limited_select(self, columns: Sequence[Column], inner: str, most: int) -> str:
+    def _build_limited_select(self, columns: Sequence[QueryColumn], inner: str, most: int) -> str:
         """Return the statement for the values of rows within the size limit."""
         sizes = {column.name: size for column in columns if (size := self._build_size(column))}
         if not sizes:
@@ -255,21 +252,21 @@ class Statements:
         largest = f"CASE WHEN {_SIZE} <= {most} THEN 0 {places} END"
         return f"SELECT {values}, {largest} AS {_LARGEST} FROM {sized}"  # noqa: S608
 
-    def _build_value(self, column: Column, size: str | None, most: int) -> str:
+    def _build_value(self, column: QueryColumn, size: str | None, most: int) -> str:
         name = self._quote_column(column)
         if size is None:
             return name
         if column.name.lower() == _ID:
-            return f"CASE WHEN {size} <= {MOST_KEY_BYTES} THEN {name} END AS {name}"
+            return f"CASE WHEN {size} <= {MAX_KEY_BYTES} THEN {name} END AS {name}"
         return f"CASE WHEN {_SIZE} <= {most} THEN {name} END AS {name}"
 
-    def _build_size(self, column: Column) -> str | None:
+    def _build_size(self, column: QueryColumn) -> str | None:
         size = self._dialect.size(self._quote_column(column), column.type_code)
         return None if size is None else f"coalesce({size}, 0)"
 
-    def _quote_column(self, column: Column) -> str:
+    def _quote_column(self, column: QueryColumn) -> str:
         # The preparer's own method is not used, because it doubles percent signs, and text()
         # doubles them again.
-        of = self._preparer
-        inner = column.name.replace(of.escape_quote, of.escape_to_quote)
-        return escape_parameters(f"{of.initial_quote}{inner}{of.final_quote}")
+        preparer = self._preparer
+        inner = column.name.replace(preparer.escape_quote, preparer.escape_to_quote)
+        return escape_parameters(f"{preparer.initial_quote}{inner}{preparer.final_quote}")

@@ -16,15 +16,20 @@ from rag_assets.records.writing import BULK, URGENT, Outcome, RecordWrite, write
 from rag_assets.storage.catalog.records.model import UNORDERED
 from rag_assets.storage.catalog.records.table import RecordVersion
 from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
-from rag_assets.systems.workspace.pulling.database import ForeignDatabase, ForeignRow
+from rag_assets.systems.workspace.pulling.database import SourceDatabase, SourceRow
 from rag_assets.systems.workspace.pulling.rows import (
     PulledRow,
     RowReader,
-    SetAside,
+    SetAsideRow,
+    describe_row_problem,
     draft_row,
-    problem_of_row,
 )
-from rag_assets.systems.workspace.pulling.states import AsideRows, PullStates, SourceLock, row_key
+from rag_assets.systems.workspace.pulling.states import (
+    PullStates,
+    SetAsideRows,
+    SourceLock,
+    compute_row_key,
+)
 
 if TYPE_CHECKING:
     from rag_assets.systems.workspace.pulling.pull import Puller, PullReport
@@ -32,12 +37,12 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 500
 _BATCH_BYTES = 8 << 20
-_URGENT = 100
-"""Maximum number of changes per pull that are stored as urgent, as if a person waited for them."""
-_LATELY = timedelta(hours=1)
-"""Age from which a change is no longer recent, and is queued like the rows of a first pull."""
-_AWAITED = 500
-"""Maximum number of pages with blocks that are read at once."""
+_MAX_URGENT = 100
+"""Maximum number of changes per pull that are stored as urgent, like changes by a person."""
+_RECENT = timedelta(hours=1)
+"""Maximum age of an urgent change; older changes are queued like the rows of a first pull."""
+_MAX_AWAITED_PAGES = 500
+"""Maximum number of pages whose waiting blocks are read at once."""
 _BLOCK: RecordType = "block"
 
 
@@ -48,16 +53,16 @@ class _Batch:
     Attributes:
         taken: rows with their drafts.
         bad: rows that cannot become records.
-        mark: time of the last change among them.
+        watermark: time of the last change among them.
         size: size of the records in bytes.
-        moves: whether storing these rows moves the mark.
+        advances_watermark: whether storing these rows advances the watermark.
     """
 
     taken: list[tuple[PulledRow, Draft]] = field(default_factory=list)
-    bad: list[SetAside] = field(default_factory=list)
-    mark: datetime | None = None
+    bad: list[SetAsideRow] = field(default_factory=list)
+    watermark: datetime | None = None
     size: int = 0
-    moves: bool = True
+    advances_watermark: bool = True
 
     @property
     def is_full(self) -> bool:
@@ -72,7 +77,7 @@ class Follower:
         self,
         puller: Puller,
         config: SqlConfig,
-        database: ForeignDatabase,
+        database: SourceDatabase,
         states: PullStates,
         lock: SourceLock,
         *,
@@ -80,40 +85,40 @@ class Follower:
     ) -> None:
         self.puller, self.config, self.database = puller, config, database
         self.states, self.lock, self.report = states, lock, report
-        self.aside = AsideRows(puller.catalog.database)
+        self.set_aside_rows = SetAsideRows(puller.catalog.database)
         self.zone = ZoneInfo(config.timezone)
         self._pulls_blocks = "block" in config.queries
         self._drafting = DraftBuilder(puller.tenant, config, puller.masker)
         self._writer = RecordWriter(puller, config, lock)
         self.by = self._writer.by
-        # A mark in the future would hide all changes up to that time.
+        # A watermark in the future would hide all changes up to that time.
         self._latest = datetime.now(UTC)
 
-    def follow(self, source_type: RecordType, mark: datetime | None) -> bool:
-        """Store the rows of a query that have changed.
+    def follow(self, source_type: RecordType, watermark: datetime | None) -> bool:
+        """Store the changed rows of a query.
 
         Args:
-            mark: time of the last change that was stored before; None reads all rows.
+            watermark: time of the last change that was stored before; None reads all rows.
 
         Returns:
-            whether the end of the query was reached. If not, the snapshot is old; continue from the
-            stored mark with a new snapshot.
+            whether the end of the query was reached; if not, the snapshot is old, and a new
+            snapshot continues from the stored watermark.
 
         Raises:
             ListingFailed: the query failed. Earlier rows are stored.
         """
         overlap = timedelta(seconds=self.config.overlap_seconds)
-        since = None if mark is None else mark - overlap
-        with self.database.rows(source_type, since) as (names, rows):
+        since = None if watermark is None else watermark - overlap
+        with self.database.open_rows(source_type, since) as (names, rows):
             reader = self._create_reader(source_type, names)
-            batch = _Batch(mark=mark)
+            batch = _Batch(watermark=watermark)
             for row in rows:
                 self._add(batch, source_type, reader, row)
                 if batch.is_full:
-                    batch = self._store(batch, source_type, mark, is_last=False)
-                    if self._may_pause(since, batch.mark):
+                    batch = self._store(batch, source_type, watermark, is_last=False)
+                    if self._may_pause(since, batch.watermark):
                         return False
-            self._store(batch, source_type, mark, is_last=True)
+            self._store(batch, source_type, watermark, is_last=True)
         return True
 
     def read_again(self, source_type: RecordType) -> None:
@@ -122,7 +127,7 @@ class Follower:
         Raises:
             ListingFailed: see follow().
         """
-        with self.database.rows(source_type) as (names, rows):
+        with self.database.open_rows(source_type) as (names, rows):
             self._store_all(source_type, names, rows)
 
     def follow_awaiting_blocks(self) -> None:
@@ -133,36 +138,36 @@ class Follower:
         """
         ref, name = self.puller.ref, self.config.name
         while self._pulls_blocks and (
-            pages := self.aside.list_awaited_pages(ref, name, limit=_AWAITED)
+            pages := self.set_aside_rows.list_awaited_pages(ref, name, limit=_MAX_AWAITED_PAGES)
         ):
-            with self.database.rows(_BLOCK, of_pages=pages) as (names, rows):
+            with self.database.open_rows(_BLOCK, of_pages=pages) as (names, rows):
                 self._store_all(_BLOCK, names, rows)
             # Blocks that are no longer in the database stop waiting.
-            self.aside.stop_awaiting(ref, name, pages)
+            self.set_aside_rows.stop_awaiting(ref, name, pages)
 
     def _store_all(
-        self, source_type: RecordType, names: Sequence[str], rows: Iterable[ForeignRow]
+        self, source_type: RecordType, names: Sequence[str], rows: Iterable[SourceRow]
     ) -> None:
-        """Store rows whose times do not show how far the query was followed."""
-        reader, batch = self._create_reader(source_type, names), _Batch(moves=False)
+        """Store rows without advancing the watermark."""
+        reader, batch = self._create_reader(source_type, names), _Batch(advances_watermark=False)
         for row in rows:
             self._add(batch, source_type, reader, row)
             if batch.is_full:
                 batch = self._store(batch, source_type, None, is_last=False)
         self._store(batch, source_type, None, is_last=True)
 
-    def _may_pause(self, since: datetime | None, mark: datetime | None) -> bool:
-        """Return whether the snapshot is old and a new one would start from a later change."""
-        if not (self.database.is_old and self.database.is_ordered_by_time) or mark is None:
+    def _may_pause(self, since: datetime | None, watermark: datetime | None) -> bool:
+        """Return whether the snapshot is old, and a new snapshot would start at a later change."""
+        if not (self.database.is_old and self.database.is_ordered_by_time) or watermark is None:
             return False
-        if mark >= self._latest:
+        if watermark >= self._latest:
             # Rows with times in the future are read again from every new snapshot.
             return False
-        following = mark - timedelta(seconds=self.config.overlap_seconds)
+        following = watermark - timedelta(seconds=self.config.overlap_seconds)
         return since is None or following > since
 
     def write_event(self) -> None:
-        """Write an event with the counts of rows that were set aside, without naming any row."""
+        """Write an event with the counts of rows that were set aside, without their ids."""
         counts = self.report.set_aside
         if counts:
             payload = {"source": self.config.name, "rows": dict(counts)}
@@ -174,8 +179,7 @@ class Follower:
                 source_type,
                 names,
                 self.zone,
-                # If a page were stored without its blocks, blocks that were pulled separately would
-                # be deleted.
+                # Storing a page without its blocks would delete separately pulled blocks.
                 needed=("blocks",) if source_type == "page" and self._pulls_blocks else (),
             )
         except ListingFailed as error:
@@ -183,62 +187,64 @@ class Follower:
             raise ListingFailed(message, hint=error.hint) from None
 
     def _add(
-        self, batch: _Batch, source_type: RecordType, reader: RowReader, given: ForeignRow
+        self, batch: _Batch, source_type: RecordType, reader: RowReader, source_row: SourceRow
     ) -> None:
         self.report.rows += 1
         row = (
-            reader.read(given.values)
-            if given.largest is None
-            else reader.report_too_large(given.values, given.largest)
+            reader.read(source_row.values)
+            if source_row.largest is None
+            else reader.report_too_large(source_row.values, source_row.largest)
         )
-        if isinstance(row, SetAside):
+        if isinstance(row, SetAsideRow):
             batch.bad.append(row)
             return
         draft = draft_row(self._drafting, source_type, row)
-        if batch.moves:
-            batch.mark = self._choose_later(batch.mark, row.updated_at)
-        if isinstance(draft, SetAside):
+        if batch.advances_watermark:
+            batch.watermark = self._choose_later(batch.watermark, row.updated_at)
+        if isinstance(draft, SetAsideRow):
             batch.bad.append(draft)
             return
         batch.taken.append((row, draft))
         batch.size += _measure_size(draft)
 
-    def _choose_later(self, mark: datetime | None, at: datetime) -> datetime | None:
-        """Return the later of two times; times in the future count as now."""
+    def _choose_later(self, watermark: datetime | None, at: datetime) -> datetime | None:
+        """Return the later of two times, but at most the current time."""
         try:
             reached = min(at.astimezone(UTC), self._latest)
         except OverflowError:
-            return mark
-        return reached if mark is None else max(mark, reached)
+            return watermark
+        return reached if watermark is None else max(watermark, reached)
 
     def _store(
         self, batch: _Batch, source_type: RecordType, former: datetime | None, *, is_last: bool
     ) -> _Batch:
-        """Store a batch and record how far it was followed; return the next, empty batch."""
+        """Store a batch and the watermark; return the next, empty batch."""
         bad = [*batch.bad, *self._store_records(batch, former)]
-        failed = {row_key(source_type, one.source_id): one for one in bad}
-        good = {row_key(source_type, row.source_id) for row, _ in batch.taken} - failed.keys()
-        aside = self.aside.find(self.puller.ref, self.config.name, [*failed, *good])
-        mended = good & aside
-        for key, one in failed.items():
+        failed = {compute_row_key(source_type, row.source_id): row for row in bad}
+        good = {
+            compute_row_key(source_type, row.source_id) for row, _ in batch.taken
+        } - failed.keys()
+        aside = self.set_aside_rows.find(self.puller.ref, self.config.name, [*failed, *good])
+        resolved = good & aside
+        for key, set_aside in failed.items():
             if key not in aside:
-                self.report.set_aside[f"{source_type}.{one.column}"] += 1
+                self.report.set_aside[f"{source_type}.{set_aside.column}"] += 1
         # If times are ordered as texts, a row with an earlier time may still follow.
-        mark = batch.mark if is_last or self.database.is_ordered_by_time else None
-        mark = None if mark == former else mark
-        if bad or mended or mark is not None:
+        watermark = batch.watermark if is_last or self.database.is_ordered_by_time else None
+        watermark = None if watermark == former else watermark
+        if bad or resolved or watermark is not None:
             self.states.record_batch(
                 self.puller.ref,
                 self.config,
                 source_type,
                 bad=bad,
-                mended=mended,
-                watermark=mark,
+                resolved=resolved,
+                watermark=watermark,
                 masker=self.puller.masker,
             )
-        return _Batch(mark=batch.mark, moves=batch.moves)
+        return _Batch(watermark=batch.watermark, advances_watermark=batch.advances_watermark)
 
-    def _store_records(self, batch: _Batch, former: datetime | None) -> list[SetAside]:
+    def _store_records(self, batch: _Batch, former: datetime | None) -> list[SetAsideRow]:
         """Store the records of a batch; return rows that cannot become records after all."""
         stored, bad = self._writer.write(batch.taken, self._choose_lane(batch, former))
         self.report.stored += stored
@@ -246,8 +252,8 @@ class Follower:
 
     def _choose_lane(self, batch: _Batch, former: datetime | None) -> int:
         """Return the priority lane of a batch: recent changes are urgent, first pulls are not."""
-        lately = batch.mark is not None and batch.mark > self._latest - _LATELY
-        return URGENT if former and lately and self.report.stored < _URGENT else BULK
+        is_recent = batch.watermark is not None and batch.watermark > self._latest - _RECENT
+        return URGENT if former and is_recent and self.report.stored < _MAX_URGENT else BULK
 
 
 def _measure_size(draft: Draft) -> int:
@@ -255,7 +261,7 @@ def _measure_size(draft: Draft) -> int:
     return len(record.text) if record is not None else 0
 
 
-KEPT_OUT: Final = "it is marked as secret: nothing of it is kept"
+WITHHELD_PROBLEM: Final = "it is marked as secret: no part of it is stored"
 _TRIES: Final = 6
 
 
@@ -269,12 +275,12 @@ class RecordWriter:
 
     def write(
         self, taken: Sequence[tuple[PulledRow, Draft]], lane: int
-    ) -> tuple[int, list[SetAside]]:
-        """Store the records that differ from the stored records.
+    ) -> tuple[int, list[SetAsideRow]]:
+        """Store the records that are new or changed.
 
         Args:
-            taken: rows and their drafts.
-            lane: queue lane of the stored records.
+            taken: rows with their drafts.
+            lane: queue lane for the records.
 
         Returns:
             the number of new or changed records, and the rows that cannot become records after all.
@@ -290,7 +296,7 @@ class RecordWriter:
             self._puller.ref.id, [draft.document_id for _, draft in taken]
         )
         bad = [
-            SetAside(row.source_id, "metadata", KEPT_OUT)
+            SetAsideRow(row.source_id, "metadata", WITHHELD_PROBLEM)
             for row, draft in taken
             if isinstance(draft, Removal)
         ]
@@ -298,21 +304,21 @@ class RecordWriter:
         if not changed:
             return 0, bad
         stored = 0
-        # A row shows the current state, whatever its time, so pulled records are never outdated.
+        # A row always has the current state, so pulled records are never outdated.
         drafts = [replace(draft, clock=UNORDERED) for _, draft in changed]
         outcomes = self._write_patiently(drafts, lane)
         for (row, _), outcome in zip(changed, outcomes, strict=True):
             if isinstance(outcome, InvalidFields):
-                bad.append(problem_of_row(row, outcome))
+                bad.append(describe_row_problem(row, outcome))
             elif isinstance(outcome, UnknownDocument):
                 page = str(row.body["page_uuid"])
-                bad.append(SetAside(row.source_id, "page_uuid", outcome.message, page))
+                bad.append(SetAsideRow(row.source_id, "page_uuid", outcome.message, page))
             elif isinstance(outcome, RecordWrite):
                 stored += outcome.outcome in {"queued", "excluded"}
         return stored, bad
 
     def _is_stored(self, draft: Draft, known: dict[str, RecordVersion]) -> bool:
-        """Return whether a row's record is already stored; False for a block (see its page)."""
+        """Return whether a row's record is already stored; False for every block."""
         if isinstance(draft, BlockChange):
             return False
         stored = known.get(draft.document_id)

@@ -1,7 +1,7 @@
-"""Pulls of a tenant's sources, and the choice of the sources that are due.
+"""Pulls of a tenant's sources, and the choice of due sources.
 
-A pull follows changes, and compares complete lists from the database with the stored state: all
-keys, and the tree.
+A pull follows changed rows and the tree. A scan also compares all keys in the database with the
+stored records.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.records.manifests import NAMED, ManifestComparison, ManifestLine
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling import TYPES, RecordType, SqlConfig
-from rag_assets.systems.workspace.pulling.database import ForeignKey, ForeignRow, open_snapshot
+from rag_assets.systems.workspace.pulling.database import SourceKey, SourceRow, open_snapshot
 from rag_assets.systems.workspace.pulling.following import Follower
 from rag_assets.systems.workspace.pulling.rows import (
     format_row_id,
     parse_json_value,
     parse_row_time,
+    to_boolean,
     to_text,
-    to_truth,
 )
 from rag_assets.systems.workspace.pulling.states import (
     PullStates,
     SourceLock,
     SourceLocks,
     SourceState,
-    row_key,
+    compute_row_key,
 )
 from rag_assets.systems.workspace.tree import Page, find_loops
 from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
@@ -67,10 +67,10 @@ class PullReport:
         rows: number of rows that were read.
         stored: number of new or changed records.
         set_aside: rows that cannot become records, counted by type and column.
-        removed: number of removed records, which the database no longer has.
-        held: number of records that the database no longer has and that are kept until a person
-            allows their deletion; None if keys were not compared.
-        read_again: types with unnoticed changes, which were read as a whole.
+        removed: number of records that were removed because they have no row.
+        held: number of records without a row that are kept until a person allows their deletion;
+            None if keys were not compared.
+        read_again: types that were read completely, because changes had been missed.
         pages: number of pages of the tree that were put or changed.
         pages_removed: number of pages that were removed from the tree.
     """
@@ -86,8 +86,8 @@ class PullReport:
     pages_removed: int = 0
     seconds: float = 0.0
 
-    def line(self) -> str:
-        """Return the report as a line for a log."""
+    def format_line(self) -> str:
+        """Return the report as one line."""
         parts = [f"{self.rows:,} rows read", f"{self.stored:,} records new or changed"]
         if bad := self.set_aside.total():
             parts.append(f"{bad:,} rows set aside for {', '.join(sorted(self.set_aside))}")
@@ -98,7 +98,7 @@ class PullReport:
         if self.held:
             parts.append(f"{self.held:,} deletions held")
         if self.read_again:
-            parts.append(f"read whole: {', '.join(self.read_again)}")
+            parts.append(f"read completely: {', '.join(self.read_again)}")
         return f"{self.source}: {', '.join(parts)}, in {self.seconds:.1f} s"
 
 
@@ -122,16 +122,17 @@ class Puller:
     ) -> PullReport:
         """Store all changes since the last pull.
 
-        After a failure, stored rows are not read again, except for rows within the overlap.
+        A pull after a failure reads stored rows again only within the overlap.
 
         Args:
-            scan: whether to also compare all keys with the stored records, remove records that the
-                database no longer has, and read changes that were missed.
+            scan: whether to also compare all keys with the stored records, remove records without a
+                row, and read missed changes.
             allow_deletes: whether any number of records may be removed.
+            wait_seconds: how long to wait for another pull of the source.
 
         Raises:
             TenantLocked: another process pulls the source.
-            ConfigurationError: the setting does not name a usable database.
+            ConfigurationError: the setting `url` does not name a supported database.
             ListingFailed: the database cannot be read. No record was removed.
             TenantGone: the tenant was removed.
         """
@@ -168,13 +169,13 @@ class Puller:
         allow_deletes: bool,
     ) -> bool:
         """Follow a source within one snapshot; return whether the end was reached."""
-        marks = states.begin(self.ref, config)
+        watermarks = states.begin(self.ref, config)
         began = self.catalog.database.time()
         with open_snapshot(config) as database:
             follower = Follower(self, config, database, states, lock, report=report)
             for source_type in TYPES:
                 if source_type in config.queries and not follower.follow(
-                    source_type, marks.get(source_type)
+                    source_type, watermarks.get(source_type)
                 ):
                     return False
             follower.follow_awaiting_blocks()
@@ -188,7 +189,7 @@ class Puller:
 
 _SLOW_SECONDS = 5.0
 _LONGEST_WAIT = timedelta(days=2)
-"""A time longer than any source waits for its next pull."""
+"""Longer than the pause of any source between two pulls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,29 +197,28 @@ class DueTenants:
     """Tenants with a due source, the longest waiting first.
 
     Attributes:
-        quick: tenants whose last pulls took only seconds and did not fail; one run pulls all of
-            them.
-        slow: all other due tenants; each has its own run, so that it does not delay other tenants.
+        quick: tenants whose last pulls took at most seconds and succeeded; they share one run.
+        slow: all other due tenants; each has its own run, so that it does not delay the others.
     """
 
     quick: tuple[str, ...]
     slow: tuple[str, ...]
 
 
-def pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
-    """Return the pulled sources of a tenant, or only the source with this name.
+def get_pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
+    """Return the sources of a tenant with the type sql, or only the source with this name.
 
     Raises:
         UnknownSource: no source matches.
     """
     found = [source for source in tenant.sources if isinstance(source, SqlConfig)]
-    chosen = [one for one in found if named in {None, one.name}]
+    chosen = [source for source in found if named in {None, source.name}]
     if not chosen:
         which = "no source of type sql" if named is None else f"no source {named!r} of type sql"
         raise UnknownSource(
             f"tenant {tenant.id!r} has {which}",
             hint="use one of its sources of type sql:"
-            f" {', '.join(one.name for one in found) or 'none'}",
+            f" {', '.join(source.name for source in found) or 'none'}",
         )
     return chosen
 
@@ -232,9 +232,9 @@ def find_due_tenants(
     """Return the tenants with a due source, except tenants with a source that is being pulled.
 
     Args:
-        records: tenants with pulled sources.
+        records: tenants with sources of the type sql.
         states: states of their sources, by tenant and source.
-        pulled: sources that are being pulled now, for which a second run would be useless.
+        pulled: sources that are being pulled now.
     """
     quick: dict[str, datetime] = {}
     slow: dict[str, datetime] = {}
@@ -243,22 +243,24 @@ def find_due_tenants(
         if any((record.id, name) in pulled for name in names):
             continue
         found = [states.get((record.id, name)) for name in names]
-        since = [_compute_due_time(one) for one in found if is_due(one, now)]
+        since = [_compute_due_time(state) for state in found if is_due(state, now)]
         if since:
             takes_long = any(
-                one is None or one.seconds is None or one.failures or one.seconds > _SLOW_SECONDS
-                for one in found
+                state is None
+                or state.seconds is None
+                or state.failures
+                or state.seconds > _SLOW_SECONDS
+                for state in found
             )
             (slow if takes_long else quick)[record.id] = min(since)
-    # The order is by waiting time; otherwise the first tenants, if they are always due, would
-    # starve all others.
+    # Ordered by waiting time, so that tenants that are always due do not starve the others.
     return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
 
 
 def choose_worst_failure(failures: Sequence[Exception]) -> Exception:
     """Return the failure to report for several sources.
 
-    That another process pulls the source is reported only if there is no other failure.
+    TenantLocked is reported only if all failures are of this type.
     """
     return next(
         (failure for failure in failures if not isinstance(failure, TenantLocked)), failures[0]
@@ -268,7 +270,7 @@ def choose_worst_failure(failures: Sequence[Exception]) -> Exception:
 def is_due(state: SourceState | None, now: datetime) -> bool:
     """Return whether a source must be pulled now.
 
-    A due time too far in the future was computed while the clock was fast, and is ignored.
+    A due time that is too far in the future was computed with a wrong clock, and is ignored.
     """
     return state is None or not now < state.next_at <= now + _LONGEST_WAIT
 
@@ -292,10 +294,9 @@ _PART: RecordType = "block"
 
 
 def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
-    """Remove records without a row, and read unnoticed changes again.
+    """Remove records without a row, and read missed changes.
 
-    All keys are read before any is compared, so that no record is removed because of a failed
-    query.
+    All keys are read before any is compared, so that a failed query removes no record.
 
     Args:
         follower: follower of the source, after it has followed the queries in the same snapshot.
@@ -306,13 +307,12 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
     """
     puller, report, name = follower.puller, follower.report, follower.config.name
     began = puller.catalog.database.time()
-    # The tenant's writers must wait while keys are compared. To keep that short, all keys are first
+    # Writers of the tenant wait while keys are compared. To keep this short, all keys are first
     # written to a local file.
     with tempfile.TemporaryFile() as spool:
         for source_type in follower.config.queries:
             _write_keys(follower, source_type, spool)
-        # If a database is empty, it is more likely to be the wrong database than one whose last row
-        # was deleted.
+        # An empty database is more likely a wrong database than one without any row left.
         may_remove = allow_deletes or spool.tell() > 0
         report.read_again = _find_differing(follower, _compare(follower, spool))
         for source_type in report.read_again:
@@ -332,26 +332,25 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
                 puller.catalog.events.write(puller.ref, "deletions_held", [payload])
         if done.blobs:
             drop_blobs(puller.catalog, puller.blobs, puller.ref, done.blobs)
-    follower.aside.forget_unseen(puller.ref, name, began)
+    follower.set_aside_rows.forget_unseen(puller.ref, name, began)
 
 
 def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
     """Write a line of the manifest for each key of a query."""
-    keys = follower.database.keys(source_type, with_page=source_type == _PART)
+    keys = follower.database.read_keys(source_type, with_page=source_type == _PART)
     for batch in batched(keys, _BATCH):
-        rows = [(row_key(source_type, format_row_id(key.id)), key) for key in batch]
-        aside = follower.aside.mark_seen(
+        rows = [(compute_row_key(source_type, format_row_id(key.id)), key) for key in batch]
+        aside = follower.set_aside_rows.mark_seen(
             follower.puller.ref, follower.config.name, [name for name, _ in rows]
         )
         for name, key in rows:
-            # For a row that was set aside, the former record, if any, stays stored, so times are
-            # not compared.
+            # The former record of a row that was set aside stays stored, so times are not compared.
             at = None if name in aside else parse_row_time(key.changed_at, follower.zone)
             if line := _format_line(source_type, key, at):
                 spool.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
 
 
-def _format_line(source_type: RecordType, key: ForeignKey, at: datetime | None) -> list[Any] | None:
+def _format_line(source_type: RecordType, key: SourceKey, at: datetime | None) -> list[Any] | None:
     """Return a line of the manifest; a block counts as a part of its page."""
     is_part = source_type == _PART
     if is_part and (key.page is None or at is None):
@@ -380,28 +379,27 @@ def _compare(
 
 def _read_lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
     for line in spool:
-        source_type, source_id, said, is_part = json.loads(line)
-        at = None if said is None else datetime.fromisoformat(said)
+        source_type, source_id, time_text, is_part = json.loads(line)
+        at = None if time_text is None else datetime.fromisoformat(time_text)
         yield ManifestLine(source_type, source_id, at, is_part=is_part)
 
 
 def _find_differing(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
     """Return the types with rows that differ from their records and were not set aside."""
-    pulled = [one for one in TYPES if one in follower.config.queries]
+    pulled = [type_ for type_ in TYPES if type_ in follower.config.queries]
     if max(found.counts["missing"], found.counts["stale"]) > NAMED:
         return tuple(pulled)
     differing = {
-        row_key(one.source_type, one.source_id): one.source_type
-        for one in found.named
-        if one.difference != "extra"
+        compute_row_key(named.source_type, named.source_id): named.source_type
+        for named in found.named
+        if named.difference != "extra"
     }
-    aside = follower.aside.find(follower.puller.ref, follower.config.name, [*differing])
+    aside = follower.set_aside_rows.find(follower.puller.ref, follower.config.name, [*differing])
     unseen = {source_type for key, source_type in differing.items() if key not in aside}
     if _WHOLE in unseen:
-        # A page that is stored again has only the blocks of its own query, so blocks must also be
-        # read again.
+        # A page that is stored again loses its separately pulled blocks, so they are read again.
         unseen.add(_PART)
-    return tuple(one for one in pulled if one in unseen)
+    return tuple(type_ for type_ in pulled if type_ in unseen)
 
 
 _ID: Final = "id"
@@ -409,16 +407,16 @@ _COLUMNS: Final[Mapping[str, Callable[[Any, ZoneInfo], Any]]] = MappingProxyType
     {
         "parent": to_text,
         "kind": to_text,
-        "inherit": to_truth,
+        "inherit": to_boolean,
         "read": parse_json_value,
-        "archived": to_truth,
+        "archived": to_boolean,
         "ai": to_text,
     }
 )
 
 
 def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes: bool) -> None:
-    """Make the tree equal to the database's; only a scan removes pages missing in the database.
+    """Put the pages of the database into the tree; a scan also removes all other pages.
 
     Args:
         began: when the snapshot was opened; pages that were put later are not removed.
@@ -430,20 +428,18 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
     """
     puller, report, config = follower.puller, follower.report, follower.config
     service = TreeService(puller.catalog, puller.blobs, puller.masker)
-    names, rows = follower.database.tree()
+    names, rows = follower.database.read_tree()
     unknown = [name for name in names if name not in {_ID, *_COLUMNS}]
     if unknown:
         raise ListingFailed(
             f"source {config.name!r}: the query of tree has the column {unknown[0]!r}, which is"
-            " not a field of"
-            " a page",
+            " not a field of a page",
             hint="remove the column, or rename it to a field of a page:"
             f" {', '.join([_ID, *_COLUMNS])}",
         )
     pages, aside = _read_pages(service, follower.zone, names, rows)
     report.set_aside += Counter(f"tree.{column}" for column in aside.values())
-    # A page that occurs only as the parent in another row may have been put by the application, so
-    # it stays.
+    # The application may have put a page that occurs only as the parent in a row, so it stays.
     kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
     may_remove = scan and (bool(rows) or allow_deletes)
 
@@ -467,16 +463,15 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
         reconcile(remove=may_remove)
     except DeletionsHeld:
         extra = reconcile(remove=False)
-        # The deletions are counted under a separate name, because deletions of the source's records
-        # are judged separately.
+        # A separate name, because deletions of the source's records are counted separately.
         payload = {"source": f"{config.name} (tree)", "vanished": extra}
         puller.catalog.events.write(puller.ref, "deletions_held", [payload])
 
 
 def _read_pages(
-    service: TreeService, zone: ZoneInfo, names: Sequence[str], rows: Sequence[ForeignRow]
+    service: TreeService, zone: ZoneInfo, names: Sequence[str], rows: Sequence[SourceRow]
 ) -> tuple[dict[str, Page], dict[str, str]]:
-    """Return the pages by uuid, and the wrong column of each row that is not a page."""
+    """Return the pages by uuid, and the invalid column of each row that is not a page."""
     pages: dict[str, Page] = {}
     aside: dict[str, str] = {}
     for row in rows:
@@ -484,7 +479,7 @@ def _read_pages(
         try:
             page = _parse_page(names, row, zone, uuid)
             service.require_no_credential(page)
-        except _Aside as problem:
+        except _InvalidColumnError as problem:
             aside[uuid] = problem.column
         except InvalidRequest:
             aside[uuid] = _ID
@@ -496,11 +491,11 @@ def _read_pages(
     return pages, aside
 
 
-class _Aside(Exception):
-    """A row that is not a page.
+class _InvalidColumnError(Exception):
+    """A row is not a page.
 
     Attributes:
-        column: the column that is wrong.
+        column: name of the invalid column.
     """
 
     def __init__(self, column: str) -> None:
@@ -508,24 +503,24 @@ class _Aside(Exception):
         self.column = column
 
 
-def _parse_page(names: Sequence[str], row: ForeignRow, zone: ZoneInfo, uuid: str) -> Page:
+def _parse_page(names: Sequence[str], row: SourceRow, zone: ZoneInfo, uuid: str) -> Page:
     """Return the page in a row.
 
     Raises:
-        _Aside: the row is not a page.
-        InvalidRequest: its id cannot be the id of a page.
+        _InvalidColumnError: the row is not a page.
+        InvalidRequest: its id is not valid for a page.
     """
     if row.largest is not None:
-        raise _Aside(names[row.largest])
-    given: dict[str, Any] = {}
+        raise _InvalidColumnError(names[row.largest])
+    fields: dict[str, Any] = {}
     for name, value in zip(names, row.values, strict=True):
         if name == _ID or value is None:
             continue
         try:
-            given[name] = _COLUMNS[name](value, zone)
+            fields[name] = _COLUMNS[name](value, zone)
         except ValueError:
-            raise _Aside(name) from None
+            raise _InvalidColumnError(name) from None
     try:
-        return PageDraft.model_validate(given).page(uuid)
+        return PageDraft.model_validate(fields).build_page(uuid)
     except ValidationError as error:
-        raise _Aside(str(error.errors()[0]["loc"][0])) from None
+        raise _InvalidColumnError(str(error.errors()[0]["loc"][0])) from None

@@ -1,4 +1,4 @@
-"""Converts rows of a query to bodies of records, or to the problems that prevent it."""
+"""Converts the rows of a query to bodies of records, or to problems of the rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.records.drafts import Draft, DraftBuilder
 from rag_assets.records.text_records import SOURCE_ID
 from rag_assets.systems.workspace.pulling import RecordType
-from rag_assets.systems.workspace.pulling.dialects import MOST_ROW_BYTES
+from rag_assets.systems.workspace.pulling.dialects import MAX_ROW_BYTES
 
 _ID, _CHANGED = "id", "updated_at"
 
@@ -29,7 +29,7 @@ class PulledRow:
     Attributes:
         source_id: id of the record.
         updated_at: when the row was last changed.
-        body: the body of its type.
+        body: body of the record, as it would be pushed.
     """
 
     source_id: str
@@ -38,14 +38,14 @@ class PulledRow:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAsideRow:
     """A row that cannot become a record.
 
     Attributes:
-        source_id: id of the row; empty if it has no id.
+        source_id: id of the row; empty without an id.
         column: the column with the problem.
-        problem: the problem with the column, without its value.
-        awaited_page: the page of a block, if the only problem is that this page is missing.
+        problem: the problem, without the value.
+        awaited_page: page of a block, if the only problem is that this page is missing.
     """
 
     source_id: str
@@ -90,7 +90,7 @@ def parse_json_value(value: Any, _: ZoneInfo) -> Any:
 
 
 def _to_payload(value: Any, zone: ZoneInfo) -> Any:
-    """Return parsed JSON, or the text if it is not JSON."""
+    """Return the parsed JSON, or the text if it is not JSON."""
     try:
         return _parse_json(value)
     except json.JSONDecodeError:
@@ -113,8 +113,8 @@ def _refuse_constant(_: str) -> None:
     raise ValueError
 
 
-def to_truth(value: Any, _: ZoneInfo) -> Any:
-    """Return a boolean; values other than 0 and 1 stay as they are."""
+def to_boolean(value: Any, _: ZoneInfo) -> Any:
+    """Return 0 and 1 as booleans; other values stay as they are."""
     # Some databases store booleans as numbers.
     return bool(value) if isinstance(value, (int, Decimal)) and value in {0, 1} else value
 
@@ -155,7 +155,7 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
             "type": to_text,
             "text": to_text,
             "level": _to_integer,
-            "archived": to_truth,
+            "archived": to_boolean,
             "metadata": parse_json_value,
         },
         "comment": {
@@ -175,7 +175,7 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
         "db_row": {**_ALL, "database_uuid": to_text, "values": parse_json_value},
     }
 )
-"""Columns of a query besides `id`, with their converters; other db_row columns are values."""
+"""Converters of all columns except `id`; further columns of a db_row are values."""
 _OF_BLOCK = ("type", "text", "level", "archived", "metadata")
 _FIELDS: Final = frozenset({"block_id", *_OF_BLOCK, "secret", "name", "value_text"})
 """Field names of blocks and values that the text of a problem may contain."""
@@ -188,7 +188,7 @@ class RowReader:
         needed: required columns, in addition to the id and the time of a change.
 
     Raises:
-        ListingFailed: a column is missing, or records of this type do not have it.
+        ListingFailed: a column is missing or unknown.
     """
 
     def __init__(
@@ -216,16 +216,16 @@ class RowReader:
                 hint=f"remove the column, or rename it to one of {', '.join([_ID, *known])}",
             )
 
-    def read(self, row: Sequence[Any]) -> PulledRow | SetAside:
-        """Return a row as a record, or the problem that prevents it."""
-        given = dict(zip(self._names, row, strict=True))
-        source_id = format_row_id(given.pop(_ID))
+    def read(self, row: Sequence[Any]) -> PulledRow | SetAsideRow:
+        """Return a row as a record, or its first problem."""
+        columns = dict(zip(self._names, row, strict=True))
+        source_id = format_row_id(columns.pop(_ID))
         if SOURCE_ID.fullmatch(source_id) is None:
             problem = "the id must be text of 1 to 512 characters, without control characters"
-            return SetAside(source_id, _ID, problem)
+            return SetAsideRow(source_id, _ID, problem)
         body: dict[str, Any] = {}
         values: list[dict[str, str]] = []
-        for column, value in given.items():
+        for column, value in columns.items():
             if value is None:
                 continue
             try:
@@ -234,17 +234,17 @@ class RowReader:
                 else:
                     values.append({"name": column, "value_text": _value_text(value, self._zone)})
             except ValueError as error:
-                return SetAside(source_id, column, str(error))
+                return SetAsideRow(source_id, column, str(error))
         if body.get("url") == "":
             del body["url"]
         if _CHANGED not in body:
-            return SetAside(source_id, _CHANGED, "the value is required to detect changes")
+            return SetAsideRow(source_id, _CHANGED, "the value is required to detect changes")
         if self._values_by_name:
             body["values"] = values
         at: datetime = body[_CHANGED]
         return PulledRow(source_id, at, self._nest_block(source_id, body))
 
-    def report_too_large(self, row: Sequence[Any], largest: int) -> SetAside:
+    def report_too_large(self, row: Sequence[Any], largest: int) -> SetAsideRow:
         """Return the problem of an oversized row, for which only the id was read.
 
         Args:
@@ -252,8 +252,8 @@ class RowReader:
             largest: index of the largest column.
         """
         source_id = format_row_id(dict(zip(self._names, row, strict=True))[_ID])
-        most = f"the row has more than {MOST_ROW_BYTES >> 20} MiB; this column is the largest"
-        return SetAside(source_id, self._names[largest], most)
+        problem = f"the row has more than {MAX_ROW_BYTES >> 20} MiB; this column is the largest"
+        return SetAsideRow(source_id, self._names[largest], problem)
 
     def _nest_block(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:
         """Return a body with the fields of a block moved into `block`."""
@@ -264,7 +264,7 @@ class RowReader:
 
 
 def format_row_id(value: Any) -> str:
-    """Return the id of a row as text; empty if it has no id."""
+    """Return the id of a row as text; empty without an id."""
     if value is None:
         return ""
     if isinstance(value, (bytes, memoryview)):
@@ -273,34 +273,36 @@ def format_row_id(value: Any) -> str:
 
 
 def parse_row_time(value: Any, zone: ZoneInfo) -> datetime | None:
-    """Return when a row was changed; None if its time cannot be read."""
+    """Return when a row was changed; None if its time is not valid."""
     try:
         return None if value is None else _to_time(value, zone)
     except ValueError:
         return None
 
 
-def draft_row(drafting: DraftBuilder, source_type: RecordType, row: PulledRow) -> Draft | SetAside:
-    """Return a row as a draft, validated like a pushed record."""
+def draft_row(
+    drafting: DraftBuilder, source_type: RecordType, row: PulledRow
+) -> Draft | SetAsideRow:
+    """Return the draft of a row, validated like a pushed record, or its first problem."""
     try:
         return drafting.put(source_type, row.source_id, row.body)
     except InvalidFields as error:
-        return problem_of_row(row, error)
+        return describe_row_problem(row, error)
 
 
-def problem_of_row(row: PulledRow, error: InvalidFields) -> SetAside:
+def describe_row_problem(row: PulledRow, error: InvalidFields) -> SetAsideRow:
     """Return the first problem of a row, by its column."""
     first = error.errors[0]
-    place = [*first["loc"][1:]]
-    if place[:1] == ["block"]:
-        place = place[1:]
-    named = place[0] if place else _ID
-    column = {"source_id": _ID, "source_type": _ID}.get(str(named), str(named))
-    within = ".".join(_show_place(part) for part in place[1:])
-    said = str(first["msg"]).removeprefix("Value error, ")
-    return SetAside(row.source_id, column, f"{within}: {said}" if within else said)
+    path = [*first["loc"][1:]]
+    if path[:1] == ["block"]:
+        path = path[1:]
+    field = path[0] if path else _ID
+    column = {"source_id": _ID, "source_type": _ID}.get(str(field), str(field))
+    within = ".".join(map(_format_step, path[1:]))
+    problem = str(first["msg"]).removeprefix("Value error, ")
+    return SetAsideRow(row.source_id, column, f"{within}: {problem}" if within else problem)
 
 
-def _show_place(part: Any) -> str:
-    """Return a step of a path; hide an unknown name, which is a value and perhaps a secret."""
-    return str(part) if isinstance(part, int) or part in _FIELDS else "…"
+def _format_step(step: Any) -> str:
+    """Return a step of a path; hide an unknown name, which may be a value with a secret."""
+    return str(step) if isinstance(step, int) or step in _FIELDS else "…"

@@ -1,4 +1,4 @@
-"""The state of pulls: how far each query was followed, rows that were set aside, and locks."""
+"""The state of pulls: watermarks of queries, rows that were set aside, and locks."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
 
 if TYPE_CHECKING:
-    from rag_assets.systems.workspace.pulling.rows import SetAside
+    from rag_assets.systems.workspace.pulling.rows import SetAsideRow
 
 
-_RARER = 9
-"""Pause after a pull as a multiple of its duration: pulls take at most a tenth of the time."""
+_PAUSE_FACTOR = 9
+"""Minimum pause after a pull, as a multiple of its duration: pulls take 10 % of the time."""
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST_PAUSE = timedelta(hours=1)
 
@@ -42,7 +42,7 @@ class SourceState:
         scanned_at: when the keys of the source were last compared.
         failures: number of failed pulls since the last complete pull.
         error: error of the last failed pull.
-        held_deletions: number of records that are not in the database but are kept.
+        held_deletions: number of records without a row that are kept.
     """
 
     source: str
@@ -56,8 +56,8 @@ class SourceState:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRow:
-    """A row that was set aside, in the form in which it is shown.
+class ShownSetAsideRow:
+    """A row that was set aside, as it is shown to people.
 
     Attributes:
         shown: id of the row, with credentials masked.
@@ -72,19 +72,19 @@ class ShownRow:
     set_aside_at: datetime
 
 
-def row_key(source_type: str, source_id: str) -> str:
-    """Return the key of a row, a hash, because the id may be any text."""
+def compute_row_key(source_type: str, source_id: str) -> str:
+    """Return a hash of a row's type and id, because the id may be any text."""
     return compute_key("row", source_type, source_id)
 
 
 class PullStates(CatalogQueries):
     """Queries on the tables of pulled sources."""
 
-    def of_tenant(self, tenant_id: str) -> dict[str, SourceState]:
+    def read_for_tenant(self, tenant_id: str) -> dict[str, SourceState]:
         """Return the states of a tenant's sources, by source."""
-        return {source: state for (_, source), state in self.of_tenants([tenant_id]).items()}
+        return {source: state for (_, source), state in self.read_for_tenants([tenant_id]).items()}
 
-    def of_tenants(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
+    def read_for_tenants(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
         """Return the states of several tenants' sources, by tenant and source."""
         columns = pulled_sources.c
         query = select(pulled_sources).where(matches_any(columns.tenant, tenant_ids))
@@ -98,7 +98,7 @@ class PullStates(CatalogQueries):
         }
 
     def begin(self, ref: TenantRef, config: SqlConfig) -> Mapping[RecordType, datetime]:
-        """Return how far each query of a source was followed; changed queries are left out."""
+        """Return the watermark of each query of a source, except for changed queries."""
         columns = pulled_queries.c
         query = select(columns.source_type, columns.query_key, columns.watermark).where(
             columns.tenant == ref.id, columns.source == config.name
@@ -120,22 +120,23 @@ class PullStates(CatalogQueries):
         config: SqlConfig,
         source_type: RecordType,
         *,
-        bad: Sequence[SetAside],
-        mended: Collection[str],
+        bad: Sequence[SetAsideRow],
+        resolved: Collection[str],
         watermark: datetime | None,
         masker: Masker,
     ) -> None:
         """Record the results of a stored batch, so that its rows are not read again.
 
         Args:
-            mended: keys of rows that were set aside and are now stored.
-            watermark: time of the last change among them; None leaves the watermark unchanged.
+            bad: rows of the batch to set aside.
+            resolved: keys of rows that were set aside before, and are now stored.
+            watermark: time of the last change in the batch; None keeps the stored watermark.
         """
-        place = {"tenant": ref.id, "source": config.name, "source_type": source_type}
+        query = {"tenant": ref.id, "source": config.name, "source_type": source_type}
         rows = {
-            row_key(source_type, set_aside.source_id): {
-                **place,
-                "row_key": row_key(source_type, set_aside.source_id),
+            compute_row_key(source_type, set_aside.source_id): {
+                **query,
+                "row_key": compute_row_key(source_type, set_aside.source_id),
                 "shown": _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", masker.text(set_aside.source_id))[
                     :512
                 ]
@@ -147,14 +148,14 @@ class PullStates(CatalogQueries):
             for set_aside in bad
         }
         with self._database.begin_tenant(ref) as connection:
-            if mended:
+            if resolved:
                 connection.execute(
-                    delete(pulled_rows).where(*rows_with_keys(ref, config.name, mended))
+                    delete(pulled_rows).where(*match_row_keys(ref, config.name, resolved))
                 )
             if rows:
                 new = upsert(pulled_rows)
-                said = ("shown", "field", "problem", "awaited_page")
-                changed = {name: new.excluded[name] for name in said}
+                columns = ("shown", "field", "problem", "awaited_page")
+                changed = {name: new.excluded[name] for name in columns}
                 keys = ["tenant", "source", "source_type", "row_key"]
                 statement = new.on_conflict_do_update(index_elements=keys, set_=changed)
                 connection.execute(statement, [*rows.values()])
@@ -162,7 +163,7 @@ class PullStates(CatalogQueries):
                 values = {"query_key": config.query_key(source_type), "watermark": watermark}
                 connection.execute(
                     upsert(pulled_queries)
-                    .values(**place, **values)
+                    .values(**query, **values)
                     .on_conflict_do_update(
                         index_elements=["tenant", "source", "source_type"], set_=values
                     )
@@ -174,10 +175,9 @@ class PullStates(CatalogQueries):
         """Record a complete pull.
 
         Args:
-            held: number of records that are not in the database but are kept; None if keys were not
-                compared.
+            held: number of records without a row that are kept; None if keys were not compared.
         """
-        pause = max(config.every_seconds, _RARER * seconds)
+        pause = max(config.every_seconds, _PAUSE_FACTOR * seconds)
         values = {
             "pulled_at": func.now(),
             "seconds": seconds,
@@ -199,19 +199,19 @@ class PullStates(CatalogQueries):
         values = {"failures": failures + 1, "error": problem, "next_at": func.now() + pause}
         self._update(ref, config.name, values)
 
-    def rows_set_aside(self, tenant_id: str, limit: int) -> list[ShownRow]:
+    def list_set_aside_rows(self, tenant_id: str, limit: int) -> list[ShownSetAsideRow]:
         """Return rows of a tenant that were set aside, the latest first."""
         columns = pulled_rows.c
         query = (
-            select(*(columns[name] for name in ShownRow.__dataclass_fields__))
+            select(*(columns[name] for name in ShownSetAsideRow.__dataclass_fields__))
             .where(columns.tenant == tenant_id)
             .order_by(columns.set_aside_at.desc(), columns.row_key)
             .limit(limit)
         )
-        return [ShownRow(*row) for row in self._database.fetch_rows(query)]
+        return [ShownSetAsideRow(*row) for row in self._database.fetch_rows(query)]
 
     def count_set_aside(self, tenant_id: str) -> dict[tuple[str, str], int]:
-        """Return how many rows were set aside, by source and type."""
+        """Return the number of rows that were set aside, by source and type."""
         columns = pulled_rows.c
         query = (
             select(columns.source, columns.source_type, func.count())
@@ -229,21 +229,21 @@ class PullStates(CatalogQueries):
         )
 
 
-class AsideRows(CatalogQueries):
-    """Queries on batches of rows that were set aside."""
+class SetAsideRows(CatalogQueries):
+    """Finds and updates rows that were set aside, in batches."""
 
     def find(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
-        """Return which of these rows of a source were set aside."""
-        query = select(pulled_rows.c.row_key).where(*rows_with_keys(ref, source, keys))
+        """Return the keys of those rows of a source that were set aside."""
+        query = select(pulled_rows.c.row_key).where(*match_row_keys(ref, source, keys))
         return set(self._database.fetch_values(query))
 
     def mark_seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
-        """Return which of these rows were set aside, and record that they still exist."""
-        noted = (
-            update(pulled_rows).where(*rows_with_keys(ref, source, keys)).values(seen_at=func.now())
+        """Record that rows still exist; return the keys of those that were set aside."""
+        statement = (
+            update(pulled_rows).where(*match_row_keys(ref, source, keys)).values(seen_at=func.now())
         )
         with self._database.begin_tenant(ref) as connection:
-            return set(connection.scalars(noted.returning(pulled_rows.c.row_key)))
+            return set(connection.scalars(statement.returning(pulled_rows.c.row_key)))
 
     def forget_unseen(self, ref: TenantRef, source: str, since: datetime) -> None:
         """Forget rows that were set aside before a time and not seen since."""
@@ -257,7 +257,7 @@ class AsideRows(CatalogQueries):
         self._database.write(ref, unseen)
 
     def list_awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
-        """Return pages that exist now, but did not when their blocks were set aside."""
+        """Return pages that blocks wait for, and that exist now."""
         columns, records = pulled_rows.c, source_records.c
         query = (
             select(columns.awaited_page)
@@ -278,7 +278,7 @@ class AsideRows(CatalogQueries):
         return [*self._database.fetch_values(query)]
 
     def stop_awaiting(self, ref: TenantRef, source: str, pages: Collection[str]) -> None:
-        """Record that the blocks that waited for these pages were read again."""
+        """Record that blocks no longer wait for these pages."""
         columns = pulled_rows.c
         waiting = update(pulled_rows).where(
             columns.tenant == ref.id,
@@ -288,10 +288,10 @@ class AsideRows(CatalogQueries):
         self._database.write(ref, waiting.values(awaited_page=None))
 
 
-def rows_with_keys(
+def match_row_keys(
     ref: TenantRef, source: str, keys: Collection[str]
 ) -> tuple[ColumnElement[bool], ...]:
-    """Return the condition for rows of a source that were set aside."""
+    """Return the conditions for rows of a source with these keys."""
     columns = pulled_rows.c
     return columns.tenant == ref.id, columns.source == source, matches_any(columns.row_key, keys)
 
@@ -331,10 +331,10 @@ class SourceLocks(CatalogQueries):
     def hold(
         self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
     ) -> Iterator[SourceLock]:
-        """Lock a source, because otherwise a concurrent pull could overwrite newer records.
+        """Lock a source, so that a concurrent pull cannot overwrite newer records.
 
         Raises:
-            TenantLocked: another process pulls the source.
+            TenantLocked: another process still pulls the source after the wait.
         """
         key, deadline = _lock_key(tenant_id, source), time.monotonic() + wait_seconds
         with self._database.session() as connection:
@@ -353,7 +353,7 @@ class SourceLocks(CatalogQueries):
                     connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
     def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return which of these sources, by tenant and name, a process pulls now."""
+        """Return those of the sources, by tenant and name, that a process pulls now."""
         with self._database.begin() as connection:
             held = set(connection.scalars(_HELD))
         return {source for source in sources if _lock_key(*source) in held}

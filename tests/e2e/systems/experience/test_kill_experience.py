@@ -205,6 +205,6 @@ def test_a_kill_changes_nothing_that_is_answered(
         # Only the write itself comes between a provider's response and its storage.
         under_way = boundaries[before - 1].startswith("lake ")
         assert max(paid.values()) == 1 or under_way, boundaries[before - 1]
-        done = disturbed.experience.checkpoints.latest(disturbed.id, 10)
+        done = disturbed.experience.checkpoints.list_latest(disturbed.id, 10)
         assert {one.state for one in done} == {"done"}
     assert killed == len(moments)

@@ -367,7 +367,7 @@ def test_an_entry_answers_for_a_year(learning: Learning, seconds: int, answers: 
     tenant = Tenant.from_config(catalog.tenants.get(learning.tenant).config)
     now = since + timedelta(days=365, seconds=seconds)
     cutoff = compute_cutoff(tenant, Clock(machine=lambda: now).now())
-    read = PatternReader(catalog.database).read_of_entries(learning.tenant, [id_], cutoff)
+    read = PatternReader(catalog.database).read_entries(learning.tenant, [id_], cutoff)
     assert bool(read.entries) is answers
 
 

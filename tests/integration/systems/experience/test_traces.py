@@ -96,8 +96,8 @@ def test_entries_of_former_rules_get_the_present_ones_by_themselves(
         return f"Failure: {entry.failure_description}\nError: {entry.error_message}"
 
     with monkeypatch.context() as former:
-        former.setattr(entries, "searched_text", whole)
-        former.setattr(entries, "error_keys", lambda _: [])
+        former.setattr(entries, "build_searched_text", whole)
+        former.setattr(entries, "compute_error_keys", lambda _: [])
         former.setattr(entries, "WORDING_VERSION", 1)
         former.setattr(finishing, "rewrite_outdated", lambda _: 0)
         local_learning.failure(project, description, "Change prices.", error_message=message)

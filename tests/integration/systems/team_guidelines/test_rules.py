@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.systems.team_guidelines.texts import Rule, find_files, matches, parse_rule
+from rag_assets.systems.team_guidelines.texts import Rule, find_files, matches_any_file, parse_rule
 from tests.embedding_server import Status
 from tests.integration.systems.team_guidelines.conftest import Guidelines
 
@@ -52,7 +52,7 @@ def test_front_matter_states_a_rule(text: str, rule: Rule) -> None:
 def test_a_glob_matches_files_and_what_lies_in_folders(
     globs: list[str], file: str, is_matched: bool
 ) -> None:
-    assert matches(globs, [file]) is is_matched
+    assert matches_any_file(globs, [file]) is is_matched
 
 
 def test_a_task_names_files() -> None:

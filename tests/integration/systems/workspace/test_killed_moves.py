@@ -12,7 +12,7 @@ import time
 import pytest
 
 from rag_assets.ingest.sources.records import EXCLUDED, ROOT, build_page_scope
-from rag_assets.systems.workspace.tree import Page, find_standing, order_pages
+from rag_assets.systems.workspace.tree import Page, compute_effective_access, order_pages
 from tests.installation import Installation
 from tests.integration.systems.workspace.test_page_table import Tree, tree
 
@@ -38,7 +38,7 @@ with Session() as session:
 
 def wrong(tree: Tree) -> list[str]:
     """Return the rows that contradict the pages."""
-    pages = dict(tree.lists.all(tree.ref.id))
+    pages = dict(tree.lists.list_all(tree.ref.id))
     by_uuid = {page.uuid: page for page in pages}
     scopes = {page.uuid: scope for page, scope in pages.items()}
     path: list[Page] = []
@@ -46,7 +46,7 @@ def wrong(tree: Tree) -> list[str]:
     ancestors: set[tuple[str, str]] = set()
     for page, depth in order_pages(pages):
         path = [*path[:depth], page]
-        standing = find_standing(path)
+        standing = compute_effective_access(path)
         expected[page.uuid] = standing.scope
         if page.has_own_scope:
             ancestors |= {(build_page_scope(page.uuid), one) for one in standing.scopes[1:]}

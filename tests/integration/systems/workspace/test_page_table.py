@@ -171,14 +171,14 @@ def test_what_is_archived_leaves_and_comes_back(tree: Tree) -> None:
 def test_a_refused_change_changes_nothing(tree: Tree) -> None:
     tree.put("a")
     tree.put("b", "a")
-    before = tree.lists.all(tree.ref.id)
+    before = tree.lists.list_all(tree.ref.id)
     with pytest.raises(InvalidRequest, match="below itself"):
         tree.put("a", "b", readers=("ada",))
     # This also applies to pages that are not known yet.
     tree.put("x", "y")
     with pytest.raises(InvalidRequest, match="below itself"):
         tree.put("y", "x")
-    after = [one for one in tree.lists.all(tree.ref.id) if one[0].uuid != "x"]
+    after = [one for one in tree.lists.list_all(tree.ref.id) if one[0].uuid != "x"]
     assert after == before
     for scope, name in ((NOBODY, "ada"), (EXCLUDED, "ada"), (build_page_scope("a"), GUESTS)):
         with pytest.raises(ConfigurationError):
@@ -195,7 +195,7 @@ def test_a_deleted_page_takes_all_that_hangs_on_it(tree: Tree) -> None:
     assert tree.scopes() == {"other": build_page_scope(ROOT)}
     assert tree.catalog.access.grants(tree.ref.id) == {build_page_scope(ROOT): [MEMBERS]}
     assert tree.ancestors() == set()
-    assert [page.uuid for page, _ in tree.lists.all(tree.ref.id)] == ["other", ROOT]
+    assert [page.uuid for page, _ in tree.lists.list_all(tree.ref.id)] == ["other", ROOT]
     removed = tree.catalog.events.page(tree.ref.id, kinds=frozenset({"document_removed"}), limit=10)
     assert {event.payload["uri"] for event in removed} == {
         f"pushed/{uuid}/{number}" for uuid in "ab" for number in (0, 1)
@@ -245,7 +245,7 @@ def test_the_tree_goes_with_its_tenant(tree: Tree) -> None:
         connection.execute(
             text("DELETE FROM rag_catalog.tenants WHERE id = :id"), {"id": tree.ref.id}
         )
-    assert tree.lists.all(tree.ref.id) == []
+    assert tree.lists.list_all(tree.ref.id) == []
     assert tree.ancestors() == set()
 
 
@@ -264,11 +264,11 @@ def test_many_pages_at_once_make_the_tree_that_one_by_one_makes(tree: Tree) -> N
         )
 
     def state() -> tuple[object, ...]:
-        known = {one.uuid: (one, scope) for one, scope in tree.lists.all(tree.ref.id)}
+        known = {one.uuid: (one, scope) for one, scope in tree.lists.list_all(tree.ref.id)}
         return tree.scopes(), tree.ancestors(), tree.catalog.access.grants(tree.ref.id), known
 
     def put_again_one_by_one() -> None:
-        for one, _ in tree.lists.all(tree.ref.id):
+        for one, _ in tree.lists.list_all(tree.ref.id):
             tree.table.put(tree.ref, replace(one, archived=not one.archived))
             tree.table.put(tree.ref, one)
 
@@ -316,5 +316,5 @@ def test_pages_that_would_be_below_themselves_are_left_and_no_other(tree: Tree) 
         ],
     )
     assert {*done.refused} == {1, 2, 3}
-    known = {one.uuid: one.parent for one, _ in tree.lists.all(tree.ref.id)}
+    known = {one.uuid: one.parent for one, _ in tree.lists.list_all(tree.ref.id)}
     assert known == {ROOT: None, "a": ROOT, "b": "a", "c": ROOT}

@@ -27,7 +27,7 @@ from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.records.states import RecordFilter
 from rag_assets.systems.workspace.pulling import database, following, pull
-from rag_assets.systems.workspace.pulling.pull import Puller, PullReport, pulled_sources
+from rag_assets.systems.workspace.pulling.pull import Puller, PullReport, get_pulled_sources
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks, _lock_key
 from rag_assets.tenants.model import Tenant
 from tests.databases import drop_database, get_url
@@ -85,12 +85,12 @@ class App:
         return Puller(session.catalog, blobs, masker, ref, self.tenant)
 
     def pull(self, **options: Any) -> PullReport:
-        [config] = pulled_sources(self.tenant)
+        [config] = get_pulled_sources(self.tenant)
         return self.puller().pull(config, **options)
 
     def configure(self, **changes: Any) -> None:
         """Change the source in tenants.yaml."""
-        [config] = pulled_sources(self.tenant)
+        [config] = get_pulled_sources(self.tenant)
         source = {**config.model_dump(mode="json"), **changes}
         self.site.installation.configure(self.site.id, sources=[source])
         session = self.site.driver.session
@@ -112,7 +112,7 @@ class App:
             return {f"{row[0]}/{row[1]}": row[2] for row in rows}
 
     def aside(self) -> dict[str, tuple[str, str]]:
-        rows = self.states.rows_set_aside(self.site.id, 100)
+        rows = self.states.list_set_aside_rows(self.site.id, 100)
         return {f"{row.source_type}/{row.shown}": (row.field, row.problem) for row in rows}
 
     def lanes(self) -> set[int]:
@@ -191,7 +191,7 @@ def test_all_types_are_pulled_and_found_as_pushed_ones_are(make: Make) -> None:
     assert (report.rows, report.stored) == (6, 5)
     assert set(app.stored()) == {"page/1", f"comment/{comment}", "file/7", "template/1", "db_row/5"}
     assert "quokka" not in str(app.stored())
-    assert app.aside() == {"file/8": ("metadata", following.KEPT_OUT)}
+    assert app.aside() == {"file/8": ("metadata", following.WITHHELD_PROBLEM)}
     path = "/rag/records/file/7/content"
     answer = app.site.client.put(path, content=b"# Guide\n\nMarmosets.", headers=app.site.headers())
     assert answer.status_code == 202, answer.text
@@ -337,12 +337,12 @@ def test_a_query_that_fails_takes_nothing_and_tells_no_value_and_no_url(make: Ma
     assert secret not in kept
     password = psycopg.conninfo.conninfo_to_dict(app.url)["password"]
     assert str(password) not in kept
-    state = app.states.of_tenant(app.site.id)["app"]
+    state = app.states.read_for_tenant(app.site.id)["app"]
     assert state.failures == 4
     assert "57014" in (state.error or "")
     app.configure(queries=QUERIES, timeout_seconds=60)
     app.pull(scan=True)
-    assert app.states.of_tenant(app.site.id)["app"].failures == 0
+    assert app.states.read_for_tenant(app.site.id)["app"].failures == 0
 
 
 def test_a_database_that_is_away_takes_nothing(make: Make) -> None:
@@ -369,7 +369,7 @@ def test_what_is_gone_leaves_by_its_key_and_many_are_held(make: Make) -> None:
     report = app.pull(scan=True)
     assert (report.removed, report.held) == (0, 50)
     assert len(app.stored()) == 90
-    assert app.states.of_tenant(app.site.id)["app"].held_deletions == 50
+    assert app.states.read_for_tenant(app.site.id)["app"].held_deletions == 50
     [event] = app.site.catalog.events.latest(app.site.id, kind="deletions_held", limit=5)
     assert event.payload["vanished"] == 50
     [held] = app.site.catalog.departures.list_held(app.site.id)
@@ -389,7 +389,7 @@ def test_the_records_of_a_database_that_is_empty_are_held(make: Make) -> None:
         report = app.pull(scan=True)
         assert (report.removed, report.held) == (0, 3)
         assert len(app.stored()) == 3
-    assert app.states.of_tenant(app.site.id)["app"].held_deletions == 3
+    assert app.states.read_for_tenant(app.site.id)["app"].held_deletions == 3
     assert app.pull(scan=True, allow_deletes=True).removed == 3
     assert app.stored() == {}
     assert app.pull(scan=True).held == 0
@@ -488,8 +488,8 @@ def test_a_value_that_is_too_large_is_not_read(make: Make) -> None:
     app.do("INSERT INTO templates VALUES (1, 'Letter', repeat('x', 30000000), '1')")
     app.do("INSERT INTO templates VALUES (2, 'Minutes', 'Of meetings', '{}')")
     app.do("INSERT INTO templates VALUES (3, 'Data', '', to_jsonb(repeat('y', 5000000)))")
-    [config] = pulled_sources(app.tenant)
-    with database.open_snapshot(config) as opened, opened.rows("template") as (names, rows):
+    [config] = get_pulled_sources(app.tenant)
+    with database.open_snapshot(config) as opened, opened.open_rows("template") as (names, rows):
         found = {row.values[0]: row for row in rows}
     assert [names[found[id_].largest or 0] for id_ in (1, 3)] == ["description", "payload"]
     assert found[2].largest is None
@@ -570,7 +570,7 @@ def test_a_pull_whose_lock_is_lost_writes_no_more(
         app.pull()
     monkeypatch.undo()
     assert len(app.stored()) == 500
-    assert app.states.of_tenant(app.site.id)["app"].failures == 0
+    assert app.states.read_for_tenant(app.site.id)["app"].failures == 0
     os.environ[app.variable] = app.url
     app.pull()
     assert len(app.stored()) == 1200
@@ -695,9 +695,9 @@ def test_two_pulls_of_one_source_do_not_meet(make: Make) -> None:
         with app.locks.hold(app.site.id, "app"):
             waiting = pool.submit(app.pull, wait_seconds=30.0)
             time.sleep(0.5)
-            assert app.states.of_tenant(app.site.id) == {}, "it waits"
+            assert app.states.read_for_tenant(app.site.id) == {}, "it waits"
         assert waiting.result().rows == 0
-    assert app.states.of_tenant(app.site.id)["app"].pulled_at is not None
+    assert app.states.read_for_tenant(app.site.id)["app"].pulled_at is not None
 
 
 def test_another_kind_of_database_is_read_as_well(make: Make, tmp_path: Path) -> None:

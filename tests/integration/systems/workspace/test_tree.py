@@ -235,7 +235,9 @@ def test_requests_are_refused_where_they_must_be(workspace: Workspace) -> None:
         assert answer.status_code == 422, (path, body, answer.text)
         assert "ghp_" not in answer.text
     assert workspace.send("DELETE", "/rag/tree/root", by=ADMIN).status_code == 422
-    assert [page.uuid for page, _ in PageLists(workspace.catalog.database).all(workspace.id)] == []
+    assert [
+        page.uuid for page, _ in PageLists(workspace.catalog.database).list_all(workspace.id)
+    ] == []
 
 
 def test_an_admin_is_told_who_reads_a_page_and_why(workspace: Workspace) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PAGES = 200
-DEEPEST = 12
+MAX_DEPTH = 12
 COMMENTS = 60
 STEPS = 121
 ASKED = 12
@@ -242,7 +242,7 @@ def world(
         depth = {"root": 0}
         parents = {}
         for number in range(PAGES):
-            parent = rng.choice([uuid for uuid, at in depth.items() if at < DEEPEST])
+            parent = rng.choice([uuid for uuid, at in depth.items() if at < MAX_DEPTH])
             uuid = f"markp{number}"
             parents[uuid], depth[uuid] = parent, depth[parent] + 1
             made.marks[uuid] = uuid

@@ -57,13 +57,13 @@ class Known:
     patterns: tuple[Pattern, ...]
     asked: list[FailureQuestion] = field(default_factory=list)
 
-    async def for_failure(
+    async def answer_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
     ) -> Answer:
         self.asked.append(question)
         return Answer(uuid4(), None, self.patterns)
 
-    async def for_task(
+    async def answer_task(
         self, record: TenantRecord, question: TaskQuestion, caller: Caller
     ) -> Answer:
         raise AssertionError("failures are asked as failures")

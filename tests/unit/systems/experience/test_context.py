@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.systems.experience.ranking import append_block, build_block, render
+from rag_assets.systems.experience.ranking import append_block, build_block, render_block
 from tests.unit.systems.experience.test_ranking import PATTERN
 
 LINES = (
@@ -55,7 +55,7 @@ def test_the_block_is_line_for_line_that_of_the_description() -> None:
         label="Most Common",
     )
     second = replace(PATTERN, id=UUID(int=2), problem="p", solution="s", when_to_try="w")
-    assert render([first, second]) == (
+    assert render_block([first, second]) == (
         "[ORCHESTRATOR CONTEXT: Historical Knowledge]\n\n"
         "Similar situations have been resolved these ways:\n\n"
         "Pattern 1 (Most Common - 5 successes):\n"
@@ -82,14 +82,14 @@ def test_a_pattern_that_failed_shows_its_rate_and_what_mostly_failed_is_not_reco
 
 
 def test_a_line_without_a_text_is_left_out() -> None:
-    text = render([replace(PATTERN, when_to_try=None)])
+    text = render_block([replace(PATTERN, when_to_try=None)])
     assert "- Solution: s\n\nRecommendation" in text
     assert "When to try" not in text
 
 
 @given(lines, lines, lines)
 def test_no_field_imitates_a_line_of_the_block(problem: str, solution: str, when: str) -> None:
-    text = render([replace(PATTERN, problem=problem, solution=solution, when_to_try=when)])
+    text = render_block([replace(PATTERN, problem=problem, solution=solution, when_to_try=when)])
     # What is indented would be taken for one by a hasty reader.
     ours = [line for line in text.split("\n") if OURS.match(line.strip())]
     assert len(ours) == 8, text

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from rag_assets.systems.experience.model import Entry
-from rag_assets.systems.experience.wording import exact_key
+from rag_assets.systems.experience.wording import compute_exact_key
 
 ENTRY = Entry(
     id=uuid4(),
@@ -45,7 +45,7 @@ ENTRY = Entry(
     ],
 )
 def test_ways_to_write_the_same_are_one(change: dict[str, object]) -> None:
-    assert exact_key(replace(ENTRY, **change)) == exact_key(ENTRY)
+    assert compute_exact_key(replace(ENTRY, **change)) == compute_exact_key(ENTRY)
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_ways_to_write_the_same_are_one(change: dict[str, object]) -> None:
     ],
 )
 def test_other_words_another_agent_and_another_type_are_not(change: dict[str, object]) -> None:
-    assert exact_key(replace(ENTRY, **change)) != exact_key(ENTRY)
+    assert compute_exact_key(replace(ENTRY, **change)) != compute_exact_key(ENTRY)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.systems.experience.ranking import (
+    add_conflicts,
     choose_label,
-    rank,
-    wilson_bound,
-    with_conflicts,
+    compute_wilson_bound,
+    rank_patterns,
 )
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -62,16 +62,16 @@ def test_labels_begin_at_three_and_five(successes: int, label: str) -> None:
     [(1, 0, 0.2065), (5, 0, 0.5655), (8, 2, 0.4902), (0, 3, 0.0), (0, 0, 0.0)],
 )
 def test_the_bound_is_that_of_wilson(successes: int, failures: int, bound: float) -> None:
-    assert wilson_bound(successes, failures) == pytest.approx(bound, abs=1e-4)
+    assert compute_wilson_bound(successes, failures) == pytest.approx(bound, abs=1e-4)
 
 
 @given(counts, counts)
 def test_a_success_lifts_and_a_failure_lowers_the_bound(successes: int, failures: int) -> None:
-    bound = wilson_bound(successes, failures)
+    bound = compute_wilson_bound(successes, failures)
     assert 0.0 <= bound <= 1.0
-    assert wilson_bound(successes + 1, failures) > bound or bound == 1.0
+    assert compute_wilson_bound(successes + 1, failures) > bound or bound == 1.0
     if successes:
-        assert wilson_bound(successes, failures + 1) < bound
+        assert compute_wilson_bound(successes, failures + 1) < bound
 
 
 def test_of_one_problem_success_goes_before_quality_and_quality_before_cosine() -> None:
@@ -86,7 +86,7 @@ def test_of_one_problem_success_goes_before_quality_and_quality_before_cosine() 
         pattern(8, success_count=6, failure_count=7, score=0.99),
     ]
     for shuffled in itertools.islice(itertools.permutations(order), 0, 40_000, 797):
-        assert rank(shuffled, [UUID(int=0)] * len(order)) == order
+        assert rank_patterns(shuffled, [UUID(int=0)] * len(order)) == order
 
 
 def test_problems_are_ordered_by_relevance_however_often_others_were_solved() -> None:
@@ -96,26 +96,26 @@ def test_problems_are_ordered_by_relevance_however_often_others_were_solved() ->
     one, two, three = (UUID(int=number) for number in range(3))
     found = [gate, *lessons, other]
     # The best lesson of the nearest problem is not its nearest one.
-    assert rank(found, [one, two, two, three]) == [lessons[1], lessons[0], other, gate]
+    assert rank_patterns(found, [one, two, two, three]) == [lessons[1], lessons[0], other, gate]
     # The very error of the question goes before what is nearer.
-    assert rank(found, [one, two, two, three], exact={gate.id})[0] == gate
+    assert rank_patterns(found, [one, two, two, three], exact={gate.id})[0] == gate
 
 
 def test_the_age_of_entries_changes_no_order() -> None:
     problems = [UUID(int=number // 2) for number in range(6)]
     patterns = [pattern(number + 1, success_count=number) for number in range(6)]
-    order = [one.id for one in rank(patterns, problems)]
+    order = [one.id for one in rank_patterns(patterns, problems)]
     for days in itertools.permutations(range(6)):
         aged = [
             replace(one, first_embedded_at=DAY, last_embedded_at=DAY + timedelta(days=60 * age))
             for one, age in zip(patterns, days, strict=True)
         ]
-        assert [one.id for one in rank(aged, problems)] == order
+        assert [one.id for one in rank_patterns(aged, problems)] == order
 
 
 def test_at_most_three_alternatives_stay_and_name_each_other() -> None:
     patterns = [pattern(number) for number in range(1, 6)]
-    kept = with_conflicts(patterns, ["same", "other", "same", "same", "same"])
+    kept = add_conflicts(patterns, ["same", "other", "same", "same", "same"])
     assert [one.id.int for one in kept] == [1, 2, 3, 4]
     assert {one.id.int: {id_.int for id_ in one.conflicts_with} for one in kept} == {
         1: {3, 4},

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from rag_assets.systems.experience.traces import (
     compute_question_keys,
     compute_stored_keys,
+    condense_errors,
     condense_prose,
     condense_traces,
     find_error_line,
-    normalize,
+    normalize_line,
     read_traces,
-    searchable,
 )
 
 TRACES = {
@@ -211,14 +211,14 @@ def test_the_same_failure_has_the_same_signature_on_every_machine(language: str)
     assert elsewhere(trace) != trace
     stored = compute_stored_keys("The shop fails", trace)
     asked = compute_question_keys("Checkout is down", elsewhere(trace))
-    assert len(asked.placed) == 1
-    assert set(asked.placed) <= set(stored)
+    assert len(asked.located) == 1
+    assert set(asked.located) <= set(stored)
     # Whoever pastes only the line of the exception finds it, too.
     line = compute_question_keys("Checkout is down", find_error_line("", trace))
-    assert line.placed == ()
-    assert set(line.unplaced) & set(stored)
+    assert line.located == ()
+    assert set(line.unlocated) & set(stored)
     # A trace finds an entry that has only the line.
-    assert set(asked.unplaced) & set(
+    assert set(asked.unlocated) & set(
         compute_stored_keys("The shop fails", find_error_line("", trace))
     )
 
@@ -231,11 +231,11 @@ def test_another_place_or_another_message_is_another_failure(language: str) -> N
         if other == language or {other, language} == {"ruby", "rails"}:
             continue
         asked = compute_question_keys("Checkout is down", trace)
-        assert not stored & {*asked.placed, *asked.unplaced}, other
+        assert not stored & {*asked.located, *asked.unlocated}, other
     moved = "".join(TRACES[language]).replace("total", "sum").replace("checkout", "pay")
     moved = moved.replace("in save", "in store")
     if moved != TRACES[language] and language not in {"rust", "php"}:
-        assert not stored & set(compute_question_keys("Checkout is down", moved).placed)
+        assert not stored & set(compute_question_keys("Checkout is down", moved).located)
 
 
 @pytest.mark.parametrize(
@@ -341,11 +341,11 @@ def test_files_of_one_name_in_other_folders_are_other_places() -> None:
     trace = TRACES["python"]
     other = trace.replace("/orders/", "/users/")
     stored = set(compute_stored_keys("", trace))
-    assert not stored & set(compute_question_keys("", other).placed)
+    assert not stored & set(compute_question_keys("", other).located)
     # Where the folder is that of the checkout, the two can be the same: nearness decides.
-    assert stored & set(compute_question_keys("", other).unplaced)
+    assert stored & set(compute_question_keys("", other).unlocated)
     assert stored & set(
-        compute_question_keys("", trace.replace("/home/ci/build/shop/orders/", "")).unplaced
+        compute_question_keys("", trace.replace("/home/ci/build/shop/orders/", "")).unlocated
     )
 
 
@@ -362,7 +362,7 @@ def test_a_long_trace_is_searched_by_its_exception_alone() -> None:
         for number in range(100)
     )
     trace = f"Traceback (most recent call last):\n{frames}\nValueError: 17 is no colour"
-    assert searchable(trace) == "ValueError: 0 is no colour"
+    assert condense_errors(trace) == "ValueError: 0 is no colour"
     assert condense_traces(trace) == "ValueError: 17 is no colour (at step_0 in module_99.py)"
     escaped = trace.replace("\n", "\\n")
     assert compute_question_keys("", escaped) == compute_question_keys("", trace)
@@ -371,14 +371,14 @@ def test_a_long_trace_is_searched_by_its_exception_alone() -> None:
 def test_of_a_log_the_lines_with_errors_are_searched() -> None:
     quiet = [f"2026-05-01 10:00:{number:02} INFO served request {number}" for number in range(50)]
     log = [*quiet, "2026-05-01 10:01:00,250 ERROR payment 77 was refused by host 10.0.0.7", *quiet]
-    assert searchable("\n".join(log)) == "served request 0\npayment 0 was refused by host 0"
+    assert condense_errors("\n".join(log)) == "served request 0\npayment 0 was refused by host 0"
     pasted = "\n".join(["Payments fail since noon, 3 of 10:", *log, "Why?"])
     assert condense_prose(pasted) == (
         "Payments fail since noon, 3 of 10:\nWhy?\n"
         "served request 0\npayment 0 was refused by host 0"
     )
     noisy = [f"2026-05-01 10:00:00 INFO step {'abcdefghijklmnopqrstuvwxyz'[n]}" for n in range(26)]
-    assert searchable("\n".join([*noisy, log[50]])) == "payment 0 was refused by host 0"
+    assert condense_errors("\n".join([*noisy, log[50]])) == "payment 0 was refused by host 0"
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def test_of_a_log_the_lines_with_errors_are_searched() -> None:
 def test_numbers_paths_and_addresses_are_normalized_and_codes_are_not(
     line: str, template: str
 ) -> None:
-    assert normalize(line) == template
+    assert normalize_line(line) == template
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ def test_numbers_paths_and_addresses_are_normalized_and_codes_are_not(
 )
 def test_a_line_with_an_error_has_a_signature_without_a_trace(text: str, line: str | None) -> None:
     assert compute_stored_keys("", text)
-    assert compute_question_keys("", text).placed or compute_question_keys("", text).unplaced
+    assert compute_question_keys("", text).located or compute_question_keys("", text).unlocated
     assert line is None or find_error_line("", text) == line
 
 
@@ -426,7 +426,7 @@ def test_a_line_with_an_error_has_a_signature_without_a_trace(text: str, line: s
 def test_what_could_be_any_error_has_no_signature(text: str) -> None:
     assert compute_stored_keys("The build fails", text) == []
     asked = compute_question_keys("The build fails: why?", text)
-    assert (asked.placed, asked.unplaced) == ((), ())
+    assert (asked.located, asked.unlocated) == ((), ())
 
 
 LINES = st.lists(
@@ -445,8 +445,8 @@ def test_any_text_can_be_read(text: str) -> None:
     assert all(trace.chain and trace.first_line < trace.end_line for trace in traces)
     assert all(a.end_line <= b.first_line for a, b in pairwise(traces))
     assert not set(compute_stored_keys(text, None)) - set(compute_stored_keys(text, text))
-    assert normalize(normalize(text)) is not None
-    assert 'File "/home/ci' not in searchable(TRACES["python"] + "\n" + text)
+    assert normalize_line(normalize_line(text)) is not None
+    assert 'File "/home/ci' not in condense_errors(TRACES["python"] + "\n" + text)
 
 
 @pytest.mark.parametrize(
@@ -458,7 +458,7 @@ def test_any_text_can_be_read(text: str) -> None:
 )
 def test_no_line_takes_long_to_read(line: str) -> None:
     begun = time.process_time()
-    searchable(line)
+    condense_errors(line)
     condense_traces(line)
     compute_stored_keys(line, line)
     assert time.process_time() - begun < 1.0

@@ -12,13 +12,13 @@ from rag_assets.common.tokens import count_text
 from rag_assets.systems.experience.wording import (
     MAX_ERROR_TOKENS,
     MAX_TOKENS,
+    build_searched_text,
+    compute_error_keys,
+    compute_exact_key,
     describe_problem,
     describe_solution,
-    error_keys,
-    exact_key,
-    searched_text,
+    describe_when_to_try,
     shorten_text,
-    when_to_try,
 )
 from tests.unit.systems.experience.test_matching import ENTRY
 
@@ -29,11 +29,11 @@ def test_a_failure_is_searched_in_the_form_of_its_question() -> None:
     entry = replace(ENTRY, error_message="exit 1\nat line 2")
     assert describe_problem(entry) == "The build fails\nexit 1\nat line 2"
     assert describe_solution(entry) == "Pin the version."
-    assert searched_text(entry) == "Failure: The build fails\nError: exit 1\nat line 0"
-    assert searched_text(ENTRY) == "Failure: The build fails"
-    assert when_to_try(entry) == "After the error exit 1"
-    assert when_to_try(replace(entry, when_to_try="Always first")) == "Always first"
-    assert when_to_try(ENTRY) is None
+    assert build_searched_text(entry) == "Failure: The build fails\nError: exit 1\nat line 0"
+    assert build_searched_text(ENTRY) == "Failure: The build fails"
+    assert describe_when_to_try(entry) == "After the error exit 1"
+    assert describe_when_to_try(replace(entry, when_to_try="Always first")) == "Always first"
+    assert describe_when_to_try(ENTRY) is None
 
 
 @pytest.mark.parametrize("frames", [1, 25, 400])
@@ -46,15 +46,17 @@ def test_of_a_trace_the_exception_is_searched_and_shown(frames: int) -> None:
         ]
     )
     entry = replace(ENTRY, error_message=trace)
-    assert searched_text(entry) == "Failure: The build fails\nError: ValueError: 0 is no colour"
+    assert (
+        build_searched_text(entry) == "Failure: The build fails\nError: ValueError: 0 is no colour"
+    )
     place = f"(at step in m{frames - 1}.py)"
     assert describe_problem(entry) == f"The build fails\nValueError: 17 is no colour {place}"
-    assert when_to_try(entry) == "After the error ValueError: 17 is no colour"
+    assert describe_when_to_try(entry) == "After the error ValueError: 17 is no colour"
     pasted = replace(ENTRY, failure_description=f"The build fails\n{trace}")
-    assert searched_text(pasted) == "Failure: The build fails\nValueError: 0 is no colour"
-    assert error_keys(entry) == error_keys(pasted) != []
+    assert build_searched_text(pasted) == "Failure: The build fails\nValueError: 0 is no colour"
+    assert compute_error_keys(entry) == compute_error_keys(pasted) != []
     moved = replace(ENTRY, error_message=trace.replace("/app/", "/builds/x/"))
-    assert exact_key(moved) == exact_key(entry)
+    assert compute_exact_key(moved) == compute_exact_key(entry)
 
 
 def test_a_gate_is_searched_with_its_solution() -> None:
@@ -63,20 +65,20 @@ def test_a_gate_is_searched_with_its_solution() -> None:
     )
     shown = "A reviewer rejected the change at the security gate: No."
     assert (describe_problem(rejection), describe_solution(rejection)) == (shown, "Yes.")
-    assert when_to_try(rejection) is None
+    assert describe_when_to_try(rejection) is None
     named = replace(rejection, gate_type="Release Gate")
     assert describe_problem(named) == "A reviewer rejected the change at the Release Gate: No."
-    assert searched_text(rejection) == "No.\nYes."
+    assert build_searched_text(rejection) == "No.\nYes."
     approval = replace(GATE, entry_type="gate_approval", approved_approach="Short.")
     assert describe_problem(approval) == "Pass the security gate at the first attempt"
-    assert searched_text(approval).endswith("\nShort.")
-    assert when_to_try(approval) is None
+    assert build_searched_text(approval).endswith("\nShort.")
+    assert describe_when_to_try(approval) is None
 
 
 def test_the_first_and_the_last_lines_of_a_long_error_are_searched() -> None:
     middle = (f"what {'x' * number} says" for number in range(1, 900))
     error = "\n".join(["FIRST of all", *middle, "LAST"])
-    text = searched_text(replace(ENTRY, error_message=error))
+    text = build_searched_text(replace(ENTRY, error_message=error))
     assert count_text(text) <= MAX_ERROR_TOKENS + 20
     assert text.startswith("Failure: The build fails\nError: FIRST of all\n")
     assert text.endswith("\nLAST")
@@ -90,7 +92,7 @@ def test_nothing_that_is_searched_is_over_the_limit(long: str) -> None:
         replace(ENTRY, failure_description=long),
         replace(GATE, entry_type="gate_approval", approved_approach=long),
     ):
-        assert count_text(searched_text(entry)) <= MAX_TOKENS
+        assert count_text(build_searched_text(entry)) <= MAX_TOKENS
 
 
 @given(st.text(max_size=400), st.integers(8, 60))

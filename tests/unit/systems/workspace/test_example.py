@@ -15,7 +15,7 @@ from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.sources.record_bodies import BODIES, TypedBody
 from rag_assets.ingest.sources.records import ROOT, build_page_scope
 from rag_assets.search.words import extract_content_words
-from rag_assets.systems.workspace.tree import Page, judge_access, new_root
+from rag_assets.systems.workspace.tree import Page, create_root, decide_access
 
 QUESTIONS = questions()
 LONG = 1_200
@@ -30,7 +30,7 @@ def records() -> dict[tuple[str, str], dict[str, Any]]:
 
 @cache
 def tree() -> dict[str, Page]:
-    pages = {ROOT: new_root()}
+    pages = {ROOT: create_root()}
     for row in rows("tree"):
         said = {"parent": row["parent"] or ROOT, "readers": tuple(row.get("read", ()))}
         known = {name: row[name] for name in ("kind", "inherit", "archived") if name in row}
@@ -57,7 +57,7 @@ def test_all_types_are_there_in_a_tree_with_readers() -> None:
     assert hung <= tree().keys()
     readers = {name for page in tree().values() for name in page.readers}
     assert {"nora", "group:board", "group:distributors"} <= readers
-    assert {page.is_out for page in tree().values()} == {True, False}
+    assert {page.is_excluded for page in tree().values()} == {True, False}
     assert {row["name"] for row in rows("records") if row["type"] == "file"} == {
         row["name"] for row in rows("records") if row["id"] in contents()
     }
@@ -102,4 +102,4 @@ def test_a_question_is_answered_by_its_block_for_its_asker(question: Question) -
         names += (MEMBERS,) if person.role == "member" else ()
         path = path_of(hangs_on)
         grants = {build_page_scope(page.uuid): page.readers for page in path}
-        assert judge_access(path, grants, names).readable
+        assert decide_access(path, grants, names).readable

@@ -13,13 +13,13 @@ import pytest
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.record_bodies import BODIES, BlockBody, PageBlock
 from rag_assets.systems.workspace.pulling import TYPES, RecordType
-from rag_assets.systems.workspace.pulling.rows import COLUMNS, PulledRow, RowReader, SetAside
+from rag_assets.systems.workspace.pulling.rows import COLUMNS, PulledRow, RowReader, SetAsideRow
 
 AT = datetime(2026, 11, 20, 9, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def read(source_type: RecordType, zone: ZoneInfo = BERLIN, **row: Any) -> PulledRow | SetAside:
+def read(source_type: RecordType, zone: ZoneInfo = BERLIN, **row: Any) -> PulledRow | SetAsideRow:
     row = {"id": "1", "updated_at": AT, **row}
     return RowReader(source_type, [*row], zone).read([*row.values()])
 
@@ -32,7 +32,7 @@ def body(source_type: RecordType, **row: Any) -> dict[str, Any]:
 
 def problem(source_type: RecordType, **row: Any) -> tuple[str, str]:
     found = read(source_type, **row)
-    assert isinstance(found, SetAside), found
+    assert isinstance(found, SetAsideRow), found
     return found.column, found.problem
 
 

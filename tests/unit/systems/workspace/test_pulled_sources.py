@@ -21,7 +21,7 @@ from rag_assets.systems.workspace.pulling.dialects import escape_parameters
 from rag_assets.systems.workspace.pulling.pull import (
     choose_worst_failure,
     find_due_tenants,
-    pulled_sources,
+    get_pulled_sources,
 )
 from rag_assets.systems.workspace.pulling.states import SourceState
 from rag_assets.tenants.model import Tenant
@@ -153,7 +153,7 @@ def test_what_failed_is_told_and_not_what_is_pulled_elsewhere() -> None:
 def test_a_source_that_is_named_and_not_there_is_told() -> None:
     tenant = Tenant.from_config(record("acme").config)
     with pytest.raises(UnknownSource, match="no source of type sql"):
-        pulled_sources(tenant)
+        get_pulled_sources(tenant)
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,18 @@ import pytest
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page_scope
 from rag_assets.systems.workspace.tree import (
-    DEEPEST,
+    MAX_DEPTH,
     Page,
     TreePlan,
+    compute_effective_access,
+    create_root,
+    decide_access,
     find_loops,
-    find_standing,
-    judge_access,
     loop_error,
-    new_root,
     plan_tree,
 )
 
-ROOT_PAGE = new_root()
+ROOT_PAGE = create_root()
 
 
 def page(uuid: str, parent: str = ROOT, **said: object) -> Page:
@@ -77,7 +77,7 @@ def test_no_page_is_below_itself() -> None:
 
 def test_a_tree_has_a_deepest_level() -> None:
     chain = [ROOT_PAGE]
-    for number in range(DEEPEST - 2):
+    for number in range(MAX_DEPTH - 2):
         chain.append(page(f"p{number}", chain[-1].uuid))
     assert planned(page("last", chain[-1].uuid), chain, []).scopes == {
         "last": build_page_scope(ROOT)
@@ -87,19 +87,19 @@ def test_a_tree_has_a_deepest_level() -> None:
 
 
 def test_an_unknown_root_is_no_root() -> None:
-    assert not find_standing([page("a"), page("b", "a")]).is_known
-    assert find_standing([ROOT_PAGE, page("a")]).is_known
+    assert not compute_effective_access([page("a"), page("b", "a")]).is_known
+    assert compute_effective_access([ROOT_PAGE, page("a")]).is_known
 
 
 def test_a_verdict_names_the_page_and_the_grant() -> None:
     path = [ROOT_PAGE, page("a", readers=("ada",)), page("b", "a", readers=("bob",))]
     grants = {build_page_scope(one.uuid): one.readers for one in path}
-    assert (found := judge_access(path, grants, ("ada",))).readable
+    assert (found := decide_access(path, grants, ("ada",))).readable
     assert (found.by_page, found.by_principal) == ("a", "ada")
-    assert judge_access(path, grants, ("group:x", "members")).by_page == ROOT
-    assert not judge_access(path, grants, ("eve",)).readable
-    taken = judge_access([*path[:2], page("b", "a", archived=True)], grants, ("ada",))
+    assert decide_access(path, grants, ("group:x", "members")).by_page == ROOT
+    assert not decide_access(path, grants, ("eve",)).readable
+    taken = decide_access([*path[:2], page("b", "a", archived=True)], grants, ("ada",))
     assert (taken.readable, taken.by_page, taken.scope) == (False, "b", EXCLUDED)
-    unknown = judge_access([page("b", "a")], grants, ("ada",))
+    unknown = decide_access([page("b", "a")], grants, ("ada",))
     assert (unknown.readable, unknown.by_page) == (False, "a")
-    assert judge_access([], grants, ("ada",)).scope == NOBODY
+    assert decide_access([], grants, ("ada",)).scope == NOBODY
