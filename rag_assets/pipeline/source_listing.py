@@ -20,7 +20,7 @@ from rag_assets.ingest.sources.diff import (
     ListingComparison,
     hash_documents,
 )
-from rag_assets.ingest.sources.disk import FolderIdentity, folders_as_json
+from rag_assets.ingest.sources.disk import FolderIdentity, encode_folders
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext
 from rag_assets.ingest.sources.model import (
     DocumentSource,

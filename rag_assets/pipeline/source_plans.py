@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.diff import deletions_suspicious
-from rag_assets.ingest.sources.disk import FolderIdentity, folders_from_json
+from rag_assets.ingest.sources.diff import are_deletions_suspicious
+from rag_assets.ingest.sources.disk import FolderIdentity, decode_folders
 from rag_assets.ingest.sources.kinds import SourceConfig
-from rag_assets.ingest.sources.model import DocumentSource, KnowsState, ReadsFolders, path_from_uri
+from rag_assets.ingest.sources.model import DocumentSource, FolderSource, StateSource, parse_path
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.source_listing import (
     SourceListing,
@@ -106,9 +106,9 @@ def decide_deletions(
     ids = tuple(sorted(vanished))
     if allow_deletes or not lost:
         return Deletions(removed=ids)
-    if deletions_suspicious(lost, known):
+    if are_deletions_suspicious(lost, known):
         return Deletions(held=ids, reason=f"{lost} of {known} documents disappeared at once")
-    if window is not None and deletions_suspicious(lost + window.left, known + window.left):
+    if window is not None and are_deletions_suspicious(lost + window.left, known + window.left):
         left, of = lost + window.left, known + window.left
         return Deletions(
             held=ids, reason=f"{left} of {of} documents disappeared within {window.hours} hours"
@@ -152,7 +152,7 @@ def plan_sources(
         if listing.removed or allow_deletes:
             hours = config.deletion_window_hours
             window = ctx.catalog.departures.window(ctx.ref, source.name, hours)
-        former = folders_from_json(last.folders or ()) if last and not allow_deletes else {}
+        former = decode_folders(last.folders or ()) if last and not allow_deletes else {}
         kept = _find_lost_by_folder(source, listing, known, former)
         if kept:
             deletions = _hold_lost_folders(source, listing, kept, window)
@@ -185,17 +185,17 @@ def _find_lost_by_folder(
     Args:
         former: the folders of the source's last listing.
     """
-    if listing.folders is None or not isinstance(source, ReadsFolders):
+    if listing.folders is None or not isinstance(source, FolderSource):
         return {}
     found = {}
     for folder, identity in sorted(former.items()):
         # A folder that the configuration now excludes is not listed.
-        now = listing.folders.get(folder) or FolderIdentity.at(source.place_of(folder))
+        now = listing.folders.get(folder) or FolderIdentity.from_path(source.locate_folder(folder))
         if now is None or not now.is_same(identity):
             found[folder] = {
                 row.document_id
                 for row in documents
-                if row.document_id in listing.lost and _is_in_folder(path_from_uri(row.uri), folder)
+                if row.document_id in listing.lost and _is_in_folder(parse_path(row.uri), folder)
             }
     return {folder: lost for folder, lost in found.items() if lost}
 
@@ -228,7 +228,7 @@ def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing
 
 
 def _describe_place(source: DocumentSource, folder: str = "") -> str:
-    return str(source.place_of(folder)) if isinstance(source, ReadsFolders) else "its folder"
+    return str(source.locate_folder(folder)) if isinstance(source, FolderSource) else "its folder"
 
 
 def _is_in_folder(path: str, folder: str) -> bool:
@@ -251,7 +251,7 @@ def _find_unchanged_listing(
     listed_at_ns = time.time_ns()
     if last.held_deletions or last.listing_digest is None or last.listed_at_ns is None:
         return None
-    if reuse and not isinstance(source, KnowsState):
+    if reuse and not isinstance(source, StateSource):
         digest = last.listing_digest
         if digest.startswith(PARTLY) or not digest.endswith(settings[:8]):
             return None

@@ -491,8 +491,6 @@ class GuidelineLibrary:
 
     def _require_budget(self, project: OpenProject) -> None:
         caps = find_present_caps(self._catalog, project.ref, project.tenant, run=0.0)
-        # If less than the price of one passage remains below a cap, the cap stops all embedding.
-        passage = (project.price or FREE).compute_cost(tenant.chunker.parameters.limit)
         cap = find_stopping_cap(caps, project.passage_cost)
         if cap is None:
             return

@@ -122,7 +122,7 @@ class OpenProject:
 
         A cap with less than this left stops all embedding.
         """
-        return (self.price or FREE).of(self.tenant.chunker.parameters.limit)
+        return (self.price or FREE).compute_cost(self.tenant.chunker.parameters.limit)
 
 
 @dataclass(frozen=True, slots=True)

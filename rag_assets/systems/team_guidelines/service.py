@@ -177,8 +177,6 @@ class GuidelineUsage:
         tenant = project.tenant.model_copy(update={"caps": caps})
         present = find_present_caps(self._catalog, project.ref, tenant, run=0.0)
         stopped = self._find_stopped_caps(project, present)
-        # If less than the price of one passage remains below a cap, the cap stops all embedding.
-        passage = (project.price or FREE).compute_cost(tenant.chunker.parameters.limit)
         return tuple(
             _build_cap(
                 cap,

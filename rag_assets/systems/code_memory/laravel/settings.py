@@ -144,7 +144,6 @@ def _read_expression(source: PhpSource, node: Node) -> Json:
 
 def _read_providers(source: PhpSource, array: Node) -> list[str]:
     """Return the listed provider classes in order; the list may be merged with Laravel's own."""
-    items = elements(array)
     lists = (
         (key is None or source.value(key) == "providers") and value
         for key, value in iter_elements(array)

@@ -400,7 +400,7 @@ async def show_record(visit: Visit) -> Response:
 def _read_page(services: WorkspaceServices, chosen: RecordFilter) -> list[RecordState]:
     tenant = Tenant.from_config(services.record.config)
     return list_record_states(
-        room.visit.backend.reader, tenant, services.caller, chosen, limit=PAGE + 1
+        services.visit.backend.reader, tenant, services.caller, chosen, limit=PAGE + 1
     )
 
 
