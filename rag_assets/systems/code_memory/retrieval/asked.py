@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -60,6 +60,8 @@ _ENDS: Final = ".:?"
 _LITERAL: Final = re.compile(r"\S+\s+\S+\s+\S|\w[^\w\s]+\w|_|[a-z][A-Z]")
 """Matches what a text rarely contains by chance: three words, or a name of several words."""
 _WORD: Final = re.compile(r"[A-Za-z]+")
+_PHRASE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*(?:\s+[A-Za-z0-9]+){1,7}\s*")
+"""Matches two to eight plain words, which a definition may have as its name (`send reminder`)."""
 
 _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
     {
@@ -128,6 +130,10 @@ class AskedNames:
     relational: bool
     is_bare: bool = False
 
+    def with_joined(self, name: str) -> AskedNames:
+        """Return these names after the name that all words of the question form."""
+        return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
+
 
 def types_of_word(word: str) -> tuple[SourceType, ...]:
     """Return the source types that a lower-case word asks for: `tables` asks for tables."""
@@ -143,6 +149,16 @@ def build_quotation(query: str) -> re.Pattern[str] | None:
     if len(query) > _LONGEST or not _LITERAL.search(" ".join(words)):
         return None
     return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
+
+
+def join_words(query: str) -> str | None:
+    """Return the name that the words of a question form; None unless it is two to eight words.
+
+    `send reminder` may mean `sendReminder` or `send_reminder`; neither is known to exist.
+    """
+    if len(query) > _LONGEST or not _PHRASE.fullmatch(query):
+        return None
+    return "".join(query.split())
 
 
 def asked_names(

@@ -31,7 +31,7 @@ from rag_assets.systems.code_memory.catalog.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.relation_rows import RelationMoment
 from rag_assets.systems.code_memory.catalog.relations import GraphRelations
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names
+from rag_assets.systems.code_memory.retrieval.asked import AskedNames, asked_names, join_words
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_node
 from rag_assets.systems.code_memory.retrieval.relevance import (
     Flow,
@@ -213,6 +213,12 @@ class Walk(TrustedStep):
             controller_class=request.controller_class,
             table_name=request.table_name,
         )
+        joined = join_words(request.query)
+        if joined is not None:
+            view = await run_sync(self._views.view, progress)
+            named = AskedNames((joined,), frozenset(), relational=False)
+            _, defined = await run_sync(partial(_find_exact_places, view, named))
+            asked = asked.with_joined(joined) if defined else asked
         if not asked.names:
             return progress
         if request.mode is None and asked.relational:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.retrieval.asked import MOST_NAMES, asked_names
+from rag_assets.systems.code_memory.retrieval.asked import MOST_NAMES, asked_names, join_words
 
 
 @pytest.mark.parametrize(
@@ -96,3 +96,26 @@ def test_long_questions_take_no_longer_than_their_length(query: str) -> None:
 
 def test_no_name_has_a_zero_byte_which_no_database_takes() -> None:
     assert not any("\x00" in name for name in asked_names("what is `a\x00b` in `c.d\x00`?").names)
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("send reminder", "sendreminder"),
+        (" on model creating ", "onmodelcreating"),
+        ("exception middleware", "exceptionmiddleware"),
+        ("sha256 of file", "sha256offile"),
+        ("reminder", None),
+        ("who sends it?", None),
+        ("2 reminders", None),
+        ("a b c d e f g h i", None),
+    ],
+)
+def test_joined_words_form_the_name_of_a_definition(query: str, name: str | None) -> None:
+    assert join_words(query) == name
+
+
+def test_joined_words_precede_the_other_names_and_all_of_them_lead() -> None:
+    asked = asked_names("the invoices table").with_joined("theinvoicestable")
+    assert asked.names == ("theinvoicestable", "invoices")
+    assert asked.is_bare
