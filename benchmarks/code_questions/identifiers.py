@@ -37,7 +37,7 @@ WORK: Final = PROJECT / ".local" / "benchmark-code-identifiers"
 DRAWN: Final = 60
 _SEED: Final = 40
 _MOST_SYMBOLS: Final = 1_000_000
-_OTHER_ROLES: Final = frozenset({"route", "table", "key"})
+_OTHER_ROLES: Final = frozenset({"route", "operation", "table", "key"})
 """Roles of what is no definition in source code."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[A-Z0-9]+")
 FORMS: Final = (
