@@ -178,6 +178,7 @@ _DIRECTLY = 2
 _MOST_SEEDS = 40
 _DERIVED = frozenset({"route", "table"})
 """Roles of definitions in derived documents; such a document has a single passage."""
+_ROUTES = frozenset({"route", "operation"})
 _MOST_LEADING = 40
 """Maximum number of places, and of definitions, for the names in a question; they precede all other
 hits."""
@@ -359,6 +360,8 @@ def _find_exact_places(view: View, asked: AskedNames) -> tuple[list[Place], list
     definitions: list[FoundSymbol] = []
     for name in asked.names:
         defined = [one for one in view.find_by_suffix(name) if one.role != "key"]
+        if not defined and "/" in name:
+            defined = [one for one in view.named(name) if one.role in _ROUTES]
         defined.sort(key=partial(_distance, name))
         own = [one for one in defined if _has_passage(one)]
         definitions += own or defined
