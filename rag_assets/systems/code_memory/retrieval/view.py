@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import build_uri, path_from_uri
 from rag_assets.search.access import AccessPolicy, FlatScopes
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import (
@@ -249,7 +249,8 @@ class View:
 
     def files_called(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
-        return self._filter_permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
+        encoded = build_uri("", name.strip("/")).removeprefix("/")
+        return self._filter_permitted(self.relations.files_called(encoded, MOST_SPELLED))
 
     def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
         """Return the places of names in documents; see RelationRows.name_uses."""
