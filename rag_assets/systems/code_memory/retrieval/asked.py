@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from rag_assets.systems.code_memory.symbols.names import TABLE
+from rag_assets.systems.code_memory.symbols.names import TABLE, remove_type_arguments
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 MOST_NAMES = 12
@@ -43,12 +43,23 @@ _SHAPES: Final = (
     r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
 )
 _NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
+_MARKS: Final = r"(?:\[\]=?|===?|!=|=~|<=>|<<|>>|<=|>=|\*\*|[-+*%<>!^&|~]@?)"
+"""Matches the name of an operator, as languages define it for a class."""
 _WHOLE: Final = re.compile(
-    r"(?=.{2,300}$)[$\\@~]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])~?[\w]+)*"
-    r"(?:[?!=]|(?<=operator)(?:[-+*/%^&|<>=]{1,3}|\[\]))?(?:\(\))?"
+    r"(?=.{2,300}$)(?:"
+    r"[$\\@~]?(?=\d*[A-Za-z_])\w+(?:(?:::|->|[.#@\\/-])~?[\w]+)*"
+    r"(?:[?!=]|(?<=operator)(?:[-+*/%^&|<>=]{1,3}|\[\])"
+    rf"|(?:::|[.#]){_MARKS})?(?:\(\))?|{_MARKS})"
 )
-_OPERATOR: Final = re.compile(r"\boperator\W+")
-"""Matches the end of the name of an operator in C++, whose marks belong to the name."""
+_OPERATOR: Final = re.compile(rf"\boperator\W+|(?:^|::|[.#]){_MARKS}$")
+"""Matches the end of the name of an operator, whose marks belong to the name."""
+_FOLDER_NAME: Final = r"(?:\[+[\w.]+\]+|\([\w.]+\)|[\w@+$.-]+)"
+_FILE_NAME: Final = re.compile(
+    rf"(?=.{{3,300}}$)(?=\W*\d*[A-Za-z_])(?:{_FOLDER_NAME}/)*"
+    r"(?:\[+[\w.]+\]+|[\w@+$-]*)(?:\.[\w@+$-]+)*\.[A-Za-z]\w{0,11}",
+    re.ASCII,
+)
+"""Matches the name or the path of a file, such as `[id].tsx`, `+page.svelte` or `2024_users.rb`."""
 _MARKED: Final = re.compile(r"[\w:.#]+[?!=]")
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
@@ -188,6 +199,10 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     """Return the names in a question, and its other words."""
     names: list[str] = []
     rest: list[str] = []
+    if _FILE_NAME.fullmatch(query.strip()):
+        return [query.strip()], []
+    bare = remove_type_arguments(query[: _LONGEST + 1])
+    query = bare if _WHOLE.fullmatch(bare.strip()) else query
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
         # A question of a single word is a name whatever its form: `save!`, `nil?`, `x=`, `~Table`.
