@@ -229,6 +229,7 @@ class _Resolving:
                     self._candidates[file.row.source, family, last].add(one.name)
                     of_name = self._by_file[file.row.source, last]
                     of_name.setdefault(one.uri, set()).add(one.name)
+        self._owners: dict[tuple[str, str, str], dict[str, set[str]]] = {}
         self._one_method = self._find_implemented_methods(view)
         self._elsewhere = self._resolved_elsewhere(view)
         self._exact = self._resolved_by_index(view)
@@ -282,7 +283,7 @@ class _Resolving:
         why = BY_INDEX if exact else why
         return Use(
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
-            *(row.source, within, why, len(candidates | {target.node.name})),
+            *(row.source, within, why, len(candidates) + (target.node.name not in candidates)),
         )
 
     def _explain_certainty(
@@ -299,7 +300,7 @@ class _Resolving:
         is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
         if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
             return ""
-        if _is_named_after_class(place, target, candidates):
+        if self._is_named_after_class(place, target, file):
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
             inside = within is not None and is_within(within.name, target.holder)
@@ -317,20 +318,40 @@ class _Resolving:
         """Return why a name that could mean only one method is a certain use; "" if it is not."""
         if place.receiver and _WORDS.search(target.name) is None:
             return ""
-        if len({*candidates, target.node.name}) == 1:
+        if not candidates or candidates == {target.node.name}:
             return "only definition"
+        if (file.row.source, target.family, target.name) not in self._one_method:
+            return ""
         owners = {_get_owner(candidate) for candidate in candidates}
-        is_one = (file.row.source, target.family, target.name) in self._one_method
-        is_one = is_one and target.node.name in candidates and place.receiver not in owners
+        is_one = target.node.name in candidates and place.receiver not in owners
         return "only method" if is_one else ""
+
+    def _is_named_after_class(self, place: NameUse, target: _Target, file: _File) -> bool:
+        """Return whether a receiver is the target's class, or a variable with its name.
+
+        The variable must not have the name of another candidate's class.
+        """
+        if not place.receiver or place.receiver == target.owner:
+            return bool(place.receiver)
+        wanted = fold_name(place.receiver)
+        if place.kind != "call" or not wanted or wanted != fold_name(target.owner):
+            return False
+        key = file.row.source, target.family, target.name
+        if key not in self._owners:
+            # A common name has hundreds of candidates and thousands of places.
+            of_name = self._owners[key] = defaultdict(set)
+            for candidate in self._candidates[key]:
+                of_name[fold_name(_get_owner(candidate))].add(candidate)
+        return self._owners[key].get(wanted, set()) <= {target.node.name}
 
     def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
         """Return whether a relation of the same definition states a call that is written alike."""
-        if place.kind != "call":
+        evidence = self._evidence.get((within.name, target.node.name))
+        if place.kind != "call" or not evidence:
             return False
         before = rf"\b{re.escape(place.receiver)}\W{{1,3}}" if place.receiver else "^"
         written = re.compile(rf"{before}{re.escape(target.name)}\b")
-        return any(map(written.search, self._evidence.get((within.name, target.node.name), ())))
+        return any(map(written.search, evidence))
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains one more definition with this name."""
@@ -446,19 +467,6 @@ class _Resolving:
             and (receiver in fold_name(owner) or fold_name(owner) in receiver)
         )
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
-
-
-def _is_named_after_class(place: NameUse, target: _Target, candidates: Collection[str]) -> bool:
-    """Return whether a receiver is the target's class, or a variable with its name.
-
-    The variable must not have the name of another candidate's class.
-    """
-    if not place.receiver or place.receiver == target.owner:
-        return bool(place.receiver)
-    wanted = fold_name(place.receiver)
-    owned = {*candidates, target.node.name}
-    alike = {one for one in owned if fold_name(_get_owner(one)) == wanted}
-    return place.kind == "call" and bool(wanted) and alike == {target.node.name}
 
 
 def find_places_of_name(view: View, name: str) -> UsesFound:
