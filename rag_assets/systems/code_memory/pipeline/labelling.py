@@ -52,7 +52,7 @@ from rag_assets.systems.code_memory.symbols.model import USES, FileFacts
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
 from rag_assets.tenants.model import Tenant
 
-DERIVING_VERSION: Final = 8
+DERIVING_VERSION: Final = 9
 """Increase this number when the same files would yield other derived documents or labels."""
 _ALL: Final = "*"
 _TEXTS: Final = "!"
