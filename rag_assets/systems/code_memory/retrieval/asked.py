@@ -60,6 +60,10 @@ _FILE_NAME: Final = re.compile(
     re.ASCII,
 )
 """Matches the name or the path of a file, such as `[id].tsx`, `+page.svelte` or `2024_users.rb`."""
+_NAME_IN_FILE: Final = re.compile(
+    rf"(?=.{{3,300}}$)(?:{_FOLDER_NAME}/)+{_FOLDER_NAME}#[A-Za-z_$][\w.$]*(?:\(\))?", re.ASCII
+)
+"""Matches a name that is qualified by a path, such as `app/(shop)/[id]/page#Total`."""
 _MARKED: Final = re.compile(r"[\w:.#]+[?!=]")
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
@@ -199,8 +203,9 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     """Return the names in a question, and its other words."""
     names: list[str] = []
     rest: list[str] = []
-    if _FILE_NAME.fullmatch(query.strip()):
-        return [query.strip()], []
+    whole = query.strip()
+    if _FILE_NAME.fullmatch(whole) or _NAME_IN_FILE.fullmatch(whole):
+        return [whole.removesuffix("()")], []
     bare = remove_type_arguments(query[: _LONGEST + 1])
     query = bare if _WHOLE.fullmatch(bare.strip()) else query
     tokens = list(_TOKEN.finditer(query))

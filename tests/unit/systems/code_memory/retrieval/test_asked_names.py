@@ -34,6 +34,8 @@ from rag_assets.systems.code_memory.retrieval.asked import MOST_NAMES, asked_nam
         ("db::List<Key,Order>::Node::next()", ("db::List::Node::next",)),
         ("20260128_add_users.rb", ("20260128_add_users.rb",)),
         ("app/(auth)/[...slug]/page.tsx", ("app/(auth)/[...slug]/page.tsx",)),
+        ("app/(shop)/[[...path]]/page#Total", ("app/(shop)/[[...path]]/page#Total",)),
+        ("internal/billing#Invoice.Total()", ("internal/billing#Invoice.Total",)),
         (".eslintrc.js", (".eslintrc.js",)),
         ("+page.svelte", ("+page.svelte",)),
         ("2.5.1", ()),
