@@ -40,8 +40,6 @@ _MOST_SYMBOLS: Final = 1_000_000
 _OTHER_ROLES: Final = frozenset({"route", "operation", "table", "key"})
 """Roles of what is no definition in source code."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[A-Z0-9]+")
-_NAMELESS: Final = re.compile(r"#\d+(?:::|$)")
-"""Matches the name of an anonymous class, which nobody asks for: `class#7::up`."""
 FORMS: Final = (
     "whole name",
     "last part",
@@ -132,7 +130,9 @@ def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
         yield "snake_case", "_".join(words)
         yield "camelCase", words[0] + "".join(word.title() for word in words[1:])
         yield "words", " ".join(words)
-    if len(name_parts(symbol.local_name)) > 1 and not _NAMELESS.search(symbol.name):
+    # Nobody asks for an anonymous class, which is named by its line.
+    is_anonymous = any(part.isdigit() for part in parts[-2:])
+    if len(name_parts(symbol.local_name)) > 1 and not is_anonymous:
         for form, mark in zip(FORMS[5:8], ("::", ".", "#"), strict=True):
             yield form, mark.join(parts[-2:])
     yield "file name", path_from_uri(symbol.uri).rpartition("/")[2]
