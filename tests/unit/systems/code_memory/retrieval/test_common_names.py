@@ -12,6 +12,7 @@ from rag_assets.systems.code_memory.retrieval import uses
 from rag_assets.systems.code_memory.retrieval.nodes import build_node
 from rag_assets.systems.code_memory.retrieval.uses import uses_of_nodes
 from rag_assets.systems.code_memory.retrieval.view import NamesRead, View
+from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses
 
 FILES = 30
 
@@ -49,9 +50,9 @@ def test_receivers_named_after_the_class_are_certain_at_the_cost_of_one_comparis
         calls += 1
         return get_owner(name)
 
-    places = uses.NameUses(
+    places = NameUses(
         tuple(
-            uses.NameUse("call", line, receiver)
+            NameUse("call", line, receiver)
             for line, receiver in enumerate(("view3", "other", "view4"), start=5)
         )
     )
