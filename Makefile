@@ -30,7 +30,7 @@ CODE := rag_assets resources sensors checks client tests benchmarks examples doc
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-all test-core test-ci coverage php browser pooler renderers writer test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
-	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-code-repositories bench-agents up down lint format lock lock-rivals audit sbom docs clean
+	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-code-repositories bench-code-identifiers bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
 
@@ -164,6 +164,9 @@ bench-code-questions: setup
 
 bench-code-repositories: setup
 	@$(BIN)/python -m benchmarks.code_questions.repositories --checkouts $(CHECKOUTS)
+
+bench-code-identifiers: setup
+	@$(BIN)/python -m benchmarks.code_questions.identifiers --checkouts $(CHECKOUTS)
 
 bench-agents: setup
 	@$(BIN)/python -m benchmarks.agents

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
@@ -131,9 +132,12 @@ class RouterPaths:
         text = self._repository.text(file, value, resource.start) if value else None
         if text is None:
             return None
-        around = (one for one in file.find_enclosing(file.calls, fact.start) if one is not fact)
-        kinds = {resources.blocks.get(one.values["name"]) for one in around}
-        on = named_text(fact, "on")
+        around = [one for one in file.find_enclosing(file.calls, fact.start) if one is not fact]
+        inside = around[around.index(resource) + 1 :]
+        # A block within a nested resource belongs to that resource.
+        direct = [*takewhile(lambda one: one.values["name"] not in resources.calls, inside)]
+        kinds = {resources.blocks.get(one.values["name"]) for one in direct}
+        on = named_text(fact, "on") if len(direct) == len(inside) else None
         if "" in kinds or on == "collection" or resources.calls[resource.values["name"]] == "one":
             return text
         key = named_text(resource, "param") or "id"

@@ -202,8 +202,11 @@ class RouteReader:
             action = fact.values["arguments"][2:3]
             parts = [*self._paths.modules_around(file, fact), name]
             return "::".join([*parts, *list_strings(action)])
-        if handlers == "rails" and "#" in name:
-            owner, _, action_name = name.partition("#")
+        if handlers == "rails" and value[0] == "s":
+            owner, _, action_name = name.rpartition("#")
+            owner = owner or named_text(fact, "controller") or ""
+            if not owner and self._resources is not None:
+                return self._resources.action_in_block(file, fact, action_name)
             return f"{_find_controller(self._paths, file, fact, owner)}::{action_name}"
         return name if value[0] != "s" else ""
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from rag_assets.systems.code_memory.symbols.names import TABLE
+from rag_assets.systems.code_memory.symbols.names import TABLE, remove_type_arguments
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 MOST_NAMES = 12
@@ -43,12 +43,27 @@ _SHAPES: Final = (
     r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
 )
 _NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
+_MARKS: Final = r"(?:\[\]=?|===?|!=|=~|<=>|<<|>>|<=|>=|\*\*|[-+*%<>!^&|~]@?)"
+"""Matches the name of an operator, as languages define it for a class."""
 _WHOLE: Final = re.compile(
-    r"(?=.{2,300}$)[$\\@~]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])~?[\w]+)*"
-    r"(?:[?!=]|(?<=operator)(?:[-+*/%^&|<>=]{1,3}|\[\]))?(?:\(\))?"
+    r"(?=.{2,300}$)(?:"
+    r"[$\\@~]?(?=\d*[A-Za-z_])\w+(?:(?:::|->|[.#@\\/-])~?[\w]+)*"
+    r"(?:[?!=]|(?<=operator)(?:[-+*/%^&|<>=]{1,3}|\[\])"
+    rf"|(?:::|[.#]){_MARKS})?(?:\(\))?|{_MARKS})"
 )
-_OPERATOR: Final = re.compile(r"\boperator\W+")
-"""Matches the name of an operator in C++, whose marks belong to the name."""
+_OPERATOR: Final = re.compile(rf"\boperator\W+|(?:^|::|[.#]){_MARKS}$")
+"""Matches the end of the name of an operator, whose marks belong to the name."""
+_FOLDER_NAME: Final = r"(?:\[+[\w.]+\]+|\([\w.]+\)|[\w@+$.-]+)"
+_FILE_NAME: Final = re.compile(
+    rf"(?=.{{3,300}}$)(?=\W*\d*[A-Za-z_])(?:{_FOLDER_NAME}/)*"
+    r"(?:\[+[\w.]+\]+|[\w@+$-]*)(?:\.[\w@+$-]+)*\.[A-Za-z]\w{0,11}",
+    re.ASCII,
+)
+"""Matches the name or the path of a file, such as `[id].tsx`, `+page.svelte` or `2024_users.rb`."""
+_NAME_IN_FILE: Final = re.compile(
+    rf"(?=.{{3,300}}$)(?:{_FOLDER_NAME}/)+{_FOLDER_NAME}#[A-Za-z_$][\w.$]*(?:\(\))?", re.ASCII
+)
+"""Matches a name that is qualified by a path, such as `app/(shop)/[id]/page#Total`."""
 _MARKED: Final = re.compile(r"[\w:.#]+[?!=]")
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
@@ -60,6 +75,8 @@ _ENDS: Final = ".:?"
 _LITERAL: Final = re.compile(r"\S+\s+\S+\s+\S|\w[^\w\s]+\w|_|[a-z][A-Z]")
 """Matches text that is rarely found by chance: three words, or a name of several words."""
 _WORD: Final = re.compile(r"[A-Za-z]+")
+_PHRASE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*(?:\s+[A-Za-z0-9]+){1,7}\s*")
+"""Matches two to eight plain words, which a definition may have as its name (`send reminder`)."""
 
 _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
     {
@@ -128,6 +145,10 @@ class QuestionNames:
     is_relational: bool
     is_bare: bool = False
 
+    def with_joined(self, name: str) -> QuestionNames:
+        """Return these names after the name that all words of the question form."""
+        return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
+
 
 def get_types_of_word(word: str) -> tuple[SourceType, ...]:
     """Return the source types that a lower-case word asks for: `tables` asks for tables."""
@@ -143,6 +164,16 @@ def build_quotation(query: str) -> re.Pattern[str] | None:
     if len(query) > _LONGEST or not _LITERAL.search(" ".join(words)):
         return None
     return re.compile(r"\s+".join(map(re.escape, words)), re.IGNORECASE)
+
+
+def join_words(query: str) -> str | None:
+    """Return the name that the words of a question form; None unless it is two to eight words.
+
+    `send reminder` may mean `sendReminder` or `send_reminder`; neither is known to exist.
+    """
+    if len(query) > _LONGEST or not _PHRASE.fullmatch(query):
+        return None
+    return "".join(query.split())
 
 
 def find_question_names(
@@ -172,6 +203,11 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     """Return the names in a question, and its other words."""
     names: list[str] = []
     rest: list[str] = []
+    whole = query.strip()
+    if _FILE_NAME.fullmatch(whole) or _NAME_IN_FILE.fullmatch(whole):
+        return [whole.removesuffix("()")], []
+    bare = remove_type_arguments(query[: _LONGEST + 1])
+    query = bare if _WHOLE.fullmatch(bare.strip()) else query
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
         # A single word is a name, whatever its form: `save!`, `nil?`, `x=`, `~Table`.

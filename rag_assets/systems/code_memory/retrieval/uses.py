@@ -227,6 +227,7 @@ class _UseResolver:
                     self._candidates[file.row.source, family, last].add(one.name)
                     of_name = self._by_file[file.row.source, last]
                     of_name.setdefault(one.uri, set()).add(one.name)
+        self._owners: dict[tuple[str, str, str], dict[str, set[str]]] = {}
         self._one_method = self._find_implemented_methods(view)
         self._elsewhere = self._find_stated_targets(view)
         self._exact = self._find_scip_targets(view)
@@ -280,7 +281,7 @@ class _UseResolver:
         why = BY_INDEX if exact else why
         return Use(
             *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
-            *(row.source, within, why, len(candidates | {target.node.name})),
+            *(row.source, within, why, len(candidates) + (target.node.name not in candidates)),
         )
 
     def _explain_certainty(
@@ -297,7 +298,7 @@ class _UseResolver:
         is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
         if place.kind in _MENTIONS and not (is_mention and file.language in load_tag_languages()):
             return ""
-        if _is_named_after_class(place, target, candidates):
+        if self._is_named_after_class(place, target, file):
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
             inside = within is not None and is_within(within.name, target.holder)
@@ -315,20 +316,40 @@ class _UseResolver:
         """Return why a name can only refer to this definition; "" if it may refer to others."""
         if place.receiver and _WORDS.search(target.name) is None:
             return ""
-        if len({*candidates, target.node.name}) == 1:
+        if not candidates or candidates == {target.node.name}:
             return "only definition"
+        if (file.row.source, target.family, target.name) not in self._one_method:
+            return ""
         owners = {_get_owner(candidate) for candidate in candidates}
-        is_one = (file.row.source, target.family, target.name) in self._one_method
-        is_one = is_one and target.node.name in candidates and place.receiver not in owners
+        is_one = target.node.name in candidates and place.receiver not in owners
         return "only method" if is_one else ""
+
+    def _is_named_after_class(self, place: NameUse, target: _Target, file: _FileUses) -> bool:
+        """Return whether a receiver is the target's class, or a variable with its name.
+
+        The variable must not have the name of another candidate's class.
+        """
+        if not place.receiver or place.receiver == target.owner:
+            return bool(place.receiver)
+        wanted = fold_name(place.receiver)
+        if place.kind != "call" or not wanted or wanted != fold_name(target.owner):
+            return False
+        key = file.row.source, target.family, target.name
+        if key not in self._owners:
+            # A common name has hundreds of candidates and thousands of places.
+            of_name = self._owners[key] = defaultdict(set)
+            for candidate in self._candidates[key]:
+                of_name[fold_name(_get_owner(candidate))].add(candidate)
+        return self._owners[key].get(wanted, set()) <= {target.node.name}
 
     def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
         """Return whether the same definition has a known call with the same text."""
-        if place.kind != "call":
+        evidence = self._evidence.get((within.name, target.node.name))
+        if place.kind != "call" or not evidence:
             return False
         before = rf"\b{re.escape(place.receiver)}\W{{1,3}}" if place.receiver else "^"
         written = re.compile(rf"{before}{re.escape(target.name)}\b")
-        return any(map(written.search, self._evidence.get((within.name, target.node.name), ())))
+        return any(map(written.search, evidence))
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether the target's holder contains another definition with this name."""
@@ -459,16 +480,6 @@ class _UseResolver:
             and (receiver in fold_name(owner) or fold_name(owner) in receiver)
         )
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
-
-
-def _is_named_after_class(place: NameUse, target: _Target, candidates: Collection[str]) -> bool:
-    """Return whether a receiver is the target's class, or a variable named after no other class."""
-    if not place.receiver or place.receiver == target.owner:
-        return bool(place.receiver)
-    wanted = fold_name(place.receiver)
-    owned = {*candidates, target.node.name}
-    alike = {one for one in owned if fold_name(_get_owner(one)) == wanted}
-    return place.kind == "call" and bool(wanted) and alike == {target.node.name}
 
 
 def find_uses_of_word(view: RelationView, name: str) -> FoundUses:

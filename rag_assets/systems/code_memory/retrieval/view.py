@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from rag_assets.ingest.sources.model import parse_path
+from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.search.access import AccessPolicy, FlatScopes
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import (
@@ -253,7 +253,8 @@ class RelationView:
 
     def find_files_by_suffix(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
-        return self._filter_permitted(self.relations.find_files(name.strip("/"), MOST_SPELLED))
+        encoded = build_uri("", name.strip("/")).removeprefix("/")
+        return self._filter_permitted(self.relations.find_files(encoded, MOST_SPELLED))
 
     def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int

@@ -30,12 +30,25 @@ _MOST_PREFIXES: Final = 3
 
 
 _NAME_SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
+_TYPE_ARGUMENTS: Final = re.compile(r"(?<=\w)(?<!operator)<[\w:&*][^<>()/{}]*>")
+_MOST_NESTED: Final = 3
+"""Maximum depth of type arguments within type arguments."""
 _NOT_FOLDED: Final = re.compile(r"[_\-$?!]+|(?<=\w)=$")
 
 
 def fold_name(part: str) -> str:
     """Return a part of a name without case and underscores: `createFrom` is `create_from`."""
     return _NOT_FOLDED.sub("", part).lower()
+
+
+def remove_type_arguments(name: str) -> str:
+    """Return a name without the type arguments of generic types: `List<Key>::add` is `List::add`.
+
+    The marks of operators, such as `operator<`, stay.
+    """
+    for _ in range(_MOST_NESTED if "<" in name else 0):
+        name = _TYPE_ARGUMENTS.sub("", name)
+    return name
 
 
 def name_parts(written: str, *, folded: bool = True) -> tuple[str, ...]:
@@ -45,7 +58,9 @@ def name_parts(written: str, *, folded: bool = True) -> tuple[str, ...]:
         written: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
         folded: whether to return each part as fold_name does.
     """
-    plain = written.strip()[:_LONGEST_NAME].removesuffix("()").strip("\\:.#@/$")
+    plain = (
+        remove_type_arguments(written.strip()[:_LONGEST_NAME]).removesuffix("()").strip("\\:.#@/$")
+    )
     parts = [part for part in _NAME_SEPARATORS.split(plain) if part]
     return tuple(map(fold_name, parts)) if folded else tuple(parts)
 

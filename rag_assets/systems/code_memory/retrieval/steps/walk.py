@@ -35,6 +35,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, build_
 from rag_assets.systems.code_memory.retrieval.question_subject import (
     QuestionNames,
     find_question_names,
+    join_words,
 )
 from rag_assets.systems.code_memory.retrieval.relevance import (
     Flow,
@@ -187,6 +188,7 @@ _DIRECT_PATH_LENGTH = 2
 _MOST_SEEDS = 40
 _DERIVED = frozenset({"route", "table"})
 """Roles of definitions in derived documents; each of these documents has a single passage."""
+_ROUTES = frozenset({"route", "operation"})
 _MOST_LEADING = 40
 """Maximum number of places, and of definitions, whose passages precede all other hits."""
 _MOST_PASSAGES_OF_NAME = 60
@@ -220,6 +222,12 @@ class WalkStep(TrustedStep):
             controller_class=request.controller_class,
             table_name=request.table_name,
         )
+        joined = join_words(request.query)
+        if joined is not None:
+            view = await run_sync(self._views.get_view, progress)
+            named = QuestionNames((joined,), frozenset(), is_relational=False)
+            _, defined = await run_sync(partial(_find_exact_places, view, named))
+            question = question.with_joined(joined) if defined else question
         if not question.names:
             return progress
         if request.mode is None and question.is_relational:
@@ -364,6 +372,8 @@ def _find_exact_places(
     definitions: list[FoundSymbol] = []
     for name in question.names:
         defined = [one for one in view.find_by_suffix(name) if one.role != "key"]
+        if not defined and "/" in name:
+            defined = [one for one in view.find_by_name(name) if one.role in _ROUTES]
         defined.sort(key=partial(_get_distance_key, name))
         own = [one for one in defined if _has_passage(one)]
         definitions += own or defined

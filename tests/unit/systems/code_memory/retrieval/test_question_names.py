@@ -7,6 +7,7 @@ import pytest
 from rag_assets.systems.code_memory.retrieval.question_subject import (
     MOST_NAMES,
     find_question_names,
+    join_words,
 )
 
 
@@ -31,6 +32,17 @@ from rag_assets.systems.code_memory.retrieval.question_subject import (
         ("Slice::operator==", ("Slice::operator==",)),
         ("operator[]", ("operator[]",)),
         ("~/.profile", ()),
+        ("FullTextSearch::[]", ("FullTextSearch::[]",)),
+        ("Version#<=>", ("Version#<=>",)),
+        ("[]=", ("[]=",)),
+        ("db::List<Key,Order>::Node::next()", ("db::List::Node::next",)),
+        ("20260128_add_users.rb", ("20260128_add_users.rb",)),
+        ("app/(auth)/[...slug]/page.tsx", ("app/(auth)/[...slug]/page.tsx",)),
+        ("app/(shop)/[[...path]]/page#Total", ("app/(shop)/[[...path]]/page#Total",)),
+        ("internal/billing#Invoice.Total()", ("internal/billing#Invoice.Total",)),
+        (".eslintrc.js", (".eslintrc.js",)),
+        ("+page.svelte", ("+page.svelte",)),
+        ("2.5.1", ()),
         ("Request#variant=", ("Request#variant=", "Request#variant")),
         ("How are invoices numbered?", ()),
         ("Why is it slow? See the docs, e.g. those of caching.", ()),
@@ -103,3 +115,26 @@ def test_no_name_has_a_zero_byte_which_no_database_takes() -> None:
     assert not any(
         "\x00" in name for name in find_question_names("what is `a\x00b` in `c.d\x00`?").names
     )
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("send reminder", "sendreminder"),
+        (" on model creating ", "onmodelcreating"),
+        ("exception middleware", "exceptionmiddleware"),
+        ("sha256 of file", "sha256offile"),
+        ("reminder", None),
+        ("who sends it?", None),
+        ("2 reminders", None),
+        ("a b c d e f g h i", None),
+    ],
+)
+def test_joined_words_form_the_name_of_a_definition(query: str, name: str | None) -> None:
+    assert join_words(query) == name
+
+
+def test_joined_words_precede_the_other_names_and_all_of_them_lead() -> None:
+    asked = find_question_names("the invoices table").with_joined("theinvoicestable")
+    assert asked.names == ("theinvoicestable", "invoices")
+    assert asked.is_bare

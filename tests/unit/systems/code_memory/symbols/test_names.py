@@ -6,6 +6,7 @@ import pytest
 
 from rag_assets.systems.code_memory.symbols.names import (
     list_keys,
+    name_parts,
     path_template,
     route_keys,
     table_keys,
@@ -56,3 +57,20 @@ def test_a_table_is_found_by_its_name(said: str) -> None:
 def test_parameters_are_anonymous_however_they_are_written() -> None:
     written = ["/a/{b}/c", "a/<int:b>/c/", "/a/(?P<b>[0-9]+)/c", "/A/{b?}/c?x=1"]
     assert {path_template(one) for one in written} == {"/a/{}/c"}
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("db::List<Key,Order>::Node::setNext", ("db", "list", "node", "setnext")),
+        ("Map<String, List<std::pair<K, V>>>.put", ("map", "put")),
+        ("Slice::operator<", ("slice", "operator<")),
+        ("Version::<=>", ("version", "<=>")),
+    ],
+)
+def test_type_arguments_belong_to_no_part_of_a_name(name: str, parts: tuple[str, ...]) -> None:
+    assert name_parts(name) == parts
+
+
+def test_long_names_without_an_end_of_type_arguments_are_split_quickly() -> None:
+    assert name_parts("a<b" * 300)[-1].endswith("a<b")

@@ -8,7 +8,13 @@ Rails.application.routes.draw do
       resources :comments, only: :create
       member { post :favorite }
       get :feed, on: :collection
+      delete :memory, action: :destroy, on: :member
     end
   end
   resource :profile, only: [:show]
+  resources :authors, only: [] do
+    resources :posts, only: [] do
+      collection { get :drafts, controller: 'api/articles', action: :show }
+    end
+  end
 end

@@ -1,0 +1,198 @@
+"""Searches for the exact names of definitions, and the ranks of their files.
+
+    python -m benchmarks.code_questions.identifiers --checkouts FOLDER [--only NAME...] [--keep]
+
+FOLDER holds clones. In each, a seed draws definitions outside of tests, and each is asked for in
+every form of its name. A hit is right if its file defines something with the name asked for: of
+several definitions of one bare name, each is right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.code_questions.ours import TENANT, indexed
+from benchmarks.code_questions.questions import DEPTH
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import benchmark_servers
+from rag_assets.cli.session import Session
+from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.search import AsyncRetriever
+from rag_assets.search.access import DocumentReader
+from rag_assets.search.model import Caller, Hit, SearchRequest
+from rag_assets.search.plan import installed_steps
+from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
+from rag_assets.systems.code_memory.retrieval.walk import Walker
+from rag_assets.systems.code_memory.symbols.names import name_parts
+from rag_assets.systems.code_memory.symbols.source_types import is_test
+
+WORK: Final = PROJECT / ".local" / "benchmark-code-identifiers"
+DRAWN: Final = 60
+_SEED: Final = 40
+_MOST_SYMBOLS: Final = 1_000_000
+_OTHER_ROLES: Final = frozenset({"route", "operation", "table", "key"})
+"""Roles of what is no definition in source code."""
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[A-Z0-9]+")
+FORMS: Final = (
+    "whole name",
+    "last part",
+    "snake_case",
+    "camelCase",
+    "words",
+    "Class::method",
+    "Class.method",
+    "Class#method",
+    "file name",
+)
+
+
+def main() -> None:
+    """Ask for the names in each repository, print the shares, and write them."""
+    options = _options()
+    before = machine()
+    measured: dict[str, Any] = {}
+    for root in sorted(path.parent for path in options.checkouts.glob("*/.git")):
+        if options.only and root.name not in options.only:
+            continue
+        folder = options.work / root.name
+        with (
+            benchmark_servers(folder, fresh=not options.keep) as servers,
+            indexed(servers, folder / "home", root.resolve(), fresh=not options.keep) as session,
+        ):
+            measured[root.name] = measure(session, options.drawn, options.seed, options.show)
+        print(root.name, format_shares(measured[root.name]), flush=True)
+    if options.only:
+        return
+    taken = datetime.now(UTC).strftime("%Y-%m-%d")
+    result = {"benchmark": "code-identifiers", "taken": taken, "seed": options.seed}
+    result |= {"drawn": options.drawn, "depth": DEPTH, "repositories": measured}
+    print(save("code-identifiers", {**result, "machine": before, "load_average_after": load()}))
+
+
+def measure(session: Session, drawn: int, seed: int, shown: bool = False) -> dict[str, Any]:
+    """Return for each form how often it was asked, was first, and was among the first hits."""
+    reader = DocumentReader(session.catalog, session.store)
+    view = Walker(reader.catalog, reader.policy).serving_view(TENANT, Caller())
+    if view is None:
+        raise SystemExit("the tenant serves no index")
+    symbols = view.like([""], _MOST_SYMBOLS)
+    defining: dict[str, list[FoundSymbol]] = {}
+    for symbol in symbols:
+        defining.setdefault(symbol.uri, []).append(symbol)
+    asked = [
+        (form, name, symbol)
+        for symbol in draw_definitions(symbols, drawn, seed)
+        for form, name in list_forms(symbol)
+    ]
+    answers = asyncio.run(_ask(session, [name for _, name, _ in asked]))
+    shares = {form: {"asked": 0, "first": 0, "among": 0} for form in FORMS}
+    for (form, name, symbol), hits in zip(asked, answers, strict=True):
+        right = [_is_right(form, name, symbol, hit, defining) for hit in hits]
+        counted = shares[form]
+        counted["asked"] += 1
+        counted["first"] += right[:1] == [True]
+        counted["among"] += any(right)
+        if shown and right[:1] != [True]:
+            rank = right.index(True) + 1 if any(right) else 0
+            first = f"{hits[0].uri} {hits[0].symbol}" if hits else "nothing"
+            print(f"   {form}: {name}  [{symbol.role} {symbol.uri}] rank {rank}; first: {first}")
+    return {form: counts for form, counts in shares.items() if counts["asked"]}
+
+
+def draw_definitions(symbols: Sequence[FoundSymbol], count: int, seed: int) -> list[FoundSymbol]:
+    """Return definitions in source code, without those of tests, drawn by a seed."""
+    kept = {
+        (symbol.uri, symbol.name): symbol
+        for symbol in symbols
+        if symbol.role not in _OTHER_ROLES
+        and not is_test(path_from_uri(symbol.uri))
+        and name_parts(symbol.name)
+    }
+    ordered = [kept[key] for key in sorted(kept)]
+    return random.Random(seed).sample(ordered, min(count, len(ordered)))
+
+
+def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
+    """Yield the forms in which people ask for a definition."""
+    parts = name_parts(symbol.name, folded=False)
+    last = parts[-1]
+    yield "whole name", symbol.name
+    yield "last part", last
+    words = [word.lower() for word in _WORD.findall(last)]
+    if len(words) > 1 and last.replace("_", "").isalnum():
+        yield "snake_case", "_".join(words)
+        yield "camelCase", words[0] + "".join(word.title() for word in words[1:])
+        yield "words", " ".join(words)
+    # Nobody asks for an anonymous class, which is named by its line.
+    is_anonymous = any(part.isdigit() for part in parts[-2:])
+    if len(name_parts(symbol.local_name)) > 1 and not is_anonymous:
+        for form, mark in zip(FORMS[5:8], ("::", ".", "#"), strict=True):
+            yield form, mark.join(parts[-2:])
+    yield "file name", path_from_uri(symbol.uri).rpartition("/")[2]
+
+
+def _is_right(
+    form: str,
+    name: str,
+    symbol: FoundSymbol,
+    hit: Hit,
+    defining: Mapping[str, Sequence[FoundSymbol]],
+) -> bool:
+    if form == "file name":
+        return path_from_uri(hit.uri).rpartition("/")[2] == name
+    asked = name_parts(symbol.name)
+    if form in FORMS[5:8]:
+        asked = asked[-2:]
+    elif form != "whole name":
+        asked = asked[-1:]
+    defined = (name_parts(one.name) for one in defining.get(hit.uri, ()))
+    return any(parts[-len(asked) :] == asked for parts in defined)
+
+
+async def _ask(session: Session, names: Sequence[str]) -> list[Sequence[Hit]]:
+    retriever = AsyncRetriever(
+        session.catalog,
+        session.store,
+        session.embedders,
+        steps=installed_steps(),
+        journaled=False,
+    )
+    try:
+        return [
+            (await retriever.search(TENANT, SearchRequest(query=name, top_k=DEPTH))).hits
+            for name in names
+        ]
+    finally:
+        await retriever.close()
+
+
+def format_shares(shares: Mapping[str, Mapping[str, int]]) -> str:
+    """Return the shares of first hits and of first ten hits, by form."""
+    return " | ".join(
+        f"{form} {counts['first'] / counts['asked']:.3f}/{counts['among'] / counts['asked']:.3f}"
+        f" of {counts['asked']}"
+        for form, counts in shares.items()
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
+    parser.add_argument("--only", nargs="+", help="names of clones")
+    parser.add_argument("--drawn", type=int, default=DRAWN, help="definitions in each clone")
+    parser.add_argument("--seed", type=int, default=_SEED)
+    parser.add_argument("--keep", action="store_true", help="use the indexes of the last run")
+    parser.add_argument("--show", action="store_true", help="print names that are not first")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
