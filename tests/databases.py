@@ -70,7 +70,7 @@ def as_service(session: Session) -> Catalog:
     own = session.catalog.database
     catalog = Catalog(Database(roles_of(own.driver_url)["service"]))
     catalog.database.after_raise = own.after_raise
-    session._opened.callback(catalog.close)
+    session._exit_stack.callback(catalog.close)
     return catalog
 
 

@@ -1,4 +1,4 @@
-"""Refuse wording that readers of this project had to read twice, in docstrings and names.
+"""Refuse wording that readers of this project had to read twice, and stale names in docstrings.
 
 python -m docs.tools.wording [FOLDER...]
 
@@ -45,6 +45,9 @@ NAMES: Final = {
 }
 """Names that no function, class, parameter or attribute may have, each with better ones."""
 
+_ARGUMENTS: Final = re.compile(r"^Args:\n((?: {4}.*\n?|\n)+)", re.MULTILINE)
+_DOCUMENTED: Final = re.compile(r"^ {4}(\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTILINE)
+
 
 def main() -> int:
     """Print each refused place; return 1 if there is any."""
@@ -73,6 +76,17 @@ def refused(path: Path) -> Iterator[str]:
             for pattern, advice in PHRASES.items():
                 if (match := re.search(pattern, text, re.IGNORECASE)) is not None:
                     yield f"{path}:{_line(node)}: `{match[0].strip()}` in a docstring: {advice}"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for name in _find_unknown_arguments(node):
+                yield f"{path}:{_line(node)}: `{node.name}` has no parameter `{name}`"
+
+
+def _find_unknown_arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the arguments that a docstring documents but the function does not have."""
+    section = _ARGUMENTS.search(ast.get_docstring(function) or "")
+    lines = _DOCUMENTED.findall(section[1]) if section else []
+    documented = {name.strip(" *") for line in lines for name in line.split(",")}
+    return documented - {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:

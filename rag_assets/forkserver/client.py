@@ -75,7 +75,7 @@ def start_fork(
 
     Args:
         kind: RUN or SYNC.
-        started: called with the fork's pid before its work starts.
+        on_start: called with the fork's pid before its work starts.
         descriptors: descriptors for the fork, as many as `kind` requires; they also remain open
             here.
 

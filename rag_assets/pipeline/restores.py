@@ -34,7 +34,7 @@ class LostChange:
 
     Attributes:
         sentence: describes the change, and what it means for the restored catalog.
-        remake: repeats the change; None if no action is needed, or a person has to act.
+        repeat: repeats the change; None if no action is needed, or a person has to act.
     """
 
     change: SecurityChange

@@ -277,7 +277,7 @@ def replace_page_text(record: PushedRecord, text: str, changed_at: datetime | No
     Args:
         record: the page.
         text: the new stored text.
-        at: when the last block was changed, if known; if the page's own time is later, it is kept.
+        changed_at: when the last block was changed, if known; the page keeps a later time.
     """
     metadata = record.source_metadata
     if changed_at is not None and metadata.modified_at is not None:

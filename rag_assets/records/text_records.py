@@ -156,9 +156,9 @@ def find_records_source(tenant: Tenant, name: str | None, *, pulled: bool = Fals
     """Return the source of a tenant's records: the named source, or the only source.
 
     Args:
-        wanted: name of the source in the request, if any.
+        name: name of the source in the request, if any.
         pulled: whether sources that pull records from a database are also allowed. They are used
-            if `wanted` is such a source, or if the tenant lacks a source for pushed records.
+            if `name` is such a source, or if the tenant lacks a source for pushed records.
 
     Raises:
         NoRecordsSource: the source does not exist, or the choice is ambiguous.

@@ -36,8 +36,8 @@ class NormalizedRanking:
     """The normalized scores of a ranking, which can be added up.
 
     Attributes:
-        of: normalized scores by id, best first; the best score is 1.
-        absent: score of candidates that are not in the ranking.
+        scores: normalized scores by id, best first; the best score is 1.
+        missing_score: score of candidates that are not in the ranking.
         weight: weight of this ranking relative to others.
     """
 

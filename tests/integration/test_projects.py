@@ -420,7 +420,7 @@ def test_a_token_of_an_organization_covers_its_projects(made: Installation) -> N
     assert admin.require_admin_tenant(two.id) == two.id
     for refused in (foreign.id, "plain", "nobody"):
         with pytest.raises(Forbidden):
-            admin.tenant(refused)
+            admin.require_admin_tenant(refused)
     with pytest.raises(Forbidden):
         admin.require_admin_organization("uncovered")
     three = put(made, "covered", "three")

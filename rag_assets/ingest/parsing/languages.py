@@ -136,8 +136,8 @@ def detect_text_language(
 
     Args:
         is_guess: whether to return the most probable language, however short the text is.
-        least_probability: minimum probability at which a language is certain.
-        least_bytes: minimum size, in UTF-8 bytes, of a text whose language is certain.
+        min_probability: minimum probability at which a language is certain.
+        min_bytes: minimum size, in UTF-8 bytes, of a text whose language is certain.
     """
     # Lone surrogates cannot be encoded in UTF-8.
     words = _remove_technical_words(text[:_SAMPLE_CHARACTERS].encode("utf-8", "replace").decode())

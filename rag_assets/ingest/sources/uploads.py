@@ -40,7 +40,7 @@ def clean_file_name(name: str) -> str:
     The result is "" if no character remains.
 
     Args:
-        given: the name as a browser or a command sent it; it may contain anything.
+        name: the name as a browser or a command sent it; it may contain anything.
     """
     last = _SEPARATORS.split(name)[-1]
     # Replace blanks first, since line ends and tabs are control characters too.

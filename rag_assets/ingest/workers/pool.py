@@ -74,7 +74,7 @@ class ChunkOutcome:
     """The outcome of a ChunkTask.
 
     Attributes:
-        made: the chunk sets.
+        chunk_sets: the completed chunk sets.
         left: texts to chunk separately, because one of them crashed the worker.
     """
 

@@ -178,7 +178,7 @@ def serve(build_scanner: Callable[[Path | None, float], SecretScanner]) -> None:
     """Serve until standard input closes.
 
     Args:
-        scanner_of: returns a scanner, given the folder for its compiled rules and the maximum
+        build_scanner: returns a scanner, given the folder for its compiled rules and the maximum
             seconds of a scan.
     """
     from rag_assets.ingest.parsing.registry import warm_up_parser

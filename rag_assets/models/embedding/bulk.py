@@ -387,7 +387,7 @@ class _BulkRun:
         """Check that the embedder accepts texts other than those for which it failed.
 
         Args:
-            began: when the failed call started. If a later call succeeded, no probe is needed.
+            started: when the failed call started. If a later call succeeded, no probe is needed.
             deadline: see embed_all.
 
         Raises:

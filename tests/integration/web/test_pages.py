@@ -51,7 +51,7 @@ def app(driver: Driver, shared_installation: Installation) -> Starlette:
     driver.sync("team")
     (folder / "good.md").write_bytes(b"# Good\n\n\xff\xfe now it cannot.\n")
     driver.sync("team")
-    return Starlette(build_routes=build_routes(lambda: driver.session.catalog))
+    return Starlette(routes=build_routes(lambda: driver.session.catalog))
 
 
 def id_of(driver: Driver, uri: str) -> str:
@@ -191,7 +191,7 @@ def test_pages_of_systems_are_served_beside_the_others(driver: Driver) -> None:
 
         return [Route("/tide-tables", names)]
 
-    app = Starlette(build_routes=build_routes(lambda: driver.session.catalog, pages=[made]))
+    app = Starlette(routes=build_routes(lambda: driver.session.catalog, pages=[made]))
     assert "team" in get(app, "/tide-tables")[1]
     assert get(app, "/documents")[0] == 200
 

@@ -454,7 +454,7 @@ def test_memory_is_bounded(kept: Kept) -> None:
     assert size > 10_000
     small = RelationGraphs(kept.catalog.database, most_bytes=size - 1)
     for _ in range(50):
-        assert small.of(key, state) is None, "too large: the catalog goes on answering"
+        assert small.get(key, state) is None, "too large: the catalog goes on answering"
         time.sleep(0.01)
     assert small.bytes == 0
     # The tenant whose last question is older is evicted.
@@ -463,10 +463,10 @@ def test_memory_is_bounded(kept: Kept) -> None:
     loaded(room, key, state)
     empty = code_catalog(kept.catalog).relations.read_moment("another", ()).state
     loaded(room, other, empty)
-    assert room.of(key, state) is not None, "an empty one takes no room"
+    assert room.get(key, state) is not None, "an empty one takes no room"
     none = RelationGraphs(kept.catalog.database, most_bytes=0)
     for _ in range(10):
-        assert none.of(key, state) is None
+        assert none.get(key, state) is None
         time.sleep(0.01)
 
 

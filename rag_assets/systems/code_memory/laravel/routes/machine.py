@@ -256,7 +256,7 @@ class Machine:
         """Evaluate a file.
 
         Args:
-            stated: whether the file is declared to contain routes.
+            is_route_file: whether the file is declared to contain routes.
         """
         if not isinstance(path, str):
             why = path.why if isinstance(path, Unknown) else "no text"
