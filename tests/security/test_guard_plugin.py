@@ -54,10 +54,12 @@ def test_deletions_are_history_for_seconds_in_a_new_index(elasticsearch_url: str
     with Elasticsearch(elasticsearch_url) as client:
         client.indices.create(index=name)
         try:
-            told = client.indices.get_settings(index=name, flat_settings=True)[name]["settings"]
+            progress_lines = client.indices.get_settings(index=name, flat_settings=True)[name][
+                "settings"
+            ]
         finally:
             client.indices.delete(index=name)
-    assert told["index.soft_deletes.retention_lease.sync_interval"] == "2s"
+    assert progress_lines["index.soft_deletes.retention_lease.sync_interval"] == "2s"
 
 
 @pytest.mark.long
@@ -90,12 +92,12 @@ def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
             assert "rag-assets up" in (caught.value.hint or "")
             assert "unguarded" in [status.state for status in stack.status()]
 
-            told: list[str] = []
-            stack.start_servers(for_dagster=False, progress=told.append)
+            progress_lines: list[str] = []
+            stack.start_servers(for_dagster=False, progress=progress_lines.append)
             with Elasticsearch(server.url) as client:
                 assert client.count(index=INDEX)["count"] == 3
-            assert "Dagster: stopping" in told[0], "its clients are of that version, too"
-            assert "without a password" in told[1]
+            assert "Dagster: stopping" in progress_lines[0], "its clients are of that version, too"
+            assert "without a password" in progress_lines[1]
             assert "running" in [status.state for status in stack.status()]
             assert send_get(Target.of(server.url).port, "/_cluster/health")[0] == 401
 

@@ -181,7 +181,7 @@ def test_a_disabled_tenant_is_reported(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "kind", "told"),
+    ("error", "status", "kind", "is_reported"),
     [
         (NoProviderKey("no key", hint="set one"), 402, "no-provider-key", True),
         (
@@ -200,7 +200,7 @@ def test_failures_are_problems_that_tell_what_to_do_and_nothing_of_our_servers(
     error: Exception,
     status: int,
     kind: str,
-    told: bool,
+    is_reported: bool,
 ) -> None:
     class Failing(AsyncRetriever):
         async def search(self, *_: Any, **__: Any) -> Any:
@@ -221,8 +221,8 @@ def test_failures_are_problems_that_tell_what_to_do_and_nothing_of_our_servers(
     with TestClient(build_app(backend)) as client, caplog.at_level(logging.INFO):
         response = replace(api, client=client, backend=backend).ask(api.token())
     assert_problem(response, status, kind)
-    assert (str(error) in response.text) == told
-    assert ("set one" in response.text) == told
+    assert (str(error) in response.text) == is_reported
+    assert ("set one" in response.text) == is_reported
     assert "the text of a document" not in caplog.text
     if isinstance(error, ProviderUnavailable):
         assert response.headers["retry-after"] == "8"

@@ -82,15 +82,15 @@ def is_answered(connection: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("port", [Hasty], indirect=True)
-@pytest.mark.parametrize("begun", [b"", b"\r\n", WHOLE[:-2], WHOLE + WHOLE[:-2]])
-def test_a_connection_without_a_whole_head_ends(port: int, begun: bytes) -> None:
+@pytest.mark.parametrize("partial_head", [b"", b"\r\n", WHOLE[:-2], WHOLE + WHOLE[:-2]])
+def test_a_connection_without_a_whole_head_ends(port: int, partial_head: bytes) -> None:
     with ExitStack() as stack:
         connection = opened(port, stack)
-        connection.sendall(begun)
+        connection.sendall(partial_head)
         received: list[Any] = []
         while data := connection.recv(65_536):
             received.append(data)
-        assert (b"here" in b"".join(received)) == (WHOLE in begun)
+        assert (b"here" in b"".join(received)) == (WHOLE in partial_head)
 
 
 @pytest.mark.parametrize("port", [Connection], indirect=True)

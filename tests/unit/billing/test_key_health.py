@@ -114,7 +114,7 @@ def test_calls_about_batches_tell_of_the_key_as_well(
 ) -> None:
     batch = {"id": "batch_1", "status": "in_progress"}
     httpserver.expect_request("/v1/batches/batch_1").respond_with_json(batch, status=status)
-    told: list[bool] = []
+    outcomes: list[bool] = []
 
     async def look() -> None:
         api = KeyReportingBatchApi(
@@ -123,10 +123,10 @@ def test_calls_about_batches_tell_of_the_key_as_well(
                 credentials=lambda: SecretStr("sk-test"),
                 network=PrivateEndpoints.parse(f"{httpserver.host}:{httpserver.port}"),
             ),
-            told.append,
+            outcomes.append,
         )
         with suppress(ProviderError):
             await run_and_close(api, api.status("batch_1"))
 
     asyncio.run(look())
-    assert told == noted
+    assert outcomes == noted

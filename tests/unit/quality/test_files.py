@@ -122,9 +122,9 @@ def test_a_judgement_on_a_known_passage_replaces_its_grade(write: Write) -> None
 def test_a_wrong_line_is_told_with_its_number_and_the_reason(
     write: Write, text: str, line: int, reason: str
 ) -> None:
-    [told] = wrong(write("a.yaml", text))
-    assert told.startswith(f"a.yaml, line {line}: ")
-    assert reason in told
+    [message] = wrong(write("a.yaml", text))
+    assert message.startswith(f"a.yaml, line {line}: ")
+    assert reason in message
 
 
 def test_all_wrong_lines_are_told_and_none_of_the_right_ones_is_taken(write: Write) -> None:
@@ -141,16 +141,16 @@ def test_all_wrong_lines_are_told_and_none_of_the_right_ones_is_taken(write: Wri
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     latin = tmp_path / "latin.yaml"
     latin.write_bytes("- id: a\n  question: Caf\u00e9?\n".encode("latin-1"))
-    told = wrong(latin, tmp_path / "missing.yaml")
-    assert told[0] == "latin.yaml, line 2: the line is not UTF-8"
-    assert told[1].startswith("missing.yaml, line 1: the file cannot be read")
-    assert len(told) == 2
+    message = wrong(latin, tmp_path / "missing.yaml")
+    assert message[0] == "latin.yaml, line 2: the line is not UTF-8"
+    assert message[1].startswith("missing.yaml, line 1: the file cannot be read")
+    assert len(message) == 2
 
 
 def test_what_holds_a_credential_is_refused_and_not_quoted(write: Write) -> None:
     text = GOOD.replace("eight weeks", "swordfish weeks")
-    told = wrong(write("a.yaml", text), is_refused=lambda words: "swordfish" in words)
-    assert told == ("a.yaml, line 5: the line contains a credential",)
+    message = wrong(write("a.yaml", text), is_refused=lambda words: "swordfish" in words)
+    assert message == ("a.yaml, line 5: the line contains a credential",)
 
 
 def test_a_beir_folder_is_read(write: Write) -> None:
@@ -175,7 +175,7 @@ def test_queries_that_the_split_does_not_judge_are_left_out(write: Write) -> Non
 
 
 @pytest.mark.parametrize(
-    ("queries", "qrels", "told"),
+    ("queries", "qrels", "message"),
     [
         (QUERIES + "words\n", QRELS, "queries.jsonl, line 3: the line is not valid JSON"),
         (
@@ -196,12 +196,12 @@ def test_queries_that_the_split_does_not_judge_are_left_out(write: Write) -> Non
     ],
 )
 def test_a_wrong_line_of_a_beir_folder_is_told(
-    write: Write, queries: str, qrels: str, told: str
+    write: Write, queries: str, qrels: str, message: str
 ) -> None:
     folder = write("set/queries.jsonl", queries).parent
     write("set/qrels/test.tsv", qrels)
     [line] = wrong(folder)
-    assert line.startswith(told)
+    assert line.startswith(message)
 
 
 def test_what_is_exported_is_imported_as_it_was(write: Write, tmp_path: Path) -> None:

@@ -28,69 +28,69 @@ def trees(root: Path) -> Iterator[FolderTrees]:
     trees.close()
 
 
-def told(trees: FolderTrees) -> Changes:
+def read_changes(trees: FolderTrees) -> Changes:
     """Return the changes reported so far."""
     return trees.read(0)
 
 
 def test_saved_files_are_told_of_and_open_ones_apart(trees: FolderTrees, root: Path) -> None:
-    assert told(trees) == Changes()
+    assert read_changes(trees) == Changes()
     with (root / "a.md").open("w") as file:
         file.write("text")
         file.flush()
-        assert told(trees) == Changes(written={str(root)})
-    assert told(trees) == Changes(saved={str(root)})
+        assert read_changes(trees) == Changes(written={str(root)})
+    assert read_changes(trees) == Changes(saved={str(root)})
     os.replace(root / "a.md", root / "sub" / "b.md")  # noqa: PTH105
-    assert told(trees).saved == {str(root), str(root / "sub")}
+    assert read_changes(trees).saved == {str(root), str(root / "sub")}
     os.utime(root / "sub" / "b.md")
-    assert told(trees).saved == {str(root / "sub")}
+    assert read_changes(trees).saved == {str(root / "sub")}
     (root / "sub" / "b.md").unlink()
-    assert told(trees).saved == {str(root / "sub")}
+    assert read_changes(trees).saved == {str(root / "sub")}
     (root / "sub" / "deep" / os.fsdecode(b"not-utf8-\xff.md")).write_text("text")
-    assert told(trees).saved == {str(root / "sub" / "deep")}
+    assert read_changes(trees).saved == {str(root / "sub" / "deep")}
 
 
 def test_reading_is_told_of_by_nothing(trees: FolderTrees, root: Path) -> None:
     (root / "a.md").write_text("text")
-    told(trees)
+    read_changes(trees)
     assert (root / "a.md").read_text() == "text"
     assert list(root.rglob("*"))
-    assert told(trees) == Changes()
+    assert read_changes(trees) == Changes()
 
 
 def test_folders_that_appear_are_watched_with_all_in_them(trees: FolderTrees, root: Path) -> None:
     (root / "new" / "inner").mkdir(parents=True)
     (root / "new" / "inner" / "a.md").write_text("before it is watched")
-    assert str(root) in told(trees).saved
+    assert str(root) in read_changes(trees).saved
     (root / "new" / "inner" / "a.md").write_text("afterwards")
-    assert told(trees).saved == {str(root / "new" / "inner")}
+    assert read_changes(trees).saved == {str(root / "new" / "inner")}
     (root / "new").rename(root / "sub" / "moved")
-    assert told(trees).saved >= {str(root), str(root / "sub")}
+    assert read_changes(trees).saved >= {str(root), str(root / "sub")}
     (root / "sub" / "moved" / "inner" / "a.md").write_text("elsewhere")
-    assert told(trees).saved == {str(root / "sub" / "moved" / "inner")}
+    assert read_changes(trees).saved == {str(root / "sub" / "moved" / "inner")}
 
 
 def test_what_leaves_the_tree_is_told_of_no_more(
     trees: FolderTrees, root: Path, tmp_path: Path
 ) -> None:
     (root / "sub").rename(tmp_path / "outside")
-    assert told(trees).saved >= {str(root)}
+    assert read_changes(trees).saved >= {str(root)}
     (tmp_path / "outside" / "deep" / "a.md").write_text("text")
-    assert told(trees) == Changes()
+    assert read_changes(trees) == Changes()
     trees.remove(str(root))
     (root / "a.md").write_text("text")
-    assert told(trees) == Changes()
+    assert read_changes(trees) == Changes()
     assert trees.roots == set()
 
 
 def test_git_is_not_watched(trees: FolderTrees, root: Path) -> None:
     (root / ".git").mkdir()
     (root / ".git" / "index").write_text("objects")
-    assert told(trees) == Changes()
+    assert read_changes(trees) == Changes()
     (root / "sub" / ".git").mkdir()
     trees.add(str(root))
     (root / "sub" / ".git" / "index").write_text("objects")
-    assert told(trees) == Changes()
+    assert read_changes(trees) == Changes()
 
 
 def test_a_root_that_is_replaced_is_no_root_any_more(
@@ -100,12 +100,12 @@ def test_a_root_that_is_replaced_is_no_root_any_more(
     root.rename(tmp_path / "former")
     root.mkdir()
     assert trees.roots == set()
-    assert told(trees).gone == {str(root)}
+    assert read_changes(trees).gone == {str(root)}
     trees.add(str(root))
     assert trees.roots == {str(root)}
     (root / "a.md").write_text("text")
     (tmp_path / "former" / "b.md").write_text("text")
-    assert told(trees) == Changes(saved={str(root)})
+    assert read_changes(trees) == Changes(saved={str(root)})
 
 
 def test_links_are_not_followed_and_files_are_no_roots(
@@ -113,9 +113,9 @@ def test_links_are_not_followed_and_files_are_no_roots(
 ) -> None:
     (tmp_path / "outside").mkdir()
     (root / "link").symlink_to(tmp_path / "outside")
-    assert told(trees) == Changes(written={str(root)})
+    assert read_changes(trees) == Changes(written={str(root)})
     (tmp_path / "outside" / "a.md").write_text("text")
-    assert told(trees) == Changes()
+    assert read_changes(trees) == Changes()
     for missing in (tmp_path / "missing", root / "link"):
         with pytest.raises(OSError, match=r"."):
             trees.add(str(missing))
@@ -136,9 +136,9 @@ def test_lost_events_are_noticed(trees: FolderTrees, root: Path) -> None:
     queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     for number in range(queue // 2):  # two events each
         os.rename(names[number % 2], names[1 - number % 2])  # noqa: PTH104
-    assert told(trees).overflowed
+    assert read_changes(trees).overflowed
     (root / "c.md").write_text("text")
-    assert told(trees) == Changes(saved={str(root)})
+    assert read_changes(trees) == Changes(saved={str(root)})
 
 
 def test_a_tree_with_too_many_folders_is_not_watched_at_all(
@@ -151,10 +151,10 @@ def test_a_tree_with_too_many_folders_is_not_watched_at_all(
     with pytest.raises(TooManyWatches, match=r"max_user_watches"):
         trees.add(str(tmp_path / "large"))
     (tmp_path / "large" / "0" / "a.md").write_text("text")
-    assert told(trees) == Changes(), "nothing of it is left"
+    assert read_changes(trees) == Changes(), "nothing of it is left"
     limit.left = 0
     (root / "one-more").mkdir()
-    found = told(trees)
+    found = read_changes(trees)
     assert found.refused == {str(root)}
     assert trees.roots == set()
 

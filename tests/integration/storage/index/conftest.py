@@ -65,7 +65,7 @@ class AlwaysBeside:
         return getattr(self.searcher, name)
 
 
-def beside(store: VectorStore) -> VectorStore:
+def add_postgres_vectors(store: VectorStore) -> VectorStore:
     assert store.vectors is not None
     entries = cast("EntryStore", VectorsBeside(store.entries, store.vectors))
     return replace(store, entries=entries, searcher=lambda: AlwaysBeside(store.searcher()))
@@ -84,7 +84,7 @@ def config(request: pytest.FixtureRequest) -> StoreConfig:
 def module_store(config: StoreConfig) -> Iterator[VectorStore]:
     store = open_store(config)
     if config.vectors_url is not None:
-        store = beside(store)
+        store = add_postgres_vectors(store)
     yield store
     for name in store.indexes.names():
         store.indexes.drop(name)

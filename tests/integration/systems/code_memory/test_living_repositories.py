@@ -76,7 +76,7 @@ def assert_as_fresh(
     tenant: str,
     root: Path,
     ref: str | None,
-    told: str,
+    description: str,
     include: Sequence[str] = (),
 ) -> None:
     """Fail unless a tenant equals a fresh one with the same files."""
@@ -86,14 +86,14 @@ def assert_as_fresh(
     driver.sync(fresh)
     with driver.locked(tenant) as ctx:
         lived = index_of(ctx)
-        assert left_over(ctx) == [], told
+        assert left_over(ctx) == [], description
     with driver.locked(fresh) as ctx:
         anew = index_of(ctx)
     assert sum(lived.values()) > 100
     differing = "\n".join(differences(lived, anew))
-    assert not differing, f"{told}\n{differing}"
+    assert not differing, f"{description}\n{differing}"
     again = driver.sync(tenant)
-    assert [again[done] for done in ("embedded", "upserted", "derived")] == [0, 0, 0], told
+    assert [again[done] for done in ("embedded", "upserted", "derived")] == [0, 0, 0], description
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -115,8 +115,8 @@ def test_any_history_leaves_what_a_fresh_index_has(
             made.commit()
         driver.sync(tenant, allow_deletes=True)
         if number % LOOKS == 0:
-            told = f"seed {seed}, step {number}: {history.did}"
-            assert_as_fresh(shared_installation, driver, tenant, made.root, ref, told)
+            description = f"seed {seed}, step {number}: {history.did}"
+            assert_as_fresh(shared_installation, driver, tenant, made.root, ref, description)
 
 
 @pytest.mark.nightly
@@ -140,8 +140,8 @@ def test_real_commits_one_by_one_leave_what_a_fresh_index_has(
         driver.sync(tenant, allow_deletes=True)
         moved = not GIVEN and not step.kinds.isdisjoint({RENAMED, DELETED})
         if number and (number % COMPARED == 0 or moved):
-            told = f"{step.commit} {step.subject}"
-            assert_as_fresh(shared_installation, driver, tenant, folder, ref, told, include)
+            description = f"{step.commit} {step.subject}"
+            assert_as_fresh(shared_installation, driver, tenant, folder, ref, description, include)
 
 
 def test_made_commits_one_by_one_leave_what_a_fresh_index_has(
@@ -164,8 +164,8 @@ def test_made_commits_one_by_one_leave_what_a_fresh_index_has(
         made.commit()
         driver.sync(tenant, allow_deletes=True)
         if number % COMPARED == 0:
-            told = str(history.did)
-            assert_as_fresh(shared_installation, driver, tenant, made.root, ref, told)
+            description = str(history.did)
+            assert_as_fresh(shared_installation, driver, tenant, made.root, ref, description)
 
 
 SHOP = {

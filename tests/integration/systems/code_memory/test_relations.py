@@ -95,7 +95,7 @@ def walker(shared_installation: Installation, driver: Driver) -> Walker:
     return Walker(driver.session.catalog)
 
 
-def told(walk: WalkResult) -> set[tuple[str, str, str]]:
+def relations_of(walk: WalkResult) -> set[tuple[str, str, str]]:
     return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
@@ -111,84 +111,88 @@ def test_names_of_python_are_qualified_by_path_and_found_from_both_ends(walker: 
         if symbol.name == BILL
     ]
     assert bill.uri == "repo/backend/billing/models.py"
-    out = told(ask(walker, BILL, "out"))
+    out = relations_of(ask(walker, BILL, "out"))
     assert ("extends", BILL, "backend.billing.core.Base") in out
-    total = told(ask(walker, f"{BILL}.total", "out"))
+    total = relations_of(ask(walker, f"{BILL}.total", "out"))
     assert ("calls", f"{BILL}.total", f"{BILL}.lines") in total
-    used = told(ask(walker, BILL, "in"))
+    used = relations_of(ask(walker, BILL, "in"))
     assert ("calls", "backend.billing.views.show", BILL) in used
     assert ("imports", "file:repo/backend/billing/views.py", BILL) in used
-    base = told(ask(walker, "backend.billing.core.Base", "in"))
+    base = relations_of(ask(walker, "backend.billing.core.Base", "in"))
     assert ("extends", BILL, "backend.billing.core.Base") in base
 
 
 def test_tests_are_told_as_such(walker: Walker) -> None:
-    kinds = {kind for kind, source, _ in told(ask(walker, BILL, "in")) if "test_bill" in source}
+    kinds = {
+        kind for kind, source, _ in relations_of(ask(walker, BILL, "in")) if "test_bill" in source
+    }
     assert kinds == {"tests"}
 
 
 def test_packages_of_java_meet_across_source_sets(walker: Walker) -> None:
     receipt = "io.shop.Receipt"
     total = f"{receipt}.total"
-    assert ("extends", receipt, "io.shop.Paper") in told(ask(walker, receipt, "out"))
-    assert ("calls", total, f"{receipt}.sum") in told(ask(walker, total, "out"))
+    assert ("extends", receipt, "io.shop.Paper") in relations_of(ask(walker, receipt, "out"))
+    assert ("calls", total, f"{receipt}.sum") in relations_of(ask(walker, total, "out"))
     sums = "io.shop.ReceiptTest.sums"
-    assert ("tests", sums, receipt) in told(ask(walker, receipt, "in"))
-    assert ("tests", sums, total) in told(ask(walker, total, "in"))
+    assert ("tests", sums, receipt) in relations_of(ask(walker, receipt, "in"))
+    assert ("tests", sums, total) in relations_of(ask(walker, total, "in"))
 
 
 def test_packages_of_go_are_folders(walker: Walker) -> None:
     book = "store/ledger#Book"
     run = "store/cmd/server#run"
-    assert ("extends", book, "store/ledger#Base") in told(ask(walker, book, "out"))
-    assert ("calls", run, f"{book}.Sum") in told(ask(walker, f"{book}.Sum", "in"))
-    assert ("calls", f"{book}.Sum", "store/ledger#add") in told(ask(walker, f"{book}.Sum", "out"))
+    assert ("extends", book, "store/ledger#Base") in relations_of(ask(walker, book, "out"))
+    assert ("calls", run, f"{book}.Sum") in relations_of(ask(walker, f"{book}.Sum", "in"))
+    assert ("calls", f"{book}.Sum", "store/ledger#add") in relations_of(
+        ask(walker, f"{book}.Sum", "out")
+    )
 
 
 def test_modules_of_rust_are_files(walker: Walker) -> None:
     due, rate = "engine/src/bills#Due", "engine/src/rates#Rate"
-    assert ("implements", due, "engine/src/bills#Payable") in told(ask(walker, due, "out"))
-    assert ("calls", f"{due}.sum", f"{rate}.of") in told(ask(walker, f"{rate}.of", "in"))
+    assert ("implements", due, "engine/src/bills#Payable") in relations_of(ask(walker, due, "out"))
+    assert ("calls", f"{due}.sum", f"{rate}.of") in relations_of(ask(walker, f"{rate}.of", "in"))
 
 
 def test_types_of_swift_know_each_other_by_name(walker: Walker) -> None:
-    assert ("extends", "Page", "Store") in told(ask(walker, "Store", "in"))
-    assert ("calls", "Page.show", "Store.load") in told(ask(walker, "Store.load", "in"))
+    assert ("extends", "Page", "Store") in relations_of(ask(walker, "Store", "in"))
+    assert ("calls", "Page.show", "Store.load") in relations_of(ask(walker, "Store.load", "in"))
 
 
 def test_statements_of_sql_meet_at_their_tables(walker: Walker) -> None:
-    met = told(ask(walker, "table:ledgers", "in"))
+    met = relations_of(ask(walker, "table:ledgers", "in"))
     assert ("creates", "ledgers", "table:ledgers") in met
     assert ("references", "entries", "table:ledgers") in met
     assert ("queries_table", "sums", "table:ledgers") in met
 
 
 def test_modules_of_javascript_meet_under_aliases_and_relative_paths(walker: Walker) -> None:
-    used = told(ask(walker, FORMAT, "in"))
+    used = relations_of(ask(walker, FORMAT, "in"))
     assert ("calls", "web/src/pages/list#all", FORMAT) in used
     assert ("calls", "web/src/pages/Invoice#default.shown", FORMAT) in used
-    out = told(ask(walker, "web/src/pages/Invoice#default.shown", "out"))
+    out = relations_of(ask(walker, "web/src/pages/Invoice#default.shown", "out"))
     assert out == {("calls", "web/src/pages/Invoice#default.shown", FORMAT)}
 
 
 def test_documents_decisions_and_bugs_name_what_they_are_about(walker: Walker) -> None:
-    total = told(ask(walker, f"{BILL}.total", "in"))
+    total = relations_of(ask(walker, f"{BILL}.total", "in"))
     assert ("documents", "file:repo/docs/guide.md", f"{BILL}.total") in total
     assert ("decides", "file:repo/docs/adr/0001-sums.md", f"{BILL}.total") in total
     core = "file:repo/backend/billing/core.py"
-    assert ("bug_in", "file:repo/docs/KNOWN_BUGS.md", core) in told(ask(walker, core, "in"))
+    assert ("bug_in", "file:repo/docs/KNOWN_BUGS.md", core) in relations_of(ask(walker, core, "in"))
 
 
 def test_requests_and_described_operations_meet_at_an_endpoint(walker: Walker) -> None:
-    met = told(ask(walker, "endpoint:GET /api/bills/{}", "in"))
+    met = relations_of(ask(walker, "endpoint:GET /api/bills/{}", "in"))
     assert {kind for kind, *_ in met} == {"serves", "requests"}
 
 
 def test_both_ends_of_a_relation_tell_the_same(walker: Walker) -> None:
     nodes = walker.walk_from_name(TENANT, Caller(), BILL, depth=8).nodes
     assert len(nodes) > 5
-    out = {one for node in nodes for one in told(ask(walker, node.name, "out"))}
-    into = {one for node in nodes for one in told(ask(walker, node.name, "in"))}
+    out = {one for node in nodes for one in relations_of(ask(walker, node.name, "out"))}
+    into = {one for node in nodes for one in relations_of(ask(walker, node.name, "in"))}
     names = {node.name for node in nodes}
     # Relations of a file are reported for its definitions too.
     of_code = {"calls", "extends", "imports", "tests"}
@@ -219,11 +223,11 @@ def test_equal_texts_in_two_places_have_names_of_their_own(
     for folder in ("one", "two"):
         name = f"{folder}.models.Bill"
         walk = walker.walk_from_name(tenant, Caller(), name, direction="out")
-        assert ("extends", name, f"{folder}.core.Base") in told(walk)
+        assert ("extends", name, f"{folder}.core.Base") in relations_of(walk)
         back = walker.walk_from_name(tenant, Caller(), f"{folder}.core.Base", direction="in")
-        assert told(back) >= {("extends", name, f"{folder}.core.Base")}
+        assert relations_of(back) >= {("extends", name, f"{folder}.core.Base")}
         assert not any(
             source.startswith("one") != (folder == "one")
-            for _, source, _ in told(back)
+            for _, source, _ in relations_of(back)
             if not source.startswith("file:")
         )

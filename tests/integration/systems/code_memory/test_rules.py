@@ -64,9 +64,11 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
     return CodeAnswers(reader, session.embedders.tenant(record), Caller())
 
 
-def titles(told: str) -> list[str]:
+def titles(answer_text: str) -> list[str]:
     return [
-        line.partition(":1  ")[0] for line in told.split("\n") if line and not line.startswith(" ")
+        line.partition(":1  ")[0]
+        for line in answer_text.split("\n")
+        if line and not line.startswith(" ")
     ]
 
 
@@ -76,13 +78,13 @@ def titles(told: str) -> list[str]:
 def test_the_rules_of_a_files_own_repository_come_first_and_others_do_not(
     about: CodeAnswers, path: str
 ) -> None:
-    told = about.rules_for([path])
-    assert titles(told) == [
+    answer_text = about.rules_for([path])
+    assert titles(answer_text) == [
         "shop/.cursor/rules/models.mdc",
         "shop/CLAUDE.md",
         "shop/docs/adr/0001.md",
     ]
-    assert f"(app/**/*.php; for {path})" in told
+    assert f"(app/**/*.php; for {path})" in answer_text
 
 
 @pytest.mark.parametrize(
@@ -124,9 +126,9 @@ def test_rules_are_told_where_there_are_more_documents_than_are_read(
     about: CodeAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rules, "MOST_DOCUMENTS", 2)
-    told = about.rules_for(["shop/app/Models/Invoice.php"])
-    assert titles(told)[:2] == ["shop/.cursor/rules/models.mdc", "shop/CLAUDE.md"]
-    assert told.endswith("this may lack something: 1 more document not read")
+    answer_text = about.rules_for(["shop/app/Models/Invoice.php"])
+    assert titles(answer_text)[:2] == ["shop/.cursor/rules/models.mdc", "shop/CLAUDE.md"]
+    assert answer_text.endswith("this may lack something: 1 more document not read")
     assert "not read" not in about.rules_for(["shop/app/Models/Quote.php"])
 
 
@@ -136,9 +138,9 @@ def test_rules_whose_globs_are_not_all_known_are_counted_and_not_told_as_rules_f
     # There are three rules with one glob each; the globs of the last two may be truncated.
     monkeypatch.setattr(rules, "MOST_EDGES", 2)
     monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.view.MOST_EDGES", 2)
-    told = about.rules_for(["shop/app/Models/Quote.php"])
-    assert "this may lack something: 4 more documents not read" in told
-    assert "always" not in told
+    answer_text = about.rules_for(["shop/app/Models/Quote.php"])
+    assert "this may lack something: 4 more documents not read" in answer_text
+    assert "always" not in answer_text
 
 
 def test_a_document_whose_text_is_withheld_does_not_take_the_others_along(
@@ -155,7 +157,7 @@ def test_a_document_whose_text_is_withheld_does_not_take_the_others_along(
         if one.uri == "shop/.cursor/rules/models.mdc"
     ]
     store.entries.delete_other_versions(serving.index_name, owner, {lost: None}, guard=lambda: None)
-    told = about.rules_for(["shop/app/Models/Invoice.php"])
-    assert titles(told)[0] == "shop/.cursor/rules/models.mdc"
-    assert "Be fat." not in told
-    assert "Be kind." in told
+    answer_text = about.rules_for(["shop/app/Models/Invoice.php"])
+    assert titles(answer_text)[0] == "shop/.cursor/rules/models.mdc"
+    assert "Be fat." not in answer_text
+    assert "Be kind." in answer_text

@@ -151,10 +151,10 @@ def test_a_chunk_is_told_with_what_is_related_to_it(door: Door) -> None:
     door.run("related")
     types = ["model", "controller_method", "route"]
     answer = door.retrieve("show an invoice", "related", source_types=types).json()
-    told = {one["symbol"]: one["metadata_json"] for one in answer["chunks"]}
+    metadata_by_symbol = {one["symbol"]: one["metadata_json"] for one in answer["chunks"]}
     show, model = "App\\Http\\Controllers\\InvoiceController::show", "App\\Models\\Invoice"
     route = "route:GET /invoices/{invoice}"
-    assert told[show] == {
+    assert metadata_by_symbol[show] == {
         "framework": "laravel",
         "file_path": CONTROLLER,
         "line_range": [6, 7],
@@ -164,10 +164,13 @@ def test_a_chunk_is_told_with_what_is_related_to_it(door: Door) -> None:
         "related_tables": [],
         "paths": [f"repo/{CONTROLLER}"],
     }
-    assert told[model]["related_tables"] == ["table:invoices"]
-    assert show in told[model]["related_symbols"]
-    assert (told[route]["framework"], told[route]["language"]) == ("laravel", None)
-    assert told[route]["related_symbols"] == [show]
+    assert metadata_by_symbol[model]["related_tables"] == ["table:invoices"]
+    assert show in metadata_by_symbol[model]["related_symbols"]
+    assert (metadata_by_symbol[route]["framework"], metadata_by_symbol[route]["language"]) == (
+        "laravel",
+        None,
+    )
+    assert metadata_by_symbol[route]["related_symbols"] == [show]
 
 
 def test_what_much_is_related_to_leaves_the_other_chunks_theirs(
@@ -175,15 +178,15 @@ def test_what_much_is_related_to_leaves_the_other_chunks_theirs(
 ) -> None:
     door.run("crowded")
 
-    def told() -> dict[str, Any]:
+    def crowded_answer() -> dict[str, Any]:
         types = ["model", "controller_method", "route"]
         chunks = door.retrieve("show an invoice", "crowded", source_types=types).json()["chunks"]
         return {chunk["symbol"]: chunk["metadata_json"] for chunk in chunks}
 
-    whole = told()
+    whole = crowded_answer()
     assert len(whole) > 2
     monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.view.MOST_EDGES", 3)
-    assert told() == whole
+    assert crowded_answer() == whole
 
 
 BAD_RUNS: dict[str, tuple[dict[str, Any], str]] = {
@@ -248,8 +251,8 @@ def test_events_become_documents_that_say_which_run_changed_what(
     assert changed["path"] == "repo.runs/file_change/seven/e1"
 
     indexed = journal(shared_installation, "rag_chunk_indexed", 5)
-    told = {event.payload["uri"]: event.payload for event in indexed}
-    assert told["repo.runs/file_change/seven/e1"]["chunks"] == [0]
+    payload_by_uri = {event.payload["uri"]: event.payload for event in indexed}
+    assert payload_by_uri["repo.runs/file_change/seven/e1"]["chunks"] == [0]
 
 
 def test_a_bad_line_leaves_nothing_behind(door: Door) -> None:

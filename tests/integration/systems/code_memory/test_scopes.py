@@ -372,7 +372,7 @@ def test_no_answer_shows_what_the_caller_may_not_read(
     tenant, drawn = f"{TENANT}-{seed}", random.Random(seed)
     seen: set[str] = set()
     own: set[str] = set()
-    told: set[str] = set()
+    answer_parts: set[str] = set()
     for one in asking(vault, tenant, drawn):
         hidden = vault.forbidden(one.groups)
         own |= {mark_of(int(n.removeprefix("repo"))) for n in vault.readable(one.groups)}
@@ -383,8 +383,8 @@ def test_no_answer_shows_what_the_caller_may_not_read(
             shown = {mark for mark in others if mark in answer.lower()}
             assert not shown, f"{sorted(one.groups)} {key}: {shown}"
             seen |= set(re.findall(r"zq\d\dx", answer.lower()))
-            told |= {part for part in PARTS if part in answer}
-    assert told == PARTS, "all that answers may have must be in one"
+            answer_parts |= {part for part in PARTS if part in answer}
+    assert answer_parts == PARTS, "all that answers may have must be in one"
     assert own <= seen, "what the callers may read must be found, or nothing is told"
 
 
@@ -406,19 +406,21 @@ def plain(answer: str, mark: str) -> str:
     """Return an answer without the requested mark, times, ids and scores."""
     text = answer.replace(mark, "MARK").replace(mark.title(), "Mark")
     try:
-        told = json.loads(text)
+        answer_parts = json.loads(text)
     except ValueError:
         return re.sub(r'\d+(?:\.\d+)? ms|"[0-9a-f]{64}"', "", text)
-    return json.dumps(_without(told), sort_keys=True)
+    return json.dumps(_without(answer_parts), sort_keys=True)
 
 
 _CHANGING = {"latency_ms", "steps_ms", "search_id", "score", "scores", "nearest", "request_id"}
 
 
-def _without(told: Any) -> Any:
-    if isinstance(told, dict):
-        return {key: _without(value) for key, value in told.items() if key not in _CHANGING}
-    return [_without(one) for one in told] if isinstance(told, list) else told
+def _without(answer_parts: Any) -> Any:
+    if isinstance(answer_parts, dict):
+        return {key: _without(value) for key, value in answer_parts.items() if key not in _CHANGING}
+    return (
+        [_without(one) for one in answer_parts] if isinstance(answer_parts, list) else answer_parts
+    )
 
 
 def test_no_count_tells_of_what_is_hidden(vault: Vault, request: pytest.FixtureRequest) -> None:

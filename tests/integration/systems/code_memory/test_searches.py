@@ -98,7 +98,7 @@ def types_of(ctx: TenantContext) -> dict[tuple[str, str], str]:
     return found
 
 
-def told(walk: WalkResult) -> set[tuple[str, str, str]]:
+def relations_of(walk: WalkResult) -> set[tuple[str, str, str]]:
     return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
@@ -155,7 +155,7 @@ def test_relations_are_walked_with_their_evidence(
         walk = walker.walk_from_name(
             "code-walk", Caller(), "InvoiceController@store", direction="out"
         )
-        assert told(walk) == {
+        assert relations_of(walk) == {
             ("uses_model", STORE, INVOICE),
             ("queries_table", STORE, "table:audit"),
         }
@@ -167,11 +167,11 @@ def test_relations_are_walked_with_their_evidence(
         )
         assert walk.complete
         farther = walker.walk_from_name("code-walk", Caller(), STORE, direction="out", depth=5)
-        assert ("extends", INVOICE, "App\\Models\\Base") in told(farther)
+        assert ("extends", INVOICE, "App\\Models\\Base") in relations_of(farther)
         only = walker.walk_from_name("code-walk", Caller(), STORE, kinds=["uses_model"], depth=5)
-        assert {kind for kind, *_ in told(only)} == {"uses_model"}
+        assert {kind for kind, *_ in relations_of(only)} == {"uses_model"}
         who = walker.walk_from_name("code-walk", Caller(), "table:audit", direction="in")
-        assert told(who) == {("queries_table", STORE, "table:audit")}
+        assert relations_of(who) == {("queries_table", STORE, "table:audit")}
         assert [node.source_type for node in who.nodes] == ["table", "controller_method"]
         [lines] = walker.find_definitions("code-walk", Caller(), name="Invoice::lines")
         assert (lines.uri, lines.line_start) == ("repo/app/Models/Invoice.php", 5)
@@ -209,13 +209,15 @@ def test_migrations_without_a_name_are_told_apart(
             direction="in",
         )
         folder = "repo/database/migrations"
-        assert told(walk) == {
+        assert relations_of(walk) == {
             ("creates", f"{folder}/2024_a.php#class@4::up", "table:invoices"),
             ("alters", f"{folder}/2025_b.php#class@4::up", "table:invoices"),
         }
         assert {node.source_type for node in walk.nodes} == {"table", "migration"}
         again = walker.walk_from_name("code-migrations", Caller(), walk.relations[0].source)
-        assert ("creates", f"{folder}/2024_a.php#class@4::up", "table:invoices") in told(again)
+        assert ("creates", f"{folder}/2024_a.php#class@4::up", "table:invoices") in relations_of(
+            again
+        )
         assert not any("2025" in relation.source for relation in again.relations)
 
 
@@ -255,9 +257,9 @@ def test_what_is_gone_leaves_no_symbol_no_edge_and_no_name(
         walker = Walker(ctx.catalog)
         left = walker.find_definitions("code-gone", Caller(), name="Invoice")
         assert [node.uri for node in left] == ["repo/resources/invoice.ts"]
-        assert told(walker.walk_from_name("code-gone", Caller(), STORE, direction="out")) == {
-            ("queries_table", STORE, "table:audit")
-        }
+        assert relations_of(
+            walker.walk_from_name("code-gone", Caller(), STORE, direction="out")
+        ) == {("queries_table", STORE, "table:audit")}
         recorded = {
             item.chunk_set_key
             for item in find_parsed_documents(ctx, ctx.catalog.documents.all(ctx.ref.id))

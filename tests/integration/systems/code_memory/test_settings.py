@@ -79,16 +79,16 @@ def walker(shared_installation: Installation, driver: Driver) -> Walker:
     return Walker(driver.session.catalog)
 
 
-def told(walk: WalkResult) -> set[tuple[str, str, str]]:
+def relations_of(walk: WalkResult) -> set[tuple[str, str, str]]:
     return {(relation.kind, relation.source, relation.target) for relation in walk.relations}
 
 
 def out(walker: Walker, name: str) -> set[tuple[str, str, str]]:
-    return told(walker.walk_from_name(TENANT, Caller(), name, direction="out"))
+    return relations_of(walker.walk_from_name(TENANT, Caller(), name, direction="out"))
 
 
 def into(walker: Walker, name: str) -> set[tuple[str, str, str]]:
-    return told(walker.walk_from_name(TENANT, Caller(), name, direction="in"))
+    return relations_of(walker.walk_from_name(TENANT, Caller(), name, direction="in"))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_who_reads_a_setting_is_told_and_where_its_value_is_from(walker: Walker)
     variable = "env:BILLING_VAT"
     assert ("configured_by", "config:billing.vat", variable) in out(walker, "config:billing.vat")
     walk = walker.walk_from_name(TENANT, Caller(), variable, direction="in")
-    assert told(walk) >= {
+    assert relations_of(walk) >= {
         ("configured_by", "config:billing.vat", variable),
         ("configured_by", "file:repo/shop/settings.py", variable),
     }

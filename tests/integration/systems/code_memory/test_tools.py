@@ -66,8 +66,8 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
 
 
 def test_a_route_is_told_with_its_whole_chain(about: CodeAnswers) -> None:
-    told = about.who_serves("invoices.store")
-    lines = [line.strip() for line in told.split("\n")]
+    reply = about.who_serves("invoices.store")
+    lines = [line.strip() for line in reply.split("\n")]
     controller = "App\\Http\\Controllers\\InvoiceController::store"
     assert f"routes_to {controller}  routes/web.php:39" in lines
     for said in (
@@ -77,8 +77,8 @@ def test_a_route_is_told_with_its_whole_chain(about: CodeAnswers) -> None:
         "dispatches App\\Jobs\\RenderInvoicePdf",
     ):
         assert any(line.startswith(said) for line in lines), said
-    assert "2022_01_06_110000_create_invoices_table.php:11" in told
-    assert about.who_serves("POST /invoices").split("\n")[0] == told.split("\n")[0]
+    assert "2022_01_06_110000_create_invoices_table.php:11" in reply
+    assert about.who_serves("POST /invoices").split("\n")[0] == reply.split("\n")[0]
 
 
 def test_who_touches_a_table_a_class_or_a_file_is_told_with_lines(about: CodeAnswers) -> None:
@@ -97,11 +97,11 @@ def test_who_touches_a_table_a_class_or_a_file_is_told_with_lines(about: CodeAns
 def test_what_depends_on_a_class_is_told_through_calls_events_and_routes(
     about: CodeAnswers,
 ) -> None:
-    told = about.impact_of(symbols=["App\\Models\\Payment"])
-    heads = [line for line in told.split("\n") if line.endswith("):")]
+    reply = about.impact_of(symbols=["App\\Models\\Payment"])
+    heads = [line for line in reply.split("\n") if line.endswith("):")]
     assert heads[0].startswith("route (")
-    assert "DELETE /payments/{payment}" in told
-    assert "App\\Listeners\\SendReceipt" in told
+    assert "DELETE /payments/{payment}" in reply
+    assert "App\\Listeners\\SendReceipt" in reply
     assert about.impact_of(paths=["app/Models/Payment.php"]).count("route (") == 1
 
 
@@ -110,12 +110,12 @@ def test_tests_of_a_route_an_action_and_a_file_are_told_with_how_they_reach_it(
 ) -> None:
     place = "tests/Feature/InvoiceTest.php:7"
     test = "Tests\\Feature\\InvoiceTest::test_creates"
-    for told in (
+    for reply in (
         about.tests_of(route="POST /invoices"),
         about.tests_of(symbols=["InvoiceController@store"]),
         about.tests_of(paths=["app/Http/Controllers/InvoiceController.php"]),
     ):
-        heading, line = told.split("\n")[:2]
+        heading, line = reply.split("\n")[:2]
         assert heading.startswith("tests that request it by HTTP (1)")
         assert place in line
         assert test in line
@@ -154,8 +154,11 @@ def test_a_path_that_begins_with_the_folder_of_a_checkout_is_found(
     path = "app/Models/Invoice.php"
     assert about.outline(before + path) == about.outline(path)
     is_shorter = "shop" in before
-    for told in (about.what_touches(path=before + path), about.impact_of(paths=[before + path])):
-        assert told.startswith(f"{before}{path} is taken for repo/{path}\n") == is_shorter, told
+    for reply in (
+        about.what_touches(path=before + path),
+        about.impact_of(paths=[before + path]),
+    ):
+        assert reply.startswith(f"{before}{path} is taken for repo/{path}\n") == is_shorter, reply
 
 
 @pytest.mark.parametrize(
@@ -171,9 +174,9 @@ def test_a_path_that_begins_with_the_folder_of_a_checkout_is_found(
 def test_an_unknown_name_is_answered_with_names_that_are_alike(
     about: CodeAnswers, ask: Any
 ) -> None:
-    told = ask(about)
-    assert told.startswith("Nothing that you may read is called so.")
-    assert "nvoice" in told.partition("Alike:")[2]
+    reply = ask(about)
+    assert reply.startswith("Nothing that you may read is called so.")
+    assert "nvoice" in reply.partition("Alike:")[2]
 
 
 @pytest.mark.parametrize(
@@ -191,22 +194,22 @@ def test_an_unknown_name_is_answered_with_names_that_are_alike(
 def test_a_route_may_be_written_otherwise_or_named_by_what_it_runs(
     about: CodeAnswers, said: str
 ) -> None:
-    told = about.who_serves(said)
-    assert "POST /invoices" in told
-    assert "App\\Http\\Controllers\\InvoiceController::store" in told
+    reply = about.who_serves(said)
+    assert "POST /invoices" in reply
+    assert "App\\Http\\Controllers\\InvoiceController::store" in reply
 
 
 def test_a_requested_path_leads_to_the_route_with_parameters(about: CodeAnswers) -> None:
-    told = about.who_serves("GET /invoices/INV-2024-x/edit")
-    assert told.startswith("route GET /invoices/{invoice}/edit\n")
+    reply = about.who_serves("GET /invoices/INV-2024-x/edit")
+    assert reply.startswith("route GET /invoices/{invoice}/edit\n")
     # The exact path comes before paths with parameters.
     assert about.who_serves("GET /invoices/create").startswith("route GET /invoices/create\n")
 
 
 def test_all_routes_of_a_controller_are_told_or_counted(about: CodeAnswers) -> None:
-    told = about.who_serves("InvoiceController")
-    assert told.startswith("GET /")
-    assert "more routes: " in told
+    reply = about.who_serves("InvoiceController")
+    assert reply.startswith("GET /")
+    assert "more routes: " in reply
 
 
 @pytest.mark.parametrize(
@@ -214,8 +217,8 @@ def test_all_routes_of_a_controller_are_told_or_counted(about: CodeAnswers) -> N
     ["`invoices`", "shop.invoices", "invoice", "Invoice", "App\\Models\\Invoice", "INVOICES"],
 )
 def test_a_table_may_be_named_by_its_model_or_singular(about: CodeAnswers, said: str) -> None:
-    told = about.what_touches(table=said)
-    assert "app/Models/Invoice.php:15  App\\Models\\Invoice" in told
+    reply = about.what_touches(table=said)
+    assert "app/Models/Invoice.php:15  App\\Models\\Invoice" in reply
 
 
 @pytest.mark.parametrize(
@@ -226,16 +229,16 @@ def test_a_table_may_be_named_by_its_model_or_singular(about: CodeAnswers, said:
     ],
 )
 def test_a_class_may_be_written_as_code_has_it(about: CodeAnswers, said: str) -> None:
-    told = about.what_touches(symbol=said)
-    assert f"{said} is taken for model App\\Models\\Invoice  app/Models/Invoice.php:15" in told
-    assert "InvoiceController::store" in told
+    reply = about.what_touches(symbol=said)
+    assert f"{said} is taken for model App\\Models\\Invoice  app/Models/Invoice.php:15" in reply
+    assert "InvoiceController::store" in reply
 
 
 def test_a_method_is_found_without_its_class(about: CodeAnswers) -> None:
     exactly = about.what_touches(symbol="InvoiceNumbering@next")
-    told = about.what_touches(symbol="$this->numbering->next()")
+    reply = about.what_touches(symbol="$this->numbering->next()")
     assert "InvoiceController" in exactly
-    assert "InvoiceController" in told
+    assert "InvoiceController" in reply
 
 
 @pytest.mark.parametrize(
@@ -375,10 +378,10 @@ def test_a_model_that_the_caller_may_not_read_is_not_walked_through(
     session = driver.session
     reader = DocumentReader(session.catalog, session.store)
     config = session.embedders.tenant(session.catalog.tenants.get(tenant))
-    told = CodeAnswers(reader, config, Caller()).what_touches(table="bills")
-    assert "open/app/openBill.php:3" in told
-    assert "Ledger" not in told
-    assert "closed" not in told
+    reply = CodeAnswers(reader, config, Caller()).what_touches(table="bills")
+    assert "open/app/openBill.php:3" in reply
+    assert "Ledger" not in reply
+    assert "closed" not in reply
 
 
 @pytest.fixture
@@ -402,7 +405,7 @@ def test_a_search_begins_at_the_name_that_an_agent_gives(
 ) -> None:
     words = {"query": "what happens there", "top_k": 3}
 
-    async def told() -> list[str]:
+    async def tool_texts() -> list[str]:
         session = driver.session
         retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
         knowledge = Knowledge(retriever.search, about.reader)
@@ -418,7 +421,7 @@ def test_a_search_begins_at_the_name_that_an_agent_gives(
             await retriever.close()
         return [str(answer) for answer in answers]
 
-    without, beginning = asyncio.run(told())
+    without, beginning = asyncio.run(tool_texts())
     assert first not in without
     assert first in beginning
 

@@ -169,9 +169,9 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
     return CodeAnswers(reader, session.embedders.tenant(record), Caller())
 
 
-def parts(told: str) -> tuple[str, str]:
+def parts(answer_text: str) -> tuple[str, str]:
     """Split an answer into the certain uses and the possible ones."""
-    certain, _, rest = told.partition("possibly ")
+    certain, _, rest = answer_text.partition("possibly ")
     return certain, rest
 
 
@@ -216,8 +216,8 @@ def test_repeated_call_of_a_resolved_method_is_certain(about: CodeAnswers) -> No
 
 
 def test_inherited_member_is_taken_for_that_of_the_base_class(about: CodeAnswers) -> None:
-    told = about.what_touches(symbol="Beeper.deliver")
-    assert told.startswith("Beeper.deliver is taken for code Pager.deliver  web/mail.py:6\n")
+    answer_text = about.what_touches(symbol="Beeper.deliver")
+    assert answer_text.startswith("Beeper.deliver is taken for code Pager.deliver  web/mail.py:6\n")
 
 
 def test_route_for_all_methods_serves_each_method(about: CodeAnswers) -> None:
@@ -226,14 +226,14 @@ def test_route_for_all_methods_serves_each_method(about: CodeAnswers) -> None:
 
 def test_end_of_a_path_is_not_taken_for_a_controller(about: CodeAnswers) -> None:
     assert "GET /krates/{id}" in about.who_serves("KratesController")
-    told = about.who_serves("GET /no/such/KratesController")
-    assert told.startswith("Nothing that you may read is called so.")
+    answer_text = about.who_serves("GET /no/such/KratesController")
+    assert answer_text.startswith("Nothing that you may read is called so.")
 
 
 def test_use_of_a_member_within_its_class_is_no_use_of_the_class(about: CodeAnswers) -> None:
-    told = about.what_touches(symbol="Shop::Quote")
-    assert "src/Quote.cs:7  Shop::Printer::Print  TotalOfLines" in told
-    assert "src/Quote.cs:3" not in told
+    answer_text = about.what_touches(symbol="Shop::Quote")
+    assert "src/Quote.cs:7  Shop::Printer::Print  TotalOfLines" in answer_text
+    assert "src/Quote.cs:3" not in answer_text
 
 
 def test_many_possible_uses_are_counted_beyond_the_likeliest(about: CodeAnswers) -> None:
@@ -244,16 +244,16 @@ def test_many_possible_uses_are_counted_beyond_the_likeliest(about: CodeAnswers)
 
 
 def test_tests_of_a_method_are_counted_without_headings(about: CodeAnswers) -> None:
-    told = about.tests_of(symbols=["web.mail.remind"])
-    listed_tests = [line for line in told.splitlines() if line.startswith("  ")]
+    answer_text = about.tests_of(symbols=["web.mail.remind"])
+    listed_tests = [line for line in answer_text.splitlines() if line.startswith("  ")]
     assert any("tests/test_mail.py:5  " in line for line in listed_tests)
-    assert f"\n{format_count(len(listed_tests), 'test')}; read for uses" in told
+    assert f"\n{format_count(len(listed_tests), 'test')}; read for uses" in answer_text
 
 
 def test_each_file_that_creates_a_table_is_shown(about: CodeAnswers) -> None:
-    told = about.what_touches(table="krates")
-    assert "sql/mysql.sql:1  krates  CREATE TABLE" in told
-    assert "sql/sqlite.sql:2  krates  CREATE TABLE" in told
+    answer_text = about.what_touches(table="krates")
+    assert "sql/mysql.sql:1  krates  CREATE TABLE" in answer_text
+    assert "sql/sqlite.sql:2  krates  CREATE TABLE" in answer_text
 
 
 def test_outline_command_takes_a_path_in_any_form(
@@ -287,9 +287,9 @@ def test_impact_of_a_cpp_method_and_of_its_namesake(about: CodeAnswers) -> None:
 
 
 def test_a_chained_call_of_go_keeps_its_receiver(about: CodeAnswers) -> None:
-    told = about.what_touches(symbol="Mint")
-    assert "lib/store.go:5" in told
-    assert "Tokens.Mint" in told
+    answer_text = about.what_touches(symbol="Mint")
+    assert "lib/store.go:5" in answer_text
+    assert "Tokens.Mint" in answer_text
 
 
 def test_a_class_attribute_of_python_is_a_use(about: CodeAnswers) -> None:
@@ -339,10 +339,10 @@ def test_an_answer_counts_the_files_that_an_earlier_version_did_not_read(
 def test_an_answer_has_every_file_in_which_grep_finds_the_word(
     about: CodeAnswers, name: str, paths: list[str]
 ) -> None:
-    told = about.what_touches(symbol=name)
+    answer_text = about.what_touches(symbol=name)
     defined = about.impact_of(symbols=[name])
     for path in paths:
-        assert path in told or path in defined, path
+        assert path in answer_text or path in defined, path
 
 
 def test_relations_of_a_name_have_its_uses_certain_ones_first(driver: Driver) -> None:
@@ -358,9 +358,9 @@ def test_relations_of_a_name_have_its_uses_certain_ones_first(driver: Driver) ->
 def test_lines_of_a_common_name_are_counted_beyond_those_that_are_kept(
     about: CodeAnswers,
 ) -> None:
-    told = about.what_touches(symbol="ping_all")
-    assert "lua/many.lua:3 " in told
-    assert "at least 20 places not looked at" in told
+    answer_text = about.what_touches(symbol="ping_all")
+    assert "lua/many.lua:3 " in answer_text
+    assert "at least 20 places not looked at" in answer_text
 
 
 def test_names_of_a_text_leave_with_it(

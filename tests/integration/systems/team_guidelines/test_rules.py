@@ -69,16 +69,16 @@ def test_a_task_names_files() -> None:
 def test_rules_stand_next_to_what_is_found(guidelines: Guidelines) -> None:
     record = guidelines.project("rules", "web", found=FOUND, always=ALWAYS, testing=TESTING)
 
-    def told(task: str, **given: object) -> list[tuple[str, str | None]]:
+    def chunks_of(task: str, **given: object) -> list[tuple[str, str | None]]:
         context = guidelines.context(record, task, **given)
         return [(chunk.file_name, chunk.rule) for chunk in context.chunks]
 
     always = ("always.md", "always")
-    assert told("locators") == [always, ("found.md", None)]
+    assert chunks_of("locators") == [always, ("found.md", None)]
     testing = ("testing.md", "path")
     paths = ["tests/test_invoice.py"]
-    assert told("a unit test", paths=paths) == [always, testing, ("found.md", None)]
-    assert told("Extend web/login.spec.ts") == [always, testing, ("found.md", None)]
+    assert chunks_of("a unit test", paths=paths) == [always, testing, ("found.md", None)]
+    assert chunks_of("Extend web/login.spec.ts") == [always, testing, ("found.md", None)]
     # At most half of the budget is for rules; without a provider, only the found passages are
     # missing.
     assert guidelines.context(record, "locators", token_budget=60).tokens <= 60
@@ -94,7 +94,7 @@ def test_rules_stand_next_to_what_is_found(guidelines: Guidelines) -> None:
     # apply.
     [upload] = [u for u in guidelines.catalog.uploads.all(record.id) if u.file_name == "always.md"]
     guidelines.catalog.uploads.set_enabled(record.ref, upload.id, "ada", enabled=False)
-    assert told("locators again") == [("found.md", None)]
+    assert chunks_of("locators again") == [("found.md", None)]
     removed = guidelines.installation.command("guidelines", "delete", "rules", "web", upload.id)
     assert removed.code == 0, removed.err
     with guidelines.catalog.database.begin() as connection:

@@ -80,16 +80,16 @@ def put_lines(site: Site, count: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("beside", ["page", pytest.param("lines", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("load_kind", ["page", pytest.param("lines", marks=pytest.mark.nightly)])
 def test_edits_are_found_before_what_takes_long(
-    shared_installation: Installation, beside: str
+    shared_installation: Installation, load_kind: str
 ) -> None:
-    tenant = f"fair-{beside}"
+    tenant = f"fair-{load_kind}"
     with workspace(shared_installation, tenant, embedder=SLOW) as site:
         site.grant("p", "large")
         site.put("comment", "first", {"page_uuid": "p", "text": "The first one."})
         site.sync()
-        put_page(site, 2_000) if beside == "page" else put_lines(site, 2_000)
+        put_page(site, 2_000) if load_kind == "page" else put_lines(site, 2_000)
         with followed(site) as tell:
             time.sleep(1.0)
             edit(site, tell, 3)
@@ -99,4 +99,4 @@ def test_edits_are_found_before_what_takes_long(
         assert not found, "a large page is published whole"
         shared_installation.configure(tenant, embedder={**SLOW, "seconds_per_text": 0})
         site.sync()
-        assert site.hits("dotterel" if beside == "page" else "dunlin")
+        assert site.hits("dotterel" if load_kind == "page" else "dunlin")

@@ -72,8 +72,8 @@ def asked(workspace: Workspace, which: Sequence[Question] = ASKED) -> dict[str, 
 def settings(workspace: Workspace, **changed: Any) -> Mapping[str, Any]:
     answer = workspace.send("PATCH", "/rag/settings", changed, by=ADMIN)
     assert answer.status_code == 200, answer.text
-    told: Mapping[str, Any] = answer.json()
-    return told
+    answer_body: Mapping[str, Any] = answer.json()
+    return answer_body
 
 
 @pytest.mark.long
@@ -87,9 +87,9 @@ def test_a_served_model_follows_and_the_former_one_answers_until_then(
     assert former is not None
     with e5_server() as url:
         model = {"provider": "ollama", "embedding_model": "multilingual-e5-small"}
-        told = settings(workspace, **model, base_url=url, dimensions=E5_DIMENSIONS)
-        assert told["pending_model"]["embedding_model"] == "multilingual-e5-small"
-        assert told["provider"] == "local"
+        answer_body = settings(workspace, **model, base_url=url, dimensions=E5_DIMENSIONS)
+        assert answer_body["pending_model"]["embedding_model"] == "multilingual-e5-small"
+        assert answer_body["provider"] == "local"
         workspace.sync()
         assert asked(workspace) == before, "it waits, whatever else is indexed"
 

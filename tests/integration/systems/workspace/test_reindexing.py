@@ -54,7 +54,7 @@ def indexed(site: Site) -> dict[tuple[str, str], datetime]:
 
 
 @pytest.mark.parametrize(
-    ("body", "anew"),
+    ("body", "reindexed"),
     [
         ({"scope": "database", "id": "deals"}, DEALS),
         ({"scope": "database", "id": "people"}, PEOPLE),
@@ -66,21 +66,21 @@ def indexed(site: Site) -> dict[tuple[str, str], datetime]:
     ],
 )
 def test_what_was_asked_for_is_made_anew_and_nothing_else(
-    site: Site, body: dict[str, Any], anew: set[tuple[str, str]]
+    site: Site, body: dict[str, Any], reindexed: set[tuple[str, str]]
 ) -> None:
     before = indexed(site)
     answer = site.send("POST", "/rag/reindex", body)
-    assert (answer.status_code, answer.json()) == (202, {"documents": len(anew)})
-    assert site.status()["queue_depth"] == len(anew)
+    assert (answer.status_code, answer.json()) == (202, {"documents": len(reindexed)})
+    assert site.status()["queue_depth"] == len(reindexed)
     done = site.sync()
-    assert (done["upserted"] >= len(anew), done["embedded"]) == (True, 0)
+    assert (done["upserted"] >= len(reindexed), done["embedded"]) == (True, 0)
     after = indexed(site)
-    assert {one for one in after if after[one] != before[one]} == anew
+    assert {one for one in after if after[one] != before[one]} == reindexed
     assert site.status()["queue_depth"] == 0
-    if anew:
+    if reindexed:
         event = site.catalog.events.latest(site.id, kind="reindex_requested")[0].payload
         asked = {"scope": "tenant"} if body["scope"] == "workspace" else body
-        assert event == {**asked, "by": "jwt:ann", "documents": len(anew)}
+        assert event == {**asked, "by": "jwt:ann", "documents": len(reindexed)}
 
 
 @pytest.mark.parametrize(

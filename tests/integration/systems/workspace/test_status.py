@@ -26,7 +26,7 @@ OF_WORKSPACES = {
 
 @pytest.fixture(scope="module")
 def site(shared_installation: Installation) -> Iterator[Site]:
-    with workspace(shared_installation, "told") as made:
+    with workspace(shared_installation, "read_figures") as made:
         made.grant("p-1", principal="ann")
         made.grant("p-2", principal="bob")
         yield made
@@ -77,7 +77,7 @@ def recount(site: Site) -> dict[str, int]:
     return {name: numbers[name] for name in ("queue_depth", "excluded", "failed")}
 
 
-def told(site: Site, **by: str) -> tuple[int, int, int]:
+def read_figures(site: Site, **by: str) -> tuple[int, int, int]:
     """Return the service's figures: waiting, excluded and failed; by default an admin's."""
     status = site.send("GET", "/rag/status", **by).json()
     assert status.keys() == TOLD | OF_WORKSPACES
@@ -99,63 +99,63 @@ def became(site: Site) -> Counter[str]:
 
 
 def test_numbers_are_what_there_is(site: Site) -> None:
-    assert told(site) == (0, 0, 0)
+    assert read_figures(site) == (0, 0, 0)
     site.put("page", "p-1", {"title": "Otters", "blocks": []})
     site.put("page", "p-2", {"title": "Badgers", "blocks": []})
-    assert told(site) == (2, 0, 0)
+    assert read_figures(site) == (2, 0, 0)
     # A comment that was resolved long ago, and a file without content, do not wait.
     comment = {"page_uuid": "p-1", "text": "An old otter."}
     site.put("comment", "old", {**comment, "resolved_at": LONG_AGO.isoformat()})
     site.put("file", "f-1", {"page_uuid": "p-2", "name": "f.pdf"})
-    assert told(site) == (2, 2, 0)
+    assert read_figures(site) == (2, 2, 0)
     site.sync()
-    assert told(site) == (0, 2, 0)
+    assert read_figures(site) == (0, 2, 0)
     # An unreadable file fails; a file without text is left out.
     site.put("file", "f-2", {"page_uuid": "p-1", "name": "f.pdf"})
     for name, content in (("f-1", b"%PDF-1.7\nno more than that"), ("f-2", _empty_pdf())):
         assert site.put_content(name, content).status_code == 202
-    assert told(site) == (2, 1, 0)
+    assert read_figures(site) == (2, 1, 0)
     site.sync()
-    assert told(site) == (0, 2, 1)
+    assert read_figures(site) == (0, 2, 1)
     assert became(site) == {"indexed": 2, "excluded": 2, "failed": 1}
     # A failed file that is pushed again waits like any other.
     assert site.put_content("f-1", b"%PDF-1.7\nno more than this").status_code == 202
-    assert told(site) == (1, 2, 0)
+    assert read_figures(site) == (1, 2, 0)
     site.sync()
-    assert told(site) == (0, 2, 1)
+    assert read_figures(site) == (0, 2, 1)
     # Each person sees the figures of what they read.
-    assert told(site, role="member", subject="ann") == (0, 2, 0)
-    assert told(site, role="member", subject="bob") == (0, 0, 1)
-    assert told(site, role="guest", subject="eve") == (0, 0, 0)
+    assert read_figures(site, role="member", subject="ann") == (0, 2, 0)
+    assert read_figures(site, role="member", subject="bob") == (0, 0, 1)
+    assert read_figures(site, role="guest", subject="eve") == (0, 0, 0)
 
 
 def test_what_is_archived_waits_to_leave_and_then_is_out(site: Site) -> None:
     site.put("db_row", "r-1", {"database_uuid": "db", "values": [_value("City", "Tallinn")]})
     site.send("PUT", "/rag/tree/db", {"kind": "database"})
     site.sync()
-    waiting, excluded, failed = told(site)
+    waiting, excluded, failed = read_figures(site)
     assert waiting == 0
     site.send("PUT", "/rag/tree/db", {"kind": "database", "archived": True})
-    assert told(site) == (1, excluded + 1, failed)
+    assert read_figures(site) == (1, excluded + 1, failed)
     site.sync()
-    assert told(site) == (0, excluded + 1, failed)
+    assert read_figures(site) == (0, excluded + 1, failed)
     site.put("db_row", "r-1", {"database_uuid": "db", "values": [_value("City", "Tartu")]})
-    assert told(site) == (1, excluded + 1, failed)
+    assert read_figures(site) == (1, excluded + 1, failed)
     site.sync()
-    assert told(site) == (0, excluded + 1, failed)
+    assert read_figures(site) == (0, excluded + 1, failed)
     site.send("PUT", "/rag/tree/db", {"kind": "database"})
-    assert told(site) == (1, excluded, failed)
+    assert read_figures(site) == (1, excluded, failed)
     site.sync()
-    assert told(site) == (0, excluded, failed)
+    assert read_figures(site) == (0, excluded, failed)
     # A restored record waits too, because it is in no build.
     site.send("PUT", "/rag/tree/db", {"kind": "database", "archived": True})
     site.sync()
     site.send("PUT", "/rag/tree/db", {"kind": "database"})
-    assert told(site) == (1, excluded, failed)
+    assert read_figures(site) == (1, excluded, failed)
     path = "/rag/records/db_row/r-1"
     assert site.send("GET", path, role="member").json()["status"] == "queued"
     assert site.embedded() == 0
-    assert told(site) == (0, excluded, failed)
+    assert read_figures(site) == (0, excluded, failed)
     assert site.send("GET", path, role="member").json()["status"] == "indexed"
 
 
@@ -169,10 +169,10 @@ def test_each_is_told_of_what_they_would_read_and_nothing_of_others(site: Site) 
     site.put("comment", "p-a-old", resolved)
     each = {who: {"role": role, "subject": who} for who, role in READERS}
     # They were never listed: everybody who reads the page sees that they wait.
-    before = {who: told(site, **by) for who, by in each.items()}
+    before = {who: read_figures(site, **by) for who, by in each.items()}
     agree(site, each)
     site.sync()
-    after = {who: told(site, **by) for who, by in each.items()}
+    after = {who: read_figures(site, **by) for who, by in each.items()}
     waited = {who: before[who][0] - after[who][0] for who in each}
     assert waited == {"ann": 4, "bob": 4, "eve": 0}
     out = {"archived": True}
@@ -180,17 +180,17 @@ def test_each_is_told_of_what_they_would_read_and_nothing_of_others(site: Site) 
         site.send("PUT", f"/rag/tree/{page}", {"inherit": False, "read": readers, **out})
         out = {"ai": "off"}
     agree(site, each)
-    leaving = {who: told(site, **by) for who, by in each.items()}
+    leaving = {who: read_figures(site, **by) for who, by in each.items()}
     assert {who: leaving[who][0] - after[who][0] for who in each} == {"ann": 4, "bob": 4, "eve": 0}
     site.sync()
-    left = {who: told(site, **by) for who, by in each.items()}
+    left = {who: read_figures(site, **by) for who, by in each.items()}
     assert {who: left[who][0] for who in each} == dict.fromkeys(each, 0)
     assert {who: left[who][1] - after[who][1] for who in each} == {"ann": 4, "bob": 4, "eve": 0}
     agree(site, each)
     # Grants and revocations of excluded pages take effect immediately.
     site.send("PUT", "/rag/tree/p-a", {"inherit": False, "read": ["bob"], "archived": True})
-    assert told(site, **each["ann"])[1] == left["ann"][1] - 3, "with its resolved comment"
-    assert told(site, **each["bob"])[1] == left["bob"][1] + 3
+    assert read_figures(site, **each["ann"])[1] == left["ann"][1] - 3, "with its resolved comment"
+    assert read_figures(site, **each["bob"])[1] == left["bob"][1] + 3
     agree(site, each)
     for page in ("p-a", "p-b", "p-c"):
         site.send("DELETE", f"/rag/tree/{page}")
@@ -208,7 +208,7 @@ def agree(site: Site, each: Mapping[str, dict[str, str]]) -> None:
             for one in rows_of(site)["source_records"]
         )
         states = Counter(answer.json()["status"] for answer in answers if answer.status_code == 200)
-        assert told(site, **by)[1:] == (states["excluded"], states["failed"]), who
+        assert read_figures(site, **by)[1:] == (states["excluded"], states["failed"]), who
 
 
 def test_comments_wait_to_leave_and_to_come_back_as_days_go_by(site: Site) -> None:
@@ -216,25 +216,25 @@ def test_comments_wait_to_leave_and_to_come_back_as_days_go_by(site: Site) -> No
     comment = {"page_uuid": "p-1", "text": "Done.", "resolved_at": lately.isoformat()}
     site.put("comment", "c-1", comment)
     site.sync()
-    waiting, excluded, failed = told(site)
+    waiting, excluded, failed = read_figures(site)
     assert waiting == 0
     site.send("PATCH", "/rag/settings", {"resolved_comment_days": 2})
-    assert told(site) == (1, excluded + 1, failed)
+    assert read_figures(site) == (1, excluded + 1, failed)
     site.sync()
-    assert told(site) == (0, excluded + 1, failed)
+    assert read_figures(site) == (0, excluded + 1, failed)
     site.send("PATCH", "/rag/settings", {"resolved_comment_days": 60})
     # The first test's comment is not too old any more, either.
-    assert told(site) == (2, excluded - 1, failed)
+    assert read_figures(site) == (2, excluded - 1, failed)
     site.sync()
-    assert told(site) == (0, excluded - 1, failed)
+    assert read_figures(site) == (0, excluded - 1, failed)
     site.send("PATCH", "/rag/settings", {"resolved_comment_days": None})
     site.sync()
-    assert told(site) == (0, excluded, failed)
+    assert read_figures(site) == (0, excluded, failed)
     # A comment that is found, but was resolved long ago, waits to be removed.
     site.put("comment", "c-1", {**comment, "resolved_at": LONG_AGO.isoformat()})
-    assert told(site)[0] == 1
+    assert read_figures(site)[0] == 1
     site.sync()
-    assert told(site) == (0, excluded + 1, failed)
+    assert read_figures(site) == (0, excluded + 1, failed)
     # A caller who may no longer read its page does not learn that it exists.
     path = "/rag/records/comment/c-1"
     assert site.send("GET", path, role="member").json()["status"] == "excluded"
@@ -309,7 +309,7 @@ def test_other_workspaces_and_profiles_keep_theirs(
 ) -> None:
     site.put("page", "p-9", {"title": "Waits", "blocks": []})
     with workspace(shared_installation, "told-beside") as beside:
-        assert told(beside) == (0, 0, 0)
+        assert read_figures(beside) == (0, 0, 0)
         assert beside.status()["chunks"] == 0
     plain = {"profile": "documents", "sources": [{"name": "pushed", "type": "records"}]}
     with workspace(shared_installation, "told-plain", **{**FAST, **plain}) as plain_site:

@@ -245,14 +245,14 @@ def test_an_admin_is_told_who_reads_a_page_and_why(workspace: Workspace) -> None
     workspace.put("b", parent="a", inherit=False, read=["bob"])
     workspace.put("c", parent="b", ai="off")
 
-    def told(uuid: str, *principals: str) -> dict[str, Any]:
+    def read_access(uuid: str, *principals: str) -> dict[str, Any]:
         asked = {"page_uuid": uuid, "principal": list(principals)}
         answer = workspace.send("GET", "/rag/access", by=ADMIN, **asked)
         assert answer.status_code == 200, answer.text
         verdict: dict[str, Any] = answer.json()
         return verdict
 
-    assert told("a", "ada", "members") | {"reason": ""} == {
+    assert read_access("a", "ada", "members") | {"reason": ""} == {
         "page_uuid": "a",
         "principals": ["ada", "members"],
         "readable": True,
@@ -261,10 +261,10 @@ def test_an_admin_is_told_who_reads_a_page_and_why(workspace: Workspace) -> None
         "by_principal": "members",
         "reason": "",
     }
-    assert told("a", "group:partners")["by_page"] == "a"
-    assert not told("b", "group:partners", "members")["readable"]
-    assert told("c", "bob")["by_page"] == "c"
-    assert not told("unknown", "ada")["readable"]
+    assert read_access("a", "group:partners")["by_page"] == "a"
+    assert not read_access("b", "group:partners", "members")["readable"]
+    assert read_access("c", "bob")["by_page"] == "c"
+    assert not read_access("unknown", "ada")["readable"]
 
 
 def test_pages_and_databases_are_indexed_again_by_their_ids(workspace: Workspace) -> None:
@@ -297,8 +297,8 @@ def test_commands_do_what_the_endpoints_do(
         "  a  read by ada alone",
         "    b",
     ]
-    told = run("workspace", "access", workspace.id, "b", "ada", "--json")
-    assert json.loads(told.out)["by_page"] == "a"
+    answer_body = run("workspace", "access", workspace.id, "b", "ada", "--json")
+    assert json.loads(answer_body.out)["by_page"] == "a"
     cycle = run("workspace", "tree", "put", workspace.id, "a", "--parent", "b")
     assert cycle.code != 0
     assert "below itself" in cycle.err
@@ -318,7 +318,7 @@ def test_what_became_of_a_record_of_a_page_that_is_out_is_told_to_its_readers(
     workspace.sync()
     bob = Person("bob")
 
-    def told(by: Person, path: str) -> Any:
+    def read_record(by: Person, path: str) -> Any:
         answer = workspace.send("GET", f"/rag/records/{path}", by=by)
         if answer.status_code == 404:
             return None
@@ -332,17 +332,17 @@ def test_what_became_of_a_record_of_a_page_that_is_out_is_told_to_its_readers(
         workspace.push({"never": "not listed"}, kind="comment", on="page")
         for _ in ("before the sync", "and after it"):
             for path in ("page/page", "comment/c", "comment/never"):
-                assert told(ADA, path) == ("excluded", why, [])
-                assert told(ADMIN, path) is None
-                assert told(bob, path) is None
-            assert told(bob, "page/bobs") == ("excluded", why, [])
-            assert told(ADA, "page/bobs") is None
+                assert read_record(ADA, path) == ("excluded", why, [])
+                assert read_record(ADMIN, path) is None
+                assert read_record(bob, path) is None
+            assert read_record(bob, "page/bobs") == ("excluded", why, [])
+            assert read_record(ADA, "page/bobs") is None
             workspace.sync()
         workspace.send("DELETE", "/rag/records/comment/never", by=ADMIN)
     # Nobody reads an archived page below an unknown one.
     workspace.put("page", parent="unknown", archived=True)
-    assert told(ADA, "page/page") is None
-    assert told(bob, "page/bobs") is None
+    assert read_record(ADA, "page/page") is None
+    assert read_record(bob, "page/bobs") is None
 
 
 def test_access_tells_what_is_read_as_a_member(workspace: Workspace) -> None:
@@ -350,8 +350,8 @@ def test_access_tells_what_is_read_as_a_member(workspace: Workspace) -> None:
 
     def asked(*names: str) -> dict[str, Any]:
         answer = workspace.send("GET", "/rag/access", by=ADMIN, page_uuid="a", principal=[*names])
-        told: dict[str, Any] = answer.json()
-        return told
+        answer_body: dict[str, Any] = answer.json()
+        return answer_body
 
     assert asked("ada", "members")["readable"]
     alone = asked("ada")

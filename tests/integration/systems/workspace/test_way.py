@@ -63,8 +63,8 @@ def test_a_page_that_is_placed_and_pushed_is_cited_by_its_block(site: Site, llmo
     assert [answer.status_code for answer in answers] == [200, 202]
     assert answers[1].json()["outcome"] == "queued"
     site.sync()
-    told: dict[str, Any] = site.send("GET", "/rag/records/page/7b2e").json()
-    assert told["status"] == "indexed"
+    record_state: dict[str, Any] = site.send("GET", "/rag/records/page/7b2e").json()
+    assert record_state["status"] == "indexed"
     [hit] = site.hits("duty manager")
     assert (hit["source_type"], hit["source_id"]) == ("page", "7b2e")
     assert (hit["page_uuid"], hit["block_id"]) == ("7b2e", "b1")

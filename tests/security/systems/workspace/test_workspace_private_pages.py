@@ -98,7 +98,7 @@ def shown(site: Site) -> Iterator[tuple[str, Any]]:
     site.client.cookies.clear()
 
 
-def told(answers: Iterator[tuple[str, Any]]) -> tuple[set[tuple[str, str]], int]:
+def find_leaks(answers: Iterator[tuple[str, Any]]) -> tuple[set[tuple[str, str]], int]:
     """Return the private words in responses, and the number of successful responses."""
     found, good = set[tuple[str, str]](), 0
     for name, answer in answers:
@@ -119,8 +119,8 @@ def test_an_admin_learns_nothing_of_a_page_that_they_do_not_read(site: Site) -> 
     assert TEXT in answer.text, "bob reads it"
     push(site, LATER)
     for _ in ("while it waits", "after it was indexed"):
-        assert told(asked(site))[0] == set()
-        found, good = told(shown(site))
+        assert find_leaks(asked(site))[0] == set()
+        found, good = find_leaks(shown(site))
         assert found == set()
         assert good >= 11
         site.sync()
@@ -146,7 +146,7 @@ def test_an_admin_learns_nothing_of_a_page_that_they_do_not_read(site: Site) -> 
     assert all("query" in one for one in own)
     site.send("DELETE", "/rag/tree/own")
     site.sync()
-    assert told(asked(site))[0] == set()
+    assert find_leaks(asked(site))[0] == set()
 
 
 def test_an_address_that_a_private_record_shares_tells_nothing_of_it(site: Site) -> None:
@@ -186,7 +186,7 @@ def test_a_writer_is_told_what_became_of_each_record_and_nothing_that_it_says(si
     # This also holds if the writer is among the readers.
     for subject in ("ann", "bob"):
         by = {"role": "writer", "subject": subject}
-        found, good = told(asked(site, **by))
+        found, good = find_leaks(asked(site, **by))
         assert found == set()
         assert good >= len(RECORDS)
         for method, path in (

@@ -40,7 +40,7 @@ class Index:
         return [[one for one in self.entries if one.document_id in wanted][: request.limit]]
 
 
-def told(
+def find_ids(
     known: EntryCache, *places: Place, state: RelationState = STATE, owner: Owner = OWNER
 ) -> list[str] | None:
     found = asyncio.run(known.find_at("index", owner, state, places))
@@ -51,22 +51,22 @@ def test_entries_come_in_the_order_of_their_places_and_each_once() -> None:
     index = Index(entry(D, 0), entry(D, 1, "Pump"), entry(E, 0, "Valve"))
     known = EntryCache(index)  # type: ignore[arg-type]
     places = Place(E, "Valve"), Place(D, "Pump"), Place(D), Place("gone")
-    assert told(known, *places) == [f"{E}/k/0", f"{D}/k/1", f"{D}/k/0"]
-    assert told(known, Place(D, "Valve"), Place(D, "")) == []
+    assert find_ids(known, *places) == [f"{E}/k/0", f"{D}/k/1", f"{D}/k/0"]
+    assert find_ids(known, Place(D, "Valve"), Place(D, "")) == []
 
 
 def test_a_document_is_read_once_in_a_state() -> None:
     index = Index(entry(D, 0), entry(E, 0))
     known = EntryCache(index)  # type: ignore[arg-type]
     for _ in range(2):
-        told(known, Place(D), Place("gone"))
+        find_ids(known, Place(D), Place("gone"))
     assert index.asked == [[D, "gone"]]
-    told(known, Place(D), Place(E))
+    find_ids(known, Place(D), Place(E))
     assert index.asked[1:] == [[E]]
     index.entries = [entry(D, 0, key="new")]
-    assert told(known, Place(D)) == [f"{D}/k/0"]
-    assert told(known, Place(D), state=RelationState("2", "1")) == [f"{D}/new/0"]
-    assert told(known, Place(D), owner=Owner("a", 2, 1)) == [f"{D}/new/0"]
+    assert find_ids(known, Place(D)) == [f"{D}/k/0"]
+    assert find_ids(known, Place(D), state=RelationState("2", "1")) == [f"{D}/new/0"]
+    assert find_ids(known, Place(D), owner=Owner("a", 2, 1)) == [f"{D}/new/0"]
 
 
 def version(indexed_key: str) -> ReadableVersion:
@@ -76,35 +76,35 @@ def version(indexed_key: str) -> ReadableVersion:
 def test_former_versions_are_read_anew() -> None:
     index = Index(entry(D, 0), entry(E, 0))
     known = EntryCache(index)  # type: ignore[arg-type]
-    told(known, Place(D), Place(E), Place("gone"))
+    find_ids(known, Place(D), Place(E), Place("gone"))
     index.entries = [entry(D, 0, key="new"), entry(E, 0)]
     now = {D: version("new"), E: version("k"), "gone": version("k"), "never met": version("k")}
     assert known.forget_former("another", OWNER, now) == frozenset()
     assert known.forget_former("index", OWNER, now) == {D}
     assert known.forget_former("index", OWNER, now) == frozenset()
-    assert told(known, Place(D), Place(E)) == [f"{D}/new/0", f"{E}/k/0"]
+    assert find_ids(known, Place(D), Place(E)) == [f"{D}/new/0", f"{E}/k/0"]
     assert index.asked == [[D, E, "gone"], [D]]
 
 
 def test_everything_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     index = Index(entry(D, 0))
     known = EntryCache(index)  # type: ignore[arg-type]
-    assert told(known, Place(D), Place(E)) == [f"{D}/k/0"]
+    assert find_ids(known, Place(D), Place(E)) == [f"{D}/k/0"]
     index.entries.append(entry(E, 0))
-    assert told(known, Place(E)) == []
+    assert find_ids(known, Place(E)) == []
     later = time.monotonic() + 61
     monkeypatch.setattr("time.monotonic", lambda: later)
-    assert told(known, Place(E)) == [f"{E}/k/0"]
+    assert find_ids(known, Place(E)) == [f"{E}/k/0"]
 
 
 def test_documents_with_too_many_entries_are_not_kept() -> None:
     index = Index(entry(E, 0), *(entry(D, number) for number in range(2_000)))
     known = EntryCache(index)  # type: ignore[arg-type]
-    assert told(known, Place(E), Place(D)) is None
+    assert find_ids(known, Place(E), Place(D)) is None
     index.asked.clear()
-    assert told(known, Place(E)) == [f"{E}/k/0"]
+    assert find_ids(known, Place(E)) == [f"{E}/k/0"]
     assert index.asked == [], "what was read whole before it is kept"
-    assert told(known, Place(D)) is None
+    assert find_ids(known, Place(D)) is None
 
 
 def test_documents_are_read_beside_those_of_a_walk_and_take_no_room_from_them() -> None:
@@ -112,14 +112,14 @@ def test_documents_are_read_beside_those_of_a_walk_and_take_no_room_from_them() 
     index = Index(entry(E, 0), entry("small", 0), *large)
     known = EntryCache(index)  # type: ignore[arg-type]
 
-    def told_beside(*beside: str) -> list[str] | None:
-        found = asyncio.run(known.find_at("index", OWNER, STATE, [Place(E)], beside))
+    def find_ids_with_optional(*optional_nodes: str) -> list[str] | None:
+        found = asyncio.run(known.find_at("index", OWNER, STATE, [Place(E)], optional_nodes))
         return None if found is None else [one.id for one in found]
 
-    assert told_beside("small", D, E) == [f"{E}/k/0"]
+    assert find_ids_with_optional("small", D, E) == [f"{E}/k/0"]
     assert index.asked == [[E, "small", D]]
-    assert told(known, Place("small")) == ["small/k/0"]
-    assert told_beside(D) == [f"{E}/k/0"], "nothing is read for what is beside alone"
+    assert find_ids(known, Place("small")) == ["small/k/0"]
+    assert find_ids_with_optional(D) == [f"{E}/k/0"], "nothing is read for what is beside alone"
     assert index.asked == [[E, "small", D]]
 
 
@@ -127,15 +127,15 @@ def test_what_is_kept_is_bounded() -> None:
     index = Index(*(entry(f"document-{n}", o) for n in range(9) for o in range(3)))
     known = EntryCache(index, most=12)  # type: ignore[arg-type]
     for number in range(9):
-        assert told(known, Place(f"document-{number}")) is not None
+        assert find_ids(known, Place(f"document-{number}")) is not None
     index.asked.clear()
-    told(known, Place("document-8"))
+    find_ids(known, Place("document-8"))
     assert index.asked == []
-    told(known, Place("document-0"))
+    find_ids(known, Place("document-0"))
     assert index.asked == [["document-0"]]
-    told(known, Place("document-1"), owner=Owner("b", 1, 1))
-    told(known, Place("document-2"), owner=Owner("b", 1, 1))
-    told(known, Place("document-3"), owner=Owner("b", 1, 1))
+    find_ids(known, Place("document-1"), owner=Owner("b", 1, 1))
+    find_ids(known, Place("document-2"), owner=Owner("b", 1, 1))
+    find_ids(known, Place("document-3"), owner=Owner("b", 1, 1))
     index.asked.clear()
-    told(known, Place("document-0"))
+    find_ids(known, Place("document-0"))
     assert index.asked == [["document-0"]], "the tenant that was asked longest ago is forgotten"

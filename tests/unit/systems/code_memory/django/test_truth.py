@@ -123,12 +123,14 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Fil
     return truth(root, "config.settings", "create"), facts({**of_package(package), **RDMO})
 
 
-def different_routes(told: Any, read: DjangoRoutes, but: str = "") -> Counter[tuple[str, str, str]]:
+def different_routes(
+    django_view: Any, read: DjangoRoutes, but: str = ""
+) -> Counter[tuple[str, str, str]]:
     """Return the routes that only one side has; conditional routes may be missing.
 
     A route with a format suffix, such as `.json`, repeats a view under the same name.
     """
-    kept = [one for one in told if not is_suffixed(one[0])]
+    kept = [one for one in django_view if not is_suffixed(one[0])]
     wanted = Counter((p, n, _view(v)) for p, n, v, _ in kept if not but or not p.startswith(but))
     found, may = (
         Counter(
@@ -141,7 +143,7 @@ def different_routes(told: Any, read: DjangoRoutes, but: str = "") -> Counter[tu
     return (wanted - found - may) + (found - wanted)
 
 
-def different_answers(told: Any, read: DjangoRoutes) -> list[object]:
+def different_answers(django_view: Any, read: DjangoRoutes) -> list[object]:
     """Return routes to view classes that differ in their HTTP methods or handlers."""
     found = {
         (route.pattern, route.name): dict(route.view.actions)
@@ -150,7 +152,7 @@ def different_answers(told: Any, read: DjangoRoutes) -> list[object]:
     }
     return [
         (pattern, name, answers, found[pattern, name])
-        for pattern, name, _, answers in told
+        for pattern, name, _, answers in django_view
         if answers is not None and found.get((pattern, name), answers) != answers
     ]
 
@@ -167,11 +169,11 @@ def tables_of(files: list[FileFacts]) -> dict[str, MappedTable]:
 
 @pytest.mark.slow
 def test_the_examples_routes_are_the_resolvers(example: tuple[Any, list[FileFacts]]) -> None:
-    told, files = example
+    django_view, files = example
     routes = read_routes(files)
     assert [route.pattern for route in routes.routes if route.conditional] == ["debug/"]
     # What a loop adds and what the admin makes is not stated by the text.
-    known = [one for one in told["routes"] if one[0] not in {"x", "y"}]
+    known = [one for one in django_view["routes"] if one[0] not in {"x", "y"}]
     assert not different_routes(known, routes, but="admin/")
     assert not different_answers(known, routes)
     assert len(routes.routes) >= 20
@@ -185,18 +187,18 @@ def test_the_examples_routes_are_the_resolvers(example: tuple[Any, list[FileFact
 @pytest.mark.slow
 def test_what_routers_make_is_as_the_resolver_tells(tmp_path: Path) -> None:
     written(tmp_path, API)
-    told = truth(tmp_path, "site_api.settings")["routes"]
+    django_view = truth(tmp_path, "site_api.settings")["routes"]
     routes = read_routes(facts(API))
-    assert len(told) > 30
-    assert not different_routes(told, routes)
-    assert not different_answers(told, routes)
+    assert len(django_view) > 30
+    assert not different_routes(django_view, routes)
+    assert not different_answers(django_view, routes)
     assert not routes.unresolved
 
 
 @pytest.mark.slow
 def test_the_examples_tables_are_the_registrys(example: tuple[Any, list[FileFacts]]) -> None:
-    told, files = example
-    own = {k: v for k, v in told["models"].items() if not k.startswith("django.")}
+    django_view, files = example
+    own = {k: v for k, v in django_view["models"].items() if not k.startswith("django.")}
     found = tables_of(files)
     models = {model.model: name for name, table in found.items() for model in table.models}
     assert models == {name.rpartition(".")[2]: table for name, (_, table, _, _) in own.items()}
@@ -206,14 +208,14 @@ def test_the_examples_tables_are_the_registrys(example: tuple[Any, list[FileFact
 def test_djangos_own_apps_are_as_django_tells(
     django_itself: tuple[Any, list[FileFacts]],
 ) -> None:
-    told, files = django_itself
+    django_view, files = django_itself
     routes = read_routes(files, "site_urls")
     assert len(routes.routes) >= 18
-    assert not different_routes(told["routes"], routes)
-    assert not different_answers(told["routes"], routes)
-    assert len(told["tables"]) >= 9
+    assert not different_routes(django_view["routes"], routes)
+    assert not different_answers(django_view["routes"], routes)
+    assert len(django_view["tables"]) >= 9
     found = {name: {*table.columns} for name, table in tables_of(files).items()}
-    wanted = {name: {*columns} for name, (columns, _) in told["tables"].items()}
+    wanted = {name: {*columns} for name, (columns, _) in django_view["tables"].items()}
     assert {name: found.get(name) for name in wanted} == wanted
 
 
@@ -221,12 +223,12 @@ def test_djangos_own_apps_are_as_django_tells(
 def test_a_real_applications_routes_are_the_resolvers(
     application: tuple[Any, list[FileFacts]],
 ) -> None:
-    told, files = application
+    django_view, files = application
     routes = read_routes(files)
     assert len(routes.routes) > 150
-    assert not different_routes(told["routes"], routes, but="admin/")
-    assert not different_answers(told["routes"], routes)
-    real = {one[0] for one in told["routes"]}
+    assert not different_routes(django_view["routes"], routes, but="admin/")
+    assert not different_answers(django_view["routes"], routes)
+    real = {one[0] for one in django_view["routes"]}
     conditional = {
         route.pattern: route.pattern in real for route in routes.routes if route.conditional
     }
@@ -251,8 +253,10 @@ def test_what_no_text_tells_of_a_real_application_has_its_cause(
     application: tuple[Any, list[FileFacts]],
 ) -> None:
     _, files = application
-    told = {(one.path, one.reason, one.about) for one in derive_django_routes(files).unresolved}
-    assert told == {
+    django_view = {
+        (one.path, one.reason, one.about) for one in derive_django_routes(files).unresolved
+    }
+    assert django_view == {
         ("config/urls.py", "the admin's own routes", "routes"),
         # Which routes of accounts there are, settings say; an API may be described or not.
         ("rdmo/accounts/urls/__init__.py", "depends on `if`", "routes"),
@@ -269,9 +273,9 @@ def test_what_no_text_tells_of_a_real_application_has_its_cause(
 def test_a_real_applications_tables_are_the_databases(
     application: tuple[Any, list[FileFacts]],
 ) -> None:
-    told, files = application
-    apps = {app for name, (app, *_) in told["models"].items() if name.startswith("rdmo.")}
-    made = {k: v for k, v in told["columns"].items() if k.partition("_")[0] in apps}
+    django_view, files = application
+    apps = {app for name, (app, *_) in django_view["models"].items() if name.startswith("rdmo.")}
+    made = {k: v for k, v in django_view["columns"].items() if k.partition("_")[0] in apps}
     assert len(made) > 60
     assert {
         name: {column.name: column.is_nullable for column in table.columns.values()}

@@ -79,7 +79,7 @@ def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> 
 
 
 @pytest.mark.parametrize(
-    ("frameworks", "told"),
+    ("frameworks", "message"),
     [
         (
             [{**ACME, "languages": ["cobol"]}],
@@ -98,8 +98,8 @@ def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> 
         ([{**ACME, "name": f"acme-{number}"} for number in range(21)], "frameworks"),
     ],
 )
-def test_what_is_wrong_is_named(frameworks: list[dict[str, Any]], told: str) -> None:
+def test_what_is_wrong_is_named(frameworks: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ConfigurationError) as error:
         tenant(*frameworks)
-    assert told in error.value.message
+    assert message in error.value.message
     assert "acme" in error.value.message

@@ -46,7 +46,7 @@ def language_of(path: Path) -> TagLanguage:
     return load_tag_languages()[media_type.removeprefix("text/x-")]
 
 
-def told(tags: Tags) -> str:
+def format_tags(tags: Tags) -> str:
     """Return tags in the format of the lists of expected tags."""
     defined = [
         f"{definition.line}-{definition.line_end} {definition.kind} {definition.name}"
@@ -75,7 +75,7 @@ def test_a_query_compiles_against_the_locked_grammar(grammar: TagGrammar) -> Non
 @pytest.mark.parametrize("path", samples(), ids=lambda one: one.suffix[1:])
 def test_definitions_and_references_of_a_sample(path: Path) -> None:
     tags = read_tags(path.read_text(), language_of(path))
-    assert told(tags) == path.with_name(f"{path.name}.tags.txt").read_text()
+    assert format_tags(tags) == path.with_name(f"{path.name}.tags.txt").read_text()
 
 
 @pytest.mark.parametrize("path", samples(), ids=lambda one: one.suffix[1:])

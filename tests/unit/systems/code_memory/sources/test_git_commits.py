@@ -189,16 +189,16 @@ def test_a_folder_without_the_parts_of_a_repository_is_none(
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [("objectformat = sha256", "sha256"), ("refstorage = reftable", "reftable")],
     ids=["sha256", "reftable"],
 )
 def test_formats_that_cannot_be_read_are_named(
-    made: MadeRepository, setting: str, told: str
+    made: MadeRepository, setting: str, message: str
 ) -> None:
     with (made.folder / "config").open("a") as config:
         config.write(f"[extensions]\n\t{setting}\n")
-    assert told in failure(made.source("HEAD")).message
+    assert message in failure(made.source("HEAD")).message
 
 
 @pytest.mark.parametrize("ref", ["nonsense\n", "", "ref: refs/heads/main\n"])
