@@ -1,4 +1,4 @@
-"""What a search returns: ranked hits above the threshold, verified by the catalog."""
+"""The hits of a search: ranked, above the threshold, and verified by the catalog."""
 
 from __future__ import annotations
 

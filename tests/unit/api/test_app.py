@@ -1,4 +1,4 @@
-"""What systems may add to the service."""
+"""Routers and settings that systems may add to the service."""
 
 from __future__ import annotations
 

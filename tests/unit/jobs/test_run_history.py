@@ -1,4 +1,4 @@
-"""What is deleted from a Dagster instance that a team and other installations also use."""
+"""Deletions from a Dagster instance that a team and other installations also use."""
 
 import uuid
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What is shown and stored of documents' metadata from sources."""
+"""Metadata of documents from sources: how it is shown and stored."""
 
 from __future__ import annotations
 

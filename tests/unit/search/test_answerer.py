@@ -1,4 +1,4 @@
-"""What remains of a model's output when every claim must cite a passage."""
+"""The rest of a model's output when every claim must cite a passage."""
 
 from __future__ import annotations
 

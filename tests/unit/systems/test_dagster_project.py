@@ -1,4 +1,4 @@
-"""What systems add to a team's project."""
+"""The definitions that systems add to a team's project."""
 
 from __future__ import annotations
 

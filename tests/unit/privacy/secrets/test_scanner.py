@@ -1,4 +1,4 @@
-"""What is found, at which offsets, and what is not masked."""
+"""The spans that the scanner finds, and text that it must not mask."""
 
 from __future__ import annotations
 
