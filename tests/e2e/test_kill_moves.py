@@ -242,7 +242,7 @@ def test_of_two_commands_at_once_one_waits_or_says_who(
     arguments = ("generations", "rollback", moved.id, "--reason", "a trial", "--json")
     boundary = "elasticsearch POST _aliases"
     with moved.server.stopped(*arguments, "--now", before=boundary) as go_on:
-        monkeypatch.setattr(sessions, "_LOCK_SECONDS", 0.5)
+        monkeypatch.setattr(sessions, "_LOCK_WAIT_SECONDS", 0.5)
         late = moved.installation.command("generations", "discard", moved.id, "2")
         assert late.code == 1
         assert "is being written by rollback (process " in late.err

@@ -11,7 +11,7 @@ from rag_assets.sensors import batches
 
 
 def test_a_tick_reports_open_batches_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "due", lambda *_: [])
+    monkeypatch.setattr(batches, "choose_due_batches", lambda *_: [])
     monkeypatch.setattr(batches, "Embedders", lambda *_: None)
     catalog = SimpleNamespace(batches=SimpleNamespace(list_open=lambda: [object()] * 3))
     postgres: Any = SimpleNamespace(
