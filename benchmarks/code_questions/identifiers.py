@@ -79,7 +79,7 @@ def main() -> None:
 def measure(session: Session, drawn: int, seed: int, shown: bool = False) -> dict[str, Any]:
     """Return for each form how often it was asked, was first, and was among the first hits."""
     reader = DocumentReader(session.catalog, session.store)
-    view = Walker(reader.catalog, reader.policy).serving_view(TENANT, Caller())
+    view = Walker(reader.catalog, reader.policy).get_serving_view(TENANT, Caller())
     if view is None:
         raise SystemExit("the tenant serves no index")
     symbols = view.like([""], _MOST_SYMBOLS)
