@@ -90,7 +90,7 @@ def plan(
             f" without --allow-deletes: {reasons}"
         )
     if work.new_generation:
-        say("\nThe configuration changed: a new generation is built beside the serving one.")
+        say("\nThe configuration changed: a new generation is built next to the serving one.")
     if work.twice is not None:
         say(f"\nUntil it answers, {_describe_double_cost(work.twice)}")
 
@@ -103,13 +103,13 @@ def _format_cpu_time(work: Preview) -> str:
 
 def _format_duration(estimate: Estimate, *, batch: bool) -> str:
     if estimate.seconds is None:
-        return f"unknown: never measured here: {', '.join(estimate.rates_lacking)}"
+        return f"unknown until a sync has measured: {', '.join(estimate.rates_lacking)}"
     return f"about {duration(estimate.seconds)}{', and up to a day for the batch' if batch else ''}"
 
 
 def _format_disk(estimate: Estimate) -> str:
     if estimate.bytes is None:
-        return f"unknown: never measured here: {', '.join(estimate.sizes_lacking)}"
+        return f"unknown until a sync has measured: {', '.join(estimate.sizes_lacking)}"
     return f"about {estimate.bytes / 1e6:,.1f} MB more, in lake and index"
 
 

@@ -113,10 +113,10 @@ def _estimate_seconds(
     parts: dict[str, float | None] = {}
     if work.embedded and not work.batch:
         rate = _find_newest_rate(embedding)
-        parts[f"texts embedded a second by {embedder_id}"] = rate and work.embedded / rate
+        parts[f"texts embedded per second by {embedder_id}"] = rate and work.embedded / rate
     if work.written:
         rate = _find_newest_rate(writing)
-        parts["entries written a second"] = rate and work.written / rate
+        parts["entries written per second"] = rate and work.written / rate
     return parts
 
 

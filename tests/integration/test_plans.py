@@ -23,10 +23,10 @@ def test_what_was_never_measured_is_unknown(shared_installation: Installation, t
     (folder / "1.md").write_text(prose("1"))
     estimate = planned(shared_installation, tenant)["estimate"]
     assert estimate["seconds"] is estimate["bytes"] is None
-    assert "texts embedded a second by deterministic/hash@384" in estimate["rates_lacking"]
+    assert "texts embedded per second by deterministic/hash@384" in estimate["rates_lacking"]
     assert "bytes of a vector" in estimate["sizes_lacking"]
     shown = shared_installation.command("plan", tenant).out
-    assert "unknown: never measured here: texts embedded a second" in shown
+    assert "unknown until a sync has measured: texts embedded per second" in shown
 
 
 def test_a_plan_tells_duration_disk_and_what_edits_cost_twice(
@@ -44,7 +44,7 @@ def test_a_plan_tells_duration_disk_and_what_edits_cost_twice(
     shared_installation.configure(tenant, index=None, **SPARSE)
     other = planned(shared_installation, tenant)
     lacking = other["estimate"]["rates_lacking"]
-    assert lacking == ["texts embedded a second by deterministic/hash@64"]
+    assert lacking == ["texts embedded per second by deterministic/hash@64"]
     assert other["estimate"]["bytes"] > 0
     assert other["twice"]["embedded"] is True
     shared_installation.configure(tenant, **FAST, **CHUNKED)
