@@ -106,7 +106,7 @@ class PanelGuard:
     _threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
 
     def open(self, path: str, method: str, handler: Handler) -> PanelRoute:
-        """Return a route for people who are not signed in."""
+        """Return a route for people who need not be signed in."""
 
         async def endpoint(request: Request) -> Response:
             async def answer() -> Response:
@@ -178,7 +178,7 @@ class PanelGuard:
         return fields
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """Run a short SQL statement in a thread.
+        """Run a short SQL statement in a thread, and return its result.
 
         Raises:
             ServiceUnavailable: Postgres does not answer in time.
@@ -263,7 +263,7 @@ class PanelGuard:
     async def _respond(
         self, request: Request, answer: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return a response or an error page, with the headers of all pages."""
+        """Return the response of `answer`, or an error page if it fails, with security headers."""
         try:
             response = await answer()
         except Unauthenticated:
@@ -331,7 +331,7 @@ def require_token(sent_token: str, token: str) -> None:
 
 
 def _keep_texts(request: Request, page: PanelPage, form: Mapping[str, tuple[str, ...]]) -> None:
-    """Keep the texts that a person wrote for an error page."""
+    """Store the texts that a person wrote, so that an error page can show them for copying."""
     texts = [text for name in page.texts for text in form.get(name, ()) if text]
     if texts:
         request.state.texts = texts
@@ -344,7 +344,7 @@ def _redirect_to_login(request: Request) -> Response:
 
 
 class SignedForm(UploadForm):
-    """A form with a file, preceded by a field with the request token.
+    """A parser of a form in which a field with the request token precedes the file.
 
     Args:
         content_type: header of the request.
