@@ -94,7 +94,7 @@ class _Server(MCPServer[None]):
         return await self.get_profile(message.tenant_id) if self.get_profile is not None else ""
 
     async def _find_profile_tools(self, name: str) -> _ProfileTools | None:
-        """Return the registry whose tool replaces a general tool for the tenant; None without one."""
+        """Return the registry with the tenant's own version of a general tool, if any."""
         if not any(name in profile_tool.names for profile_tool in self.profile_tools.values()):
             return None
         own = self.profile_tools.get(await self._get_profile())
