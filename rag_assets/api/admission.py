@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The maximum number of concurrent turns of a worker.
+    """The maximum number of requests that a worker runs at once; each of them has a turn.
 
     Attributes:
         total: maximum for all tenants together.
@@ -77,7 +77,11 @@ class WorkerLimits:
 
     @classmethod
     def from_settings(cls, settings: ServiceSettings, worker: int = 0) -> WorkerLimits:
-        """Return the limits of a worker, counted from 0."""
+        """Return one worker's share of the limits in the settings.
+
+        Args:
+            worker: number of the worker, from 0.
+        """
         workers = settings.workers
         return cls(
             Turns.for_worker(settings.searches, worker, workers),
@@ -243,6 +247,7 @@ class Admission:
     """A limit on concurrent requests in one event loop, in total and for each tenant.
 
     Args:
+        turns: maximum numbers of concurrent requests.
         wait_seconds: longest wait for a turn.
         clock: returns the current time in seconds.
     """

@@ -109,10 +109,10 @@ class Guard:
     async def validate(
         self, scope: Scope, credential: str, validate: Callable[[], Awaitable[_T]]
     ) -> _T:
-        """Validate a credential, with a limit on failed attempts.
+        """Return the result of `validate` for a credential, with a limit on failed attempts.
 
         Args:
-            credential: remembered if valid.
+            credential: the token or code; a digest of it is remembered if it is valid.
             validate: returns the result for a valid credential; otherwise raises Unauthenticated.
 
         Raises:
@@ -331,10 +331,10 @@ class RawBodyParser:
 
 
 class FileReceiver:
-    """A receiver of uploaded files.
+    """Receives uploaded files, with limits on their number, size and speed.
 
     Args:
-        turns: limits on concurrent files.
+        turns: limits the number of files that are received at once.
         slack_seconds: see SLACK_SECONDS.
     """
 

@@ -84,7 +84,11 @@ class SharedTable:
 
     @contextmanager
     def lock(self, key: bytes, now: float) -> Iterator[LockedRecord]:
-        """Lock the record of a key for all other processes, and yield it."""
+        """Lock the record of a key for all other processes, and yield the record.
+
+        Args:
+            now: current time in seconds, after which a live record must expire.
+        """
         digest = blake2b(key, digest_size=16, key=self._salt).digest()
         group = int.from_bytes(digest[:8], "little") % self._groups
         fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, group)

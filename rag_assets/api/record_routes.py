@@ -233,7 +233,14 @@ records = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_cl
 
 @dataclass(frozen=True, slots=True)
 class RecordTarget:
-    """The record that a request addresses."""
+    """The record that a request addresses.
+
+    Attributes:
+        source: name of the record's source; None if the request names none.
+        by: name of the caller.
+        page_uuid: page of the record if it is a block.
+        clock: time and version of a deletion.
+    """
 
     tenant_id: str
     source_type: str

@@ -133,7 +133,7 @@ class WorkerSupervisor:
         slot.worker = _WorkerProcess(pid, own, time.monotonic())
 
     def _run_worker(self, number: int, line: socket.socket) -> NoReturn:
-        """Do the work in a fork, and exit."""
+        """Do the work of a worker in its forked process, and end the process."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)

@@ -117,7 +117,7 @@ class TenantFollower:
         self._paces: dict[str, ListingPace] = {}
 
     def follow(self, tenant_id: str, *, is_changed: bool = True) -> float | None:
-        """Run a slice if the tenant is due.
+        """Run one slice of a tenant's sync if the tenant is due.
 
         Args:
             is_changed: whether a change was reported since the tenant's last slice started.

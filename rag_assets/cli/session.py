@@ -421,7 +421,7 @@ def _in_session(
 
 
 def operator() -> str:
-    """Return the name of the operating-system user who runs the command."""
+    """Return "operator" and the name of the operating-system user who runs the command."""
     try:
         return f"operator {getpass.getuser()}"
     except (OSError, KeyError):

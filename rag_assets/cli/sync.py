@@ -47,7 +47,7 @@ class TenantSync:
     """The result of syncing one tenant, over all its runs.
 
     Attributes:
-        held: number of documents that disappeared from their source, with a deletion that is held
+        held: number of documents that disappeared from their source and whose deletion is held
             back.
         waiting: number of documents that wait for a batch at the provider.
     """
@@ -189,7 +189,7 @@ def sync(
 
 
 def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
-    """Warn about deletions that are held back, and about a doubted clock."""
+    """Warn about deletions that are held back, and about a clock that may be wrong."""
     for result in results:
         if result.held:
             warn(_build_held_warning(session, result))

@@ -93,7 +93,7 @@ class SyncLanes:
 
 
 def split_tenants(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]:
-    """Split tenants into groups, of which each fork syncs one.
+    """Split tenants into groups; each fork syncs one group.
 
     Few groups are better, because each fork reads the whole configuration.
 

@@ -66,7 +66,7 @@ def capture_experience(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[CapturedEntry]:
-    """Stage an entry of a project.
+    """Capture an entry of a project. It stays staged until a checkpoint embeds it.
 
     Args:
         entry_type: determines which other arguments are required.

@@ -83,7 +83,7 @@ class OtherSession(Forbidden):
 
 
 class PanelRoute(Route):
-    """A route that metrics count under its path."""
+    """A route whose requests the metrics count under the path of the route."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """See Route."""
@@ -93,7 +93,7 @@ class PanelRoute(Route):
 
 @dataclass(frozen=True, slots=True)
 class PanelGuard:
-    """A guard that creates the routes of a service's panel.
+    """Creates the panel's routes, which check session, origin and form before they call a page.
 
     Attributes:
         systems: systems with pages, by the profile of their tenants.
@@ -135,6 +135,9 @@ class PanelGuard:
 
     async def session(self, request: Request, *, use: bool = True) -> tuple[PanelSession, str]:
         """Return the session of a request, and the secret of the session.
+
+        Args:
+            use: whether the request counts as use of the session, so that the session stays open.
 
         Raises:
             Unauthenticated: the request has no session, or the session has ended.

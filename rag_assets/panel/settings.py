@@ -68,7 +68,7 @@ class PanelSettings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> PanelSettings:
-        """Read the setting.
+        """Read the address of the panel from the environment.
 
         Raises:
             ConfigurationError: the value is not an origin, or is http on another machine.

@@ -63,7 +63,7 @@ class SignInPages:
         self._table = self._catalog.panel_sessions
 
     def routes(self) -> list[PanelRoute]:
-        """Return all routes."""
+        """Return the routes for signing in and out, and for a person's sessions."""
         open_route = self._guarding.open
         return [
             open_route(PATH, "GET", self.start),
@@ -90,7 +90,7 @@ class SignInPages:
         return RedirectResponse(self._get_home(session), _SEE_OTHER)
 
     async def show_form(self, request: Request) -> Response:
-        """Show the form for a token."""
+        """Show the form in which a person enters a token."""
         return self._guarding.sign_in_page(
             project=request.query_params.get("project", "")[:_MAX_PROJECT_LENGTH]
         )

@@ -150,7 +150,7 @@ class BackgroundProcess:
         self._lock_descriptor: int | None = None
 
     def lock(self) -> AbstractContextManager[None]:
-        """Return the lock for starting and stopping the server."""
+        """Return a context that holds the lock which starting and stopping the server needs."""
         return hold_lock(self.pid_file.with_suffix(".lock"))
 
     def find(self) -> ProcessRecord | None:

@@ -131,12 +131,12 @@ class DagsterProcesses:
     def start(self, database_url: str, progress: Progress = ignore_progress) -> str:
         """Start webserver and daemon unless they run, and wait until both answer.
 
-        Returns:
-            The URL of the UI.
-
         Args:
             database_url: URL of the database with Dagster's storage, with or without a driver.
             progress: called with a line about each step, from two threads.
+
+        Returns:
+            The URL of the UI.
 
         Raises:
             ConfigurationError: workspace.yaml is missing in the folder of the instance.
