@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The maximum number of concurrent turns of a worker.
+    """The maximum number of requests that a worker runs at once; each of them has a turn.
 
     Attributes:
         total: maximum for all tenants together.
@@ -77,7 +77,11 @@ class WorkerLimits:
 
     @classmethod
     def from_settings(cls, settings: ServiceSettings, worker: int = 0) -> WorkerLimits:
-        """Return the limits of a worker, counted from 0."""
+        """Return one worker's share of the limits in the settings.
+
+        Args:
+            worker: number of the worker, from 0.
+        """
         workers = settings.workers
         return cls(
             Turns.for_worker(settings.searches, worker, workers),
@@ -94,7 +98,9 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """A queue in which many requests of one caller delay each other, but not other callers.
+    """A queue of requests that serves tenants in rotation, and the callers of a tenant in rotation.
+
+    Many requests of one caller delay each other, but not requests of other callers.
 
     Args:
         max_busy: maximum number of concurrent turns of one tenant.
@@ -111,27 +117,27 @@ class FairQueue(Generic[T]):
         return self._count
 
     def can_start(self, tenant: str) -> bool:
-        """Return whether the tenant may start another turn."""
+        """Return whether the tenant has fewer running turns than one tenant may have."""
         return self._busy[tenant] < self._max_busy
 
     def start(self, tenant: str) -> None:
-        """Record the start of a turn."""
+        """Record that a turn of the tenant has started."""
         self._busy[tenant] += 1
 
     def end(self, tenant: str) -> None:
-        """Record the end of a turn."""
+        """Record that a turn of the tenant has ended."""
         self._busy[tenant] -= 1
         if not self._busy[tenant]:
             del self._busy[tenant]
 
     def add(self, tenant: str, caller: str, waiter: T) -> None:
-        """Add a waiter."""
+        """Add a waiter to the end of its caller's queue."""
         callers = self._waiting.setdefault(tenant, OrderedDict())
         callers.setdefault(caller, deque()).append(waiter)
         self._count += 1
 
     def discard(self, tenant: str, caller: str, waiter: T) -> None:
-        """Remove a waiter if it still waits."""
+        """Remove a waiter from its caller's queue; do nothing if it no longer waits."""
         queue = self._waiting.get(tenant, OrderedDict()).get(caller)
         if queue is None:
             return
@@ -142,7 +148,11 @@ class FairQueue(Generic[T]):
         self._forget(tenant, caller, queue)
 
     def pop(self) -> tuple[str, T] | None:
-        """Remove and return the next waiter and its tenant; None if no turn may start."""
+        """Remove the waiter whose turn is next.
+
+        Returns:
+            The tenant and the waiter; None if no waiter may start a turn now.
+        """
         for tenant, callers in self._waiting.items():
             if self.can_start(tenant):
                 caller, queue = next(iter(callers.items()))
@@ -164,7 +174,10 @@ class FairQueue(Generic[T]):
         return min(self._count, before + (before + 1) * tenants)
 
     def find_longest(self) -> tuple[str, str, deque[T]] | None:
-        """Return the tenant with the most waiters, its busiest caller, and their waiters."""
+        """Return the tenant with the most waiters, its busiest caller, and that caller's waiters.
+
+        Returns None if nobody waits.
+        """
         if not self._count:
             return None
         tenant, callers = max(self._waiting.items(), key=lambda item: _count_waiters(item[1]))
@@ -219,11 +232,11 @@ class ClientGone(RagAssetsError):
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """A waiting request.
+    """A request that waits for a turn.
 
     Attributes:
         turn: a future, done when the turn starts or the request is refused.
-        deadline: latest time at which the turn may start.
+        deadline: latest time at which the turn may start, by the clock of Admission.
     """
 
     turn: asyncio.Future[None]
@@ -234,6 +247,7 @@ class Admission:
     """A limit on concurrent requests in one event loop, in total and for each tenant.
 
     Args:
+        turns: maximum numbers of concurrent requests.
         wait_seconds: longest wait for a turn.
         clock: returns the current time in seconds.
     """
@@ -334,7 +348,7 @@ class Admission:
         return (len(self._queue) if ahead is None else ahead) * self._average / running
 
     def _refuse_late(self) -> None:
-        """Refuse the last request in the longest queue if its turn would start too late."""
+        """Refuse the last request of the busiest caller if its turn would start too late."""
         if self._estimate_seconds() <= self._wait_seconds:
             return
         longest = self._queue.find_longest()
@@ -378,7 +392,7 @@ class AdmittedRetriever:
             return await self._retriever.search(tenant_id, request, patience=patience)
 
     async def can_still_read(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """See AsyncRetriever; does not wait for a turn: the search has already waited for one."""
+        """See AsyncRetriever; does not wait for a turn, because the search has already waited."""
         return await self._retriever.can_still_read(ref, caller, answer)
 
     async def mask_question(self, question: str) -> str:

@@ -126,15 +126,16 @@ class Authenticator:
         return await self._add_projects(replace(identity, name=self._mask_name(identity.name)))
 
     def _mask_name(self, name: str) -> str:
-        """Return the name under which a caller is recorded; a credential in the name is masked.
+        """Return the name under which a caller is recorded, with any credential in it masked.
 
-        The digest distinguishes callers with names that differ only in the masked part.
+        A digest of the original name is added to a masked name. It distinguishes callers whose
+        names differ only in the masked part.
         """
         masked = self._mask(name)
         return name if masked == name else f"{masked}#{sha256_hex(name)[:_DIGEST_DIGITS]}"
 
     async def _add_projects(self, identity: Identity) -> Identity:
-        """Add the tenants of the organization's current projects to an identity."""
+        """Return the identity with the tenants of its organization's current projects added."""
         if identity.organization is None:
             return identity
         projects = await self._reader.projects(identity.organization)

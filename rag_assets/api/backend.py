@@ -108,7 +108,7 @@ class Backend:
         await self.retriever.close()
 
     def build_reader_context(self, tenant_id: str) -> TenantContext:
-        """Return the TenantContext for reading a tenant's data; writing needs the tenant's lock.
+        """Return a context for reading a tenant's data; writing would need the tenant's lock.
 
         Raises:
             UnknownTenant: the tenant does not exist.
@@ -132,7 +132,7 @@ class Backend:
         )
 
     async def run(self, tenant_id: str, caller: str | None, work: Callable[[], _T]) -> _T:
-        """Run blocking work in a thread, after waiting for a turn.
+        """Wait for a turn, run blocking work in a thread, and return its result.
 
         Args:
             tenant_id: the tenant of the request.
@@ -148,9 +148,9 @@ class Backend:
             return await _await_within(result, _RUN_SECONDS)
 
     async def write(self, tenant_id: str, work: Callable[[], _T]) -> _T:
-        """Run work that changes a tenant in a thread; writes of one tenant run one at a time.
+        """Run work that changes a tenant in a thread, and return its result.
 
-        Reads do not wait for writes.
+        Writes of one tenant run one at a time. Reads do not wait for writes.
 
         Raises:
             TenantBusy: other writes took too long.
@@ -208,7 +208,7 @@ async def _get_backend(request: Request) -> Backend:
 async def _get_identity(
     request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Identity:
-    """Return the caller's identity, as established by the guard."""
+    """Return the identity that the guard found and stored in the request."""
     identity: Identity = request.state.identity
     return identity
 

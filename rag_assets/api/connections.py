@@ -118,7 +118,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.parse()
 
     def parse(self) -> None:
-        """Parse the bytes that may be parsed now."""
+        """Parse `unparsed` until a request is refused or must be processed before the next bytes.
+
+        If bytes remain, reading from the socket pauses.
+        """
         data, at = self.unparsed, 0
         while at < len(data) and self._should_continue():
             part = data[at : at + SLICE]
@@ -208,11 +211,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         await self._wrapped_app(scope, receive, announce)
 
     def _can_drain(self, cycle: RequestResponseCycle) -> bool:
-        """Return whether the rest of a body is small and certain to arrive."""
+        """Return whether a body may be read to its end: the rest is short, and will arrive."""
         return self._unread_bytes <= DRAINED_BYTES and not cycle.waiting_for_100_continue
 
     def _promised_bytes(self) -> int:
-        """Return the length of the body; for a chunked body, more than can be drained."""
+        """Return the length of the body in bytes; for a chunked body, more than can be drained."""
         headers = dict(self.headers)
         if b"transfer-encoding" in headers:
             return DRAINED_BYTES + self.max_head_bytes

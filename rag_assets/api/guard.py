@@ -109,10 +109,10 @@ class Guard:
     async def validate(
         self, scope: Scope, credential: str, validate: Callable[[], Awaitable[_T]]
     ) -> _T:
-        """Validate a credential, with a limit on failed attempts.
+        """Return the result of `validate` for a credential, with a limit on failed attempts.
 
         Args:
-            credential: remembered if valid.
+            credential: the token or code; a digest of it is remembered if it is valid.
             validate: returns the result for a valid credential; otherwise raises Unauthenticated.
 
         Raises:
@@ -201,7 +201,7 @@ class Guarded(APIRoute):
 
 
 class Streamed(Guarded):
-    """A guarded route with a handler that reads the body in pieces or refuses it unread."""
+    """A guarded route whose handler reads the body itself, in pieces, or leaves it unread."""
 
     async def admit_request(self, request: Request) -> Request:
         """Return the request without reading its body."""
@@ -315,10 +315,10 @@ _THREADS = 4
 
 
 class BodyParser(Protocol):
-    """A parser that extracts the file from a body."""
+    """A parser that extracts the uploaded file from the body of a request."""
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """Return the pieces of the file in the next bytes of the body."""
+        """Parse the next bytes of the body; return the pieces of the file in them."""
         ...
 
 
@@ -326,15 +326,15 @@ class RawBodyParser:
     """A parser of a body that is the file itself."""
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """Return all bytes."""
+        """Return the bytes as one piece, because the whole body is the file."""
         return (data,)
 
 
 class FileReceiver:
-    """A receiver of uploaded files.
+    """Receives uploaded files, with limits on their number, size and speed.
 
     Args:
-        turns: limits on concurrent files.
+        turns: limits the number of files that are received at once.
         slack_seconds: see SLACK_SECONDS.
     """
 
@@ -354,12 +354,12 @@ class FileReceiver:
         caller: str,
         create: Callable[[], ReceivedFile],
     ) -> AsyncIterator[ReceivedFile]:
-        """Receive the file of a request; at the end, discard it unless it was stored.
+        """Yield the received file of a request; afterwards, discard the file unless it was stored.
 
         Args:
             form: parses the body.
             source: limits the size of the file.
-            tenant_id, caller: whose turn the request takes.
+            tenant_id, caller: the tenant and the caller for whom the request waits for a turn.
             create: creates the file to write to.
 
         Raises:
@@ -421,7 +421,12 @@ class FileReceiver:
             await run_sync(partial(received.write, piece), limiter=self._threads)
 
     async def _iter_body(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield the body as it arrives."""
+        """Yield the chunks of the body as they arrive.
+
+        Raises:
+            HttpRefusal: the client sends less than MIN_BYTES_PER_SECOND.
+            ClientGone: the client has disconnected.
+        """
         stream = aiter(request.stream())
         waited, size = 0.0, 0
         while True:

@@ -174,12 +174,15 @@ def create_token(
     principals: Sequence[str],
     lifetime: timedelta | None,
 ) -> tuple[str, ServiceToken]:
-    """Create and return a service token; only its hash is stored.
+    """Create a service token, and store only its hash.
 
     Args:
         catalog: stores the hash of the token.
         owner: a tenant, or an organization for all its present and future projects.
         lifetime: time until the token expires; None if it stays valid until it is revoked.
+
+    Returns:
+        The token itself, and its row in the catalog.
 
     Raises:
         ConfigurationError: a principal is reserved for a role.

@@ -71,7 +71,7 @@ class SingleKey:
 
 
 class KeySet:
-    """A source with the keys of a JWKS document, fetched again if old or a key is unknown.
+    """The keys of a JWKS document, which is fetched again if it is old or lacks a key.
 
     If the document cannot be fetched, the previous keys stay valid for an hour, so that callers are
     not locked out while the signer is unavailable. One thread fetches the document; tokens with a
@@ -275,9 +275,9 @@ class JwtVerifier:
 
 
 def _find_organization(value: object) -> str | None:
-    """Return the organization that a claim names, if any.
+    """Return the organization that a claim names; None if its value is not one valid name.
 
-    Other values are ignored, because signers for other services may use the claim differently.
+    Such values are ignored, because signers for other services may use the claim differently.
     """
     try:
         return next(iter(_parse_names(value)), None) if isinstance(value, str) else None

@@ -250,7 +250,10 @@ async def events(
 
 
 def _select_kinds(identity: Identity, wanted: EventKind | None) -> frozenset[str] | None:
-    """Return the kinds of events to show; None shows all."""
+    """Return the kinds of events that the caller may list; None if all kinds.
+
+    An admin gets the wanted kind, or all kinds. Other callers get only searches.
+    """
     if identity.role == "admin":
         return None if wanted is None else frozenset({wanted})
     return frozenset(kind for kind in SEARCHES if wanted in {None, kind})

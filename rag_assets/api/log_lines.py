@@ -48,7 +48,7 @@ class JsonLines(logging.Formatter):
         self._mask = mask
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
+        """Format a record as one line of JSON."""
         is_own = record.name.partition(".")[0] == _OWN_LOGGER
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -94,7 +94,7 @@ class BackgroundLogHandler(logging.Handler):
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a line and return immediately."""
+        """Queue the line of a record for the thread; drop and count it if the queue is full."""
         try:
             self._waiting.put_nowait(self.format(record))
         except Full:
@@ -102,7 +102,7 @@ class BackgroundLogHandler(logging.Handler):
                 self._dropped += 1
 
     def close(self) -> None:
-        """Write the waiting lines, for a second at most."""
+        """Write the waiting lines and end the thread, or give up after about a second."""
         try:
             self._waiting.put(None, timeout=_LAST_SECONDS)
         except Full:

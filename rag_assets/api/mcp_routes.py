@@ -35,7 +35,7 @@ _BAD_REQUEST = 400
 
 
 async def _require_allowed_origin(request: Request, backend: BackendDependency) -> None:
-    """Refuse requests from other web pages, which could use DNS rebinding."""
+    """Refuse requests from web pages whose origin is not allowed; this prevents DNS rebinding."""
     origin = request.headers.get("origin")
     if origin is not None and origin not in backend.settings.mcp_origins:
         raise ForeignOrigin(
@@ -50,7 +50,7 @@ agents = APIRouter(
 
 
 class _McpResponse(Response):
-    """The response of the SDK to a message."""
+    """A response that the MCP SDK creates for a message."""
 
     def __init__(self, server: MCPServer[None], message: bytes) -> None:
         super().__init__()
@@ -138,9 +138,9 @@ async def exchange(
 
 
 def _find_profile(catalog: Catalog, tenant_id: str, caller: Caller) -> str:
-    """Return the profile of a tenant that the caller may use; "" for a missing tenant.
+    """Return the profile of a tenant that the caller may use; "" if the tenant does not exist.
 
-    The called tool then reports the error.
+    The error about a missing tenant is left to the tool that the message calls.
     """
     with suppress(UnknownTenant):
         profile = catalog.tenants.get(tenant_id).profile

@@ -70,7 +70,7 @@ SourceName = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_leng
 
 
 def parse_if_match(if_match: str) -> frozenset[str]:
-    """Return the versions in the header If-Match, without weak ETags."""
+    """Return the versions in the header If-Match without weak ETags, or only `*`."""
     if if_match.strip() == ANY_VERSION:
         return frozenset({ANY_VERSION})
     tags = _ETAG.finditer(if_match)

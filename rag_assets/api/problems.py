@@ -292,7 +292,7 @@ def answer_unexpected_error(request_id: str, error: Exception) -> JSONResponse:
 
 
 def format_problem(error: Exception, request_id: str) -> str:
-    """Return a problem in one line for text interfaces, and log it."""
+    """Describe an error in one line for text interfaces; log the error if it is a server error."""
     kind, detail = classify(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
@@ -318,7 +318,10 @@ async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
-    """Return the kind of an error and the details that the caller may see; log other details."""
+    """Return the kind of an error, and the details that the caller may see; log server errors.
+
+    The details are None if they must not be shown.
+    """
     if not isinstance(error, RagAssetsError):
         # The message may quote a document or a key, so only the type is logged.
         reason = f"unexpected {type(error).__name__}"
@@ -344,7 +347,7 @@ def list_kinds() -> Mapping[type[RagAssetsError], Kind]:
 
 
 def _find_provider_text(error: RagAssetsError) -> str | None:
-    """Return the text about a failure of a provider; None for other failures."""
+    """Return the text that callers get about a provider's failure; None for other failures."""
     failure = failure_kind(error)
     return WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
 

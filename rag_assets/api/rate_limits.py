@@ -30,11 +30,11 @@ _EMPTY = bytes(16)
 
 @dataclass(frozen=True, slots=True)
 class LockedRecord:
-    """The record of a key, locked for other processes.
+    """A record of a SharedTable, while other processes cannot access it.
 
     Attributes:
         digest: digest of the key.
-        start, end: slot of the record in the memory; writing replaces an old record there.
+        start, end: offsets of its slot in `memory`; writing replaces any other record in the slot.
         is_live: whether the record was written and has not expired.
     """
 
@@ -84,7 +84,11 @@ class SharedTable:
 
     @contextmanager
     def lock(self, key: bytes, now: float) -> Iterator[LockedRecord]:
-        """Lock the record of a key for all other processes, and yield it."""
+        """Lock the record of a key for all other processes, and yield the record.
+
+        Args:
+            now: current time in seconds, after which a live record must expire.
+        """
         digest = blake2b(key, digest_size=16, key=self._salt).digest()
         group = int.from_bytes(digest[:8], "little") % self._groups
         fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, group)
@@ -136,10 +140,10 @@ class SharedWindows:
         self._table = SharedTable(keys, _RECORD.size)
 
     def take(self, key: bytes, events: int = 1) -> float:
-        """Count events and return 0 if another event is within the limit.
+        """Count events of a key if the limit is not reached yet, and return 0.
 
-        Otherwise return the seconds until an event is within the limit. Events counted together may
-        exceed the limit.
+        If the limit is reached, count nothing, and return the seconds until the next event is
+        allowed. Several events of one call may exceed the limit.
         """
         now = self._clock()
         with self._table.lock(key, now) as record:
@@ -155,7 +159,7 @@ class SharedWindows:
             self._add(record, now)
 
     def wait(self, key: bytes) -> float:
-        """Return the seconds until another event is within the limit; 0 if it is within it now."""
+        """Return the seconds until the next event is allowed; 0 if it is allowed now."""
         now = self._clock()
         with self._table.lock(key, now) as record:
             return self._wait(record, now)
@@ -271,14 +275,14 @@ class Rates:
         self._windows = windows
 
     def take(self, name: str, events: int = 1) -> None:
-        """Count requests, or other events with a rate limit.
+        """Count requests of a token, or other events, if its rate limit is not reached yet.
 
         Args:
             name: name of the token.
             events: number of events, counted together.
 
         Raises:
-            TooManyRequests: the rate is exceeded.
+            TooManyRequests: the limit is reached.
         """
         if wait := self._windows.take(name.encode("utf-8", "surrogatepass"), events):
             raise TooManyRequests(max(1, math.ceil(wait)))
@@ -309,7 +313,7 @@ class SharedLimits:
     def from_settings(
         cls, settings: ServiceSettings, clock: Callable[[], float] = time.monotonic
     ) -> SharedLimits:
-        """Create empty counts."""
+        """Create the limits that the settings define, with all counts at zero."""
         rate, attempts, written = settings.rate, settings.attempts, settings.write_rate
         return cls(
             Rates(SharedWindows(rate.requests, rate.seconds, _MAX_TOKENS, clock)),

@@ -79,7 +79,7 @@ def read_record_status(
         caller: a writer sees all records, but gets no chunks.
         source_id, document_id: identifiers of the record.
         scope: default access scope, for records without a scope and without a page.
-        block_id: a block of the record, which is a page; selects the chunks of the block.
+        block_id: id of a block of the record, which must be a page; selects this block's chunks.
         with_chunks: whether to read the texts of the chunks.
 
     Raises:
@@ -166,7 +166,7 @@ def describe_reason(state: RecordState) -> str | None:
 
 
 def _note(state: RecordState) -> str | None:
-    """Return the note on an indexed or queued record; None if the record is complete."""
+    """Return what is incomplete about an indexed or queued record; None if nothing is."""
     if not state.is_placed:
         return _NOT_IN_TREE
     if state.status == "queued":
@@ -233,7 +233,14 @@ records = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_cl
 
 @dataclass(frozen=True, slots=True)
 class RecordTarget:
-    """The record that a request addresses."""
+    """The record that a request addresses.
+
+    Attributes:
+        source: name of the record's source; None if the request names none.
+        by: name of the caller.
+        page_uuid: page of the record if it is a block.
+        clock: time and version of a deletion.
+    """
 
     tenant_id: str
     source_type: str
@@ -526,10 +533,10 @@ def _write(
 def build_drafting(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[DraftBuilder, TenantRecord]:
-    """Return the Drafting for a tenant's pushed bodies, and the row of the tenant.
+    """Return the builder of drafts from a tenant's pushed bodies, and the row of the tenant.
 
     Raises:
-        NoRecordsSource: see records_source.
+        NoRecordsSource: see find_records_source.
     """
     tenant_record = backend.catalog.tenants.get(tenant_id)
     tenant = Tenant.from_config(tenant_record.config)

@@ -144,7 +144,7 @@ class _File:
 
 
 def _find_file(backend: Backend, target: RecordTarget) -> _File:
-    """Return the file that receives its content, with the accepted size and formats.
+    """Return the pushed file whose content is about to be received.
 
     Raises:
         UnknownDocument: the file was not pushed.

@@ -40,7 +40,7 @@ class RestoreWatch:
             raise self._refusal
 
     def check(self) -> None:
-        """Compare the catalog with the journals once, blocking."""
+        """Compare the catalog with the journals, and keep the result for require_accepted()."""
         try:
             state = self._keeper.security_state()
             if state == self._trusted:

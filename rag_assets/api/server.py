@@ -118,7 +118,10 @@ def find_cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
 
 
 def _build_connection_class() -> type[Connection]:
-    """Return a connection class whose limit fits the process's limit of file descriptors."""
+    """Return a class of connections whose maximum number fits the limit of open files.
+
+    The process's limit of open files is raised first, as far as possible.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_CONNECTIONS + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -133,7 +133,7 @@ class WorkerSupervisor:
         slot.worker = _WorkerProcess(pid, own, time.monotonic())
 
     def _run_worker(self, number: int, line: socket.socket) -> NoReturn:
-        """Do the work in a fork, and exit."""
+        """Do the work of a worker in its forked process, and end the process."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -160,7 +160,7 @@ class WorkerSupervisor:
             os._exit(code)
 
     def _wait(self) -> None:
-        """Wait for a signal, for a worker's socket, or until a worker is due."""
+        """Wait until a signal or a worker's message arrives, a worker ends, or a start is due."""
         lines = self._get_sockets()
         ready, _, _ = select.select([self._wakeup, *lines], [], [], self._get_timeout())
         for readable in ready:

@@ -44,7 +44,7 @@ class _FormPart:
 
 
 class UploadForm:
-    """A form with one file.
+    """A parser of multipart forms with one file.
 
     Args:
         content_type: header of the request.
@@ -52,7 +52,7 @@ class UploadForm:
 
     Attributes:
         file_name: name from the form; None until the file starts.
-        values: values of the fields so far.
+        values: values of the fields that are parsed already, by name.
 
     Raises:
         UploadRefused: the request is not a form.

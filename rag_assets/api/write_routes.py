@@ -253,7 +253,7 @@ async def reconcile(
 
 
 async def _receive(request: Request, file: IO[bytes]) -> None:
-    """Write the body to a file as it arrives."""
+    """Write the body to a file as it arrives; refuse a body that pauses or is over 1 GiB."""
     stream, size = aiter(request.stream()), 0
     while True:
         try:

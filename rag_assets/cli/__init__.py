@@ -46,7 +46,7 @@ def _run_in_fork(arguments: list[str]) -> int | None:
 
 
 def home_folder() -> str:
-    """Return the installation's folder, like Settings but without importing it."""
+    """Return the installation's folder as Settings finds it, but without importing Settings."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120
     home = os.environ.get("RAG_ASSETS_HOME") or (root if is_checkout(root) else os.curdir)
     return os.path.realpath(os.path.expanduser(home))  # noqa: PTH111

@@ -173,7 +173,7 @@ def _find_command_of_system(cmd_name: str, reserved: Collection[str]) -> click.C
 
 
 def _build_command(loaded: typer.Typer, cmd_name: str, **options: Any) -> click.Command:
-    """Return a command or group with help in the style of this application."""
+    """Convert a Typer application to a command or group with help in this application's style."""
     if options.get("help"):
         options["no_args_is_help"] = True
     carrier_app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -66,7 +66,7 @@ ProjectArgument: TypeAlias = Annotated[
 
 
 def build_caller(principals: list[str] | None, role: Role | None) -> Caller:
-    """Return the caller named by `--as` and `--role`."""
+    """Return the caller that the options `--as` and `--role` describe."""
     from rag_assets.search.model import Caller
 
     return Caller.acting(principals or (), role)
@@ -132,7 +132,7 @@ def _collect_search_fields(
         bool, typer.Option(help="Code memory: changes and summaries of runs may be hits.")
     ] = True,
 ) -> dict[str, Any]:
-    """Return the fields of a search request; None for a missing option."""
+    """Return the fields of a search request by name; None for an option that was not given."""
     return {
         "query": question,
         "top_k": top_k,
@@ -209,7 +209,7 @@ class NamedOwner:
     """The tenant or organization that the arguments of a command name.
 
     Attributes:
-        id: its id, which may be unknown.
+        id: id from the command line, which may be unknown to the catalog.
     """
 
     id: str
@@ -222,11 +222,11 @@ class NamedOwner:
 
     @property
     def arguments(self) -> str:
-        """Return the command-line arguments that name it."""
+        """Return the command-line arguments that name this tenant or organization."""
         return f"{self.id} --organization" if self.is_organization else self.id
 
     def find(self, session: Session) -> KeyOwner:
-        """Return its reference in the catalog.
+        """Return the reference of the tenant or organization in the catalog.
 
         Raises:
             UnknownTenant: the tenant does not exist.

@@ -109,7 +109,7 @@ def _add_tenant(session: Session) -> None:
 
 
 def _print_stages(session: Session, synced: TenantSync) -> None:
-    """Print the documents and the result of each stage, also of earlier runs."""
+    """Print a table of the documents, and the result of each stage, also from earlier runs."""
     if synced.nothing_to_do:
         say(f"Nothing changed, nothing to do ({format_seconds(synced.seconds)}). The tenant has:\n")
     else:
@@ -216,17 +216,17 @@ class DocumentSummary:
 
     @property
     def suffix(self) -> str:
-        """Return the suffix of its file name."""
+        """Return the suffix of the document's file name, in lower case."""
         return PurePosixPath(self.document.uri).suffix.lower()
 
     @property
     def name(self) -> str:
-        """Return its file name."""
+        """Return the document's file name."""
         return PurePosixPath(self.document.uri).name
 
     @property
     def tokens(self) -> list[int]:
-        """Return the number of tokens of each chunk."""
+        """Return the number of tokens of each chunk; empty if the document has no chunks yet."""
         return [chunk.token_count for chunk in self.chunks.chunks] if self.chunks else []
 
 
@@ -390,7 +390,7 @@ def _describe_index(
 
 
 def draw_histogram(lengths: Sequence[int]) -> str:
-    """Draw the distribution of lengths as a row of bars."""
+    """Draw how often each length occurs, as a row of bars from 0 to the maximum."""
     width = max(lengths) + 1
     buckets = Counter(length * _BUCKETS // width for length in lengths)
     most = max(buckets.values())

@@ -49,8 +49,8 @@ def follow(session: Session, descriptor: int) -> None:
 
     Args:
         session: the installation.
-        descriptor: of the connection. Each line contains the arguments of TenantFollower.follow as
-            JSON; the answer is its result.
+        descriptor: file descriptor of the connection. Each line contains the arguments of
+            TenantFollower.follow as JSON, and is answered with the result.
     """
     from rag_assets.resources.stores import close_all
 
@@ -97,7 +97,7 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
 
 
 class TenantFollower:
-    """A syncer of due tenants, which opens all stores once."""
+    """Syncs tenants that are due. The stores are opened once and stay open between syncs."""
 
     def __init__(self, session: Session) -> None:
         from rag_assets.billing.embedders import Embedders
@@ -117,7 +117,7 @@ class TenantFollower:
         self._paces: dict[str, ListingPace] = {}
 
     def follow(self, tenant_id: str, *, is_changed: bool = True) -> float | None:
-        """Run a slice if the tenant is due.
+        """Run one slice of a tenant's sync if the tenant is due.
 
         Args:
             is_changed: whether a change was reported since the tenant's last slice started.
@@ -184,7 +184,11 @@ class TenantFollower:
         return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
-        """Reread documents listed too soon after a change; return False if a run is needed."""
+        """Read documents again that were listed too soon after a change.
+
+        Returns:
+            Whether their listing is confirmed; False if a run is needed.
+        """
         from rag_assets.pipeline.listing import confirm_documents
         from rag_assets.resources.tenant_lock import fail_abandoned_run
         from rag_assets.storage.catalog.lock import Holder

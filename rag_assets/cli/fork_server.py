@@ -90,7 +90,7 @@ def _start_parsers(local: Path) -> subprocess.Popen[bytes]:
 
 
 def prepare(local: Path) -> None:
-    """Import all libraries, and load rules, tokenizer and Dagster's definitions, for all forks.
+    """Import all libraries, and load rules, tokenizer and Dagster's definitions, before any fork.
 
     Args:
         local: the installation's own folder.

@@ -260,7 +260,7 @@ def _format_entries(report: BuildReport) -> str:
 
 
 def _format_checks(report: BuildReport) -> str:
-    """Format the number of passed checks."""
+    """Format the number of passed checks, such as "3 of 4"; "" without checks."""
     passed = sum(bool(check["passed"]) for check in report.checks)
     return f"{passed} of {len(report.checks)}" if report.checks else ""
 

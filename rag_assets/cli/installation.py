@@ -352,9 +352,12 @@ def accept_clock(
 def _measure_consequences(
     catalog: Catalog, record: TenantRecord, now: datetime
 ) -> dict[str, object]:
-    """Return the effect of a time on a tenant: numbers of due documents and of later rows.
+    """Count what would change for a tenant if the time `now` is trusted.
 
-    Due documents count as unconfirmed unless another guard holds them back.
+    Returns:
+        The tenant's id (tenant); the number of documents that are due for deletion (due), and how
+        many of them the next run deletes (unconfirmed); the number of rows with a later time
+        (later_times).
     """
     from rag_assets.pipeline.retention import compute_cutoffs, find_held_prunes
     from rag_assets.tenants.model import Tenant
@@ -377,7 +380,7 @@ def _describe_original(original: object) -> str:
 
 
 def _find_cluster_difference(session: Session) -> list[Difference]:
-    """Return a difference if Elasticsearch is not the recorded cluster."""
+    """Return a difference if Elasticsearch is not the recorded cluster, else an empty list."""
     from rag_assets.common.errors import PlaceChanged
 
     try:
@@ -392,7 +395,11 @@ def _find_cluster_difference(session: Session) -> list[Difference]:
 def _require_data(
     session: Session, differences: Sequence[Difference], without_data: Collection[str]
 ) -> None:
-    """Require that a new address of the lake or the blobs contains data."""
+    """Require that a new address of the lake or the blobs contains data, if the catalog needs it.
+
+    Args:
+        without_data: kinds of store (lake, blobs) that may be empty.
+    """
     changed = {difference.part for difference in differences}
     lost = {"lake": bool(session.unverified_catalog.generations.tenants()), "blobs": True}
     lost["blobs"] = session.unverified_catalog.uploads.has_any()
@@ -410,7 +417,11 @@ def _require_data(
 
 
 def _republish(session: Session) -> bool:
-    """Publish serving builds under the current prefix; return False without Elasticsearch."""
+    """Publish the serving build of each tenant under the installation's present prefix.
+
+    Returns:
+        False if Elasticsearch does not answer.
+    """
     with suppress(ServiceUnavailable):
         names = session.store.indexes.names()
         for record in session.catalog.tenants.all():
@@ -423,7 +434,10 @@ def _republish(session: Session) -> bool:
 
 
 def _count_unknown_files(session: Session) -> dict[str, int]:
-    """Return the number of unknown files of each tenant whose catalog rows were set back."""
+    """Count the uploaded files that a restored catalog does not know, by tenant id.
+
+    The result covers tenants whose rows were set back, and tenants that the catalog lacks.
+    """
     from rag_assets.pipeline.uploads import list_unreferenced_blobs
     from rag_assets.storage.blobs.store import open_blobs
 

@@ -192,7 +192,11 @@ def propose(
 
 
 def _write_questions(path: Path, questions: Sequence[JudgedQuestion]) -> int:
-    """Write a file or a folder, and return the number of omitted quotes."""
+    """Write judged questions to a YAML file or a BEIR folder.
+
+    Returns:
+        The number of quotes that were left out, because the format has none.
+    """
     if path.suffix not in SUFFIXES:
         return write_beir(path, questions)
     path.write_text(format_yaml(questions), encoding="utf-8")

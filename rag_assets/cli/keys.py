@@ -187,7 +187,7 @@ def rotate(
 
 
 def _request_retry(session: Session, owner: KeyOwner) -> int:
-    """Request a retry of the documents that waited for an owner's key, and return their number."""
+    """Request a retry of the documents that waited for an owner's key; return their number."""
     from rag_assets.storage.catalog.database import TenantRef
 
     if isinstance(owner, TenantRef):
@@ -207,7 +207,11 @@ def _open_key_ring(session: Session) -> KeyRing:
 
 
 def _iter_missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
-    """Yield the missing keys of tenants with an embedder that needs a key."""
+    """Yield an entry for each active tenant whose embedder needs a key that is missing.
+
+    Args:
+        tenant_id: only this tenant; None for all.
+    """
     from rag_assets.billing.key_ring import KeyEntry
 
     for record in session.catalog.tenants.all():

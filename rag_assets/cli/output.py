@@ -23,12 +23,12 @@ _PIPED_WIDTH = 240
 
 
 def print_json(value: Any) -> None:
-    """Print one JSON document on standard output."""
+    """Print a value as one line of JSON on standard output."""
     sys.stdout.write(json.dumps(value, default=_to_json_value, ensure_ascii=False) + "\n")
 
 
 def say(line: str = "") -> None:
-    """Print a line of the result."""
+    """Print a line of the result on standard output."""
     sys.stdout.write(replace_controls(line) + "\n")
 
 
@@ -55,7 +55,7 @@ def print_error(error: RagAssetsError, *, as_json: bool) -> None:
 
 
 def _mask(line: str) -> str:
-    """Mask credentials in a line; load the rules only if the line may contain a credential."""
+    """Mask credentials in a line. The rules are loaded only if it may contain a credential."""
     if not might_hold_credential(line):
         return line
     from rag_assets.common.settings import Settings
@@ -88,7 +88,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def format_seconds(value: float) -> str:
-    """Format a duration in seconds."""
+    """Format a duration: "0.52 s" below ten seconds, otherwise "14 s"."""
     return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"  # noqa: PLR2004
 
 

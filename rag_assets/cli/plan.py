@@ -179,7 +179,7 @@ def usage(
 
 
 def _list_caps(session: Session, tenant: Tenant) -> list[Cap]:
-    """Return the caps per day and month, without the cap per run."""
+    """Return a tenant's caps per day and per month with the spending so far; none per run."""
     day = today()
     caps = tenant.caps.model_copy(update={"per_run": None})
     return build_caps(caps, session.catalog.usage.read_spending(tenant.id, day), day)

@@ -64,7 +64,7 @@ def check(
 
 
 def run_checks(session: Session, tenant_id: str, *, deep: bool = False) -> list[CheckResult]:
-    """Run the asset checks and the expectations of a tenant.
+    """Run the asset checks and the expectations of a tenant, and return their results.
 
     Raises:
         RagAssetsError: a check could not be evaluated.
@@ -196,7 +196,7 @@ def _print_evaluation(tenant_id: str, evaluation: Evaluation | BuildComparison) 
 
 
 def _print_questions(builds: Sequence[Evaluation]) -> None:
-    """Print the values of each question, for each build."""
+    """Print a table with a row per question and the value of each measure for each build."""
     rows = []
     for part in ("people", "synthetic"):
         first: MeasuredPart = getattr(builds[0], part)

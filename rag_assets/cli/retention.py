@@ -113,7 +113,7 @@ def purge(
 
 
 def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
-    """Print data left by an erasure, and copies that this program cannot reach."""
+    """Print the proof of an erasure: data that it left, and copies that are out of reach."""
     from rag_assets.pipeline.proof import LEFT_IN_FILES
 
     if proof["complete"]:
@@ -132,7 +132,11 @@ def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
 
 
 def _forget_command(place: str) -> str:
-    """Return the command that forgets an address, which is a text from a receipt."""
+    """Return the command by which a person confirms that the data at an address is destroyed.
+
+    Args:
+        place: the address as a receipt describes it.
+    """
     kind_and_address = place.removeprefix("the ").rpartition(", left on ")[0]
     kind, _, address = kind_and_address.partition(" at ")
     return f"rag-assets installation forget {kind} {shlex.quote(address)} --yes"
@@ -269,7 +273,11 @@ def compact(
 
 
 def _compact_one(session: Session, tenant_id: str) -> dict[str, Any]:
-    """Compact one tenant, and return the result or its failure."""
+    """Compact the stores of one tenant.
+
+    Returns:
+        The tenant's id, lines that describe the result, and the error (None after a success).
+    """
     from rag_assets.pipeline.upkeep import compact_tenant
 
     progress(f"{tenant_id}: compacting")
@@ -302,7 +310,7 @@ def list_holds(
 
 
 class _HoldOptions(NamedTuple):
-    """The target and the reason of a hold."""
+    """The options of a hold: what it covers, and the reason."""
 
     scope: HoldScope
     reason: str

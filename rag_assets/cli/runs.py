@@ -41,7 +41,7 @@ class StageResult:
     Attributes:
         cost: cost in dollars; None if the price is unknown or does not apply.
         promised: cost of submitted batches in dollars.
-        remedy: remedy for an outage.
+        remedy: what a person can do about an unavailable provider.
     """
 
     counts: Mapping[str, int]
@@ -91,7 +91,7 @@ class CheckResult:
 
 
 class Runner:
-    """A runner of jobs in this process."""
+    """Runs Dagster jobs in this process."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -105,7 +105,7 @@ class Runner:
         reason: str = "started by a command",
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> RunResult:
-        """Run a job for one tenant's partition.
+        """Run a job for one tenant's partition, and return the result.
 
         Args:
             ops: configuration of the job's ops, by their plain names.
@@ -241,7 +241,11 @@ def _convert_outages() -> Iterator[None]:
 def _collect_stages(
     result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
 ) -> dict[str, StageResult]:
-    """Return the results by plain name of the asset; `steps` maps step keys to these names."""
+    """Return the results of a run's assets by plain name.
+
+    Args:
+        steps: plain names of the assets by step key.
+    """
     stages = {}
     for event in result.all_events:
         if event.is_step_failure and event.step_key in steps:
@@ -290,7 +294,7 @@ def _collect_checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...
 
 
 def _find_disabled_failure(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:
-    """Return the failure of a run that did no work because the tenant was disabled.
+    """Return the failure of a run that did no work because the tenant was disabled, else None.
 
     Such a run succeeds, so that it does not fail a backfill.
     """
@@ -336,7 +340,7 @@ def _parse_failure(description: str) -> RunFailed:
 
 
 def _terminal_logger() -> Any:
-    """Return a Dagster logger that prints the lines of a run as progress, without Dagster's."""
+    """Return a Dagster logger that prints our lines of a run as progress, but not Dagster's own."""
     import dagster as dg
 
     class Terminal(logging.Handler):

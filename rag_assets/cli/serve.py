@@ -93,7 +93,7 @@ def _prepare_panel(
     listeners: list[list[socket.socket]],
     exit_stack: ExitStack,
 ) -> PanelSettings | None:
-    """Return the settings of the panel, or print why it is off and return None.
+    """Return the settings of the panel; if it is off, print the reason and return None.
 
     Args:
         panel: settings from the environment.
@@ -148,7 +148,7 @@ def _supervise(
     panel: PanelSettings | None,
     listeners: list[list[socket.socket]],
 ) -> None:
-    """Let workers answer requests, as forks with their own listeners."""
+    """Fork workers, each with its own listening sockets, and replace them if they die."""
     from rag_assets.api.settings import METRICS_FOLDER
 
     masker = get_masker(session.settings.local)

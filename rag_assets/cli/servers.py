@@ -146,7 +146,7 @@ def _list_warnings(services: Sequence[ServiceStatus]) -> list[str]:
 
 
 def _find_compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
-    """Return a warning about tenants that were not compacted for too long.
+    """Return a warning about tenants whose last compaction is too long ago.
 
     Return None without such tenants, or if the catalog cannot be read.
     """
@@ -243,7 +243,7 @@ def _list_superuser_warnings(session: Session) -> list[str]:
 
 
 def _list_index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list[str]:
-    """Return warnings about indexes that Elasticsearch cannot serve, and about their layout."""
+    """Return warnings about indexes that are unusable, or differ from the configured layout."""
     elasticsearch = next(service for service in services if service.name == "Elasticsearch")
     if elasticsearch.state not in {"running", "external"}:
         return []

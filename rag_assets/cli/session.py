@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 
 
 class Session:
-    """The access of one command to the installation; each part is opened on first use.
+    """The access of one command to the installation; each store and server is opened on first use.
 
     Args:
         reconciles: whether opening the catalog updates its tenants from tenants.yaml; False for
@@ -82,7 +82,7 @@ class Session:
 
     @cached_property
     def endpoints(self) -> Endpoints:
-        """Return the addresses of the servers."""
+        """Return the addresses of the servers, with this session's role in Postgres."""
         endpoints = self.stack.endpoints()
         if self._is_service:
             return replace(endpoints, database_url=endpoints.service_url)
@@ -131,10 +131,10 @@ class Session:
         return catalog, identity
 
     def _announce_upgrade(self, others: Sequence[str]) -> None:
-        """Warn about programs that a schema upgrade stops; refuse to stop our own.
+        """Warn about programs that will stop working because the catalog's schema is upgraded.
 
         Raises:
-            OlderProgramRuns: a process of this home folder runs an older program.
+            OlderProgramRuns: one of them is a process of this home folder; the upgrade is refused.
         """
         from rag_assets.cli.output import warn
 
@@ -168,7 +168,7 @@ class Session:
         self.keeper.keep(raised)
 
     def reconcile(self) -> None:
-        """Update the catalog's tenants from tenants.yaml, and warn about its problems."""
+        """Update the catalog's tenants from tenants.yaml, and warn about problems found there."""
         from rag_assets.cli.output import warn
         from rag_assets.pipeline.tenancy import reconcile_tenants
 
@@ -247,7 +247,7 @@ class Session:
         return record
 
     def reader(self, tenant_id: str) -> TenantContext:
-        """Return a TenantContext for reading; writing needs the tenant's lock.
+        """Return a context for reading a tenant's data; writing would need the tenant's lock.
 
         Raises:
             UnknownTenant: the tenant does not exist.
@@ -274,7 +274,7 @@ class Session:
 
     @contextmanager
     def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
-        """Take the tenant's lock, waiting up to a minute, and yield a TenantContext for writing.
+        """Take the tenant's lock, waiting up to a minute, and yield a context for writing its data.
 
         Args:
             what: description of the work, shown to others who wait for the lock.
@@ -306,7 +306,7 @@ class Session:
 
     @cached_property
     def own_runs(self) -> OwnRuns:
-        """Return the finder of this installation's runs in Dagster's instance."""
+        """Return the object that finds this installation's runs in Dagster's instance."""
         from rag_assets.definitions import build_resources
 
         own_runs: OwnRuns = build_resources()["rag_assets_runs"]
@@ -386,7 +386,7 @@ def _convert_instance_errors(folder: Path) -> Iterator[None]:
 
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
-    """Pass a new session to a command, and close it when the command ends."""
+    """Return a function that runs the command with a new session, and then closes the session."""
     return _in_session(command, reconciles=True)
 
 
@@ -398,7 +398,7 @@ def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Cal
 def with_serving_session(
     command: Callable[Concatenate[Session, _P], _T],
 ) -> Callable[_P, _T]:
-    """Like with_reading_session, with the service's role in Postgres."""
+    """Like with_reading_session, but with the service's role in Postgres (fewer rights)."""
     return _in_session(command, reconciles=False, is_service=True)
 
 
@@ -421,7 +421,7 @@ def _in_session(
 
 
 def operator() -> str:
-    """Return the name of the operating-system user who runs the command."""
+    """Return "operator" and the name of the operating-system user who runs the command."""
     try:
         return f"operator {getpass.getuser()}"
     except (OSError, KeyError):

@@ -47,7 +47,7 @@ class TenantSync:
     """The result of syncing one tenant, over all its runs.
 
     Attributes:
-        held: number of documents that disappeared from their source, with a deletion that is held
+        held: number of documents that disappeared from their source and whose deletion is held
             back.
         waiting: number of documents that wait for a batch at the provider.
     """
@@ -69,7 +69,7 @@ class TenantSync:
         return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
 
     def add(self, result: RunResult) -> None:
-        """Add the result of another run."""
+        """Add the counts, the duration and the cost of another run to this result."""
         self.runs.append(result.run_id)
         for name, stage in result.stages.items():
             total = self.stages.setdefault(name, defaultdict(float))
@@ -82,7 +82,7 @@ class TenantSync:
 
     @classmethod
     def from_json(cls, answer: Mapping[str, Any]) -> TenantSync:
-        """Parse the JSON result of another process."""
+        """Parse the JSON that `sync --json` printed in another process."""
         error = answer["error"]
         original_names = {shown: count for count, shown in _JSON_NAMES.items()}
         stages = {
@@ -104,7 +104,7 @@ class TenantSync:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON of `sync --json`, a stable contract."""
+        """Return the result as `sync --json` prints it; this format is a stable contract."""
         stages: dict[str, dict[str, float | None]] = {
             name: {
                 _JSON_NAMES.get(count, count): (
@@ -189,7 +189,7 @@ def sync(
 
 
 def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
-    """Warn about deletions that are held back, and about a doubted clock."""
+    """Warn about deletions that are held back, and about a clock that may be wrong."""
     for result in results:
         if result.held:
             warn(_build_held_warning(session, result))
@@ -213,7 +213,7 @@ def _accept_catalog(session: Session, tenant_id: str) -> bool:
 
 
 def _forget_unknown_tenants(session: Session) -> None:
-    """Allow the weekly compaction to delete data of tenants that the catalog does not know."""
+    """Allow the next weekly compaction to delete data of tenants that the catalog does not know."""
     for name in session.keeper.forget_unknown():
         progress(f"{name}: unknown to the catalog; the next weekly compaction deletes it")
 
@@ -229,7 +229,7 @@ def _build_held_warning(session: Session, result: TenantSync) -> str:
 def _sync_in_turn(
     session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
 ) -> list[TenantSync]:
-    """Sync tenants in this process."""
+    """Sync tenants in this process, one after the other."""
     return [
         sync_tenant(session, id_, repair=repair, allow_deletes=allow_deletes) for id_ in tenants
     ]
@@ -238,7 +238,7 @@ def _sync_in_turn(
 def _sync_all(
     session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
 ) -> list[TenantSync]:
-    """Sync tenants, concurrently if several have work to do and a fork server runs."""
+    """Sync tenants, concurrently in forks if several have work to do and a fork server runs."""
     from rag_assets.cli.sync_lanes import SyncLanes
 
     def sync_here(tenant_id: str) -> TenantSync:
@@ -263,7 +263,10 @@ def _sync_all(
 
 
 def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
-    """Return whether a tenant has nothing to do; False after an error, which the sync reports."""
+    """Return whether a tenant has nothing to do, and record what it waits for in `result`.
+
+    False after an error, because the sync reports the error.
+    """
     started = monotonic()
     try:
         result.nothing_to_do = not (
@@ -280,7 +283,11 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
 def sync_tenant(
     session: Session, tenant_id: str, *, repair: bool = False, allow_deletes: bool = False
 ) -> TenantSync:
-    """Run the pipeline until no work remains, and return the result or the error."""
+    """Run the pipeline for a tenant until no work remains.
+
+    Returns:
+        The result over all runs, which contains the error if the sync failed.
+    """
     started = monotonic()
     result = TenantSync(tenant_id)
     try:
@@ -388,7 +395,7 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
-    """Return whether the tenant has work to do; list its sources only if necessary."""
+    """Return whether the tenant has work to do; the sources are listed only if necessary."""
     from rag_assets.pipeline.batches import poll_batches
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state
@@ -409,7 +416,11 @@ def _is_due(session: Session, tenant_id: str) -> bool:
 
 
 def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
-    """Repair a tenant's stores after comparing everything, or only the day's share."""
+    """Repair a tenant's stores from the catalog.
+
+    Args:
+        everything: compare all data before; otherwise only the day's share of it.
+    """
     config = {"repair_live_index": {"config": {"everything": everything}}}
     repaired = session.runner.run("repair_index", tenant_id, config)
     if repaired.failure is not None:

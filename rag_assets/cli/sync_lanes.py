@@ -21,7 +21,7 @@ _FORKS_PER_LANE = 4
 
 
 class SyncLanes:
-    """Lanes, one per core, which run `sync` for groups of tenants.
+    """Runs `sync` for groups of tenants in concurrent forks, at most one per core.
 
     Args:
         home: the installation's folder.
@@ -93,12 +93,12 @@ class SyncLanes:
 
 
 def split_tenants(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]:
-    """Split tenants into groups, one for each fork.
+    """Split tenants into groups; each fork syncs one group.
 
     Few groups are better, because each fork reads the whole configuration.
 
     Args:
-        tenants: their ids.
+        tenants: ids of the tenants.
         lanes: number of concurrent forks.
     """
     first = 0

@@ -99,7 +99,7 @@ def _read_listed_ids(session: Session) -> set[str]:
 
 
 def _format_checks(at: datetime | None, failed: int | None) -> str:
-    """Format the time of a tenant's checks, and the number of failed checks."""
+    """Format the time of a tenant's last checks, and the number of failed checks, if any."""
     if at is None:
         return "never"
     when = f"{at:%Y-%m-%d %H:%M} UTC"
@@ -216,7 +216,7 @@ def _set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: bo
 
 
 def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
-    """Reject an id in use, unless its tenant was removed from tenants.yaml."""
+    """Reject the id of an existing tenant, unless tenants.yaml no longer lists that tenant."""
     record = session.catalog.tenants.find(tenant_id)
     if record is None:
         return
@@ -236,7 +236,7 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
 
 
 def _require_undeclared(session: Session, record: TenantRecord) -> None:
-    """Refuse to remove a tenant from a list, because the next sync would add it again."""
+    """Refuse to remove a tenant that a list declares; the next sync would add it again."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
     declaration = file.lists().get(record.origin)
     if declaration is None or (declaration.complete and record.id not in declaration.places):
@@ -362,7 +362,7 @@ def _to_source_name(folder: str) -> str:
 
 
 def _require_sources(config: dict[str, Any], session: Session) -> None:
-    """Reject sources that cannot be opened, and roots that are not folders."""
+    """Reject a configuration with sources that cannot be opened, or roots that are not folders."""
     from rag_assets.pipeline.source_listing import open_sources
 
     tenant = Tenant.from_config(config)

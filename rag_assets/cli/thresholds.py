@@ -105,7 +105,7 @@ def measure(
 
 @with_reading_session
 def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
-    """Print the effect of each threshold."""
+    """Print, for each threshold, its effect on the questions of a file or of the tenant."""
     ctx = session.reader(tenant_id)
     serving = get_serving_build(ctx)
     questions, origin = _read_questions(ctx, tasks)

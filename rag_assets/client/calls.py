@@ -30,7 +30,7 @@ class FormFile:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A request.
+    """A request for one operation of the service, to be sent by a client.
 
     Attributes:
         method, path: HTTP method and path of the operation; the path is written as in the OpenAPI
@@ -66,7 +66,7 @@ class Call(Generic[T]):
 
     @property
     def address(self) -> str:
-        """Return the path with its values, in which slashes are escaped."""
+        """Return the path with its placeholders filled in; slashes in the values are escaped."""
         return self.path.format_map({name: _quote(value) for name, value in self.named.items()})
 
     def about(self, tenant: str | None, project: str | None = None) -> Call[T]:
@@ -148,14 +148,14 @@ def copy_signature(operation: Callable[..., Any]) -> Callable[[F], F]:
 
 
 class BlockingSender(Protocol):
-    """A client that blocks until the answer arrives."""
+    """A client that blocks until the answer to a call arrives."""
 
     def send(self, call: Call[T]) -> T: ...  # noqa: D102
     def items(self, pages: Pages[T, Item]) -> Iterator[Item]: ...  # noqa: D102
 
 
 class AsyncSender(Protocol):
-    """A client that returns an awaitable for the answer."""
+    """A client that returns an awaitable for the answer to a call."""
 
     def send(self, call: Call[T]) -> Awaitable[T]: ...  # noqa: D102
     def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]: ...  # noqa: D102
@@ -180,7 +180,7 @@ class ListMethod(Protocol[P, Item_co]):
 
 
 def build_method(build: Callable[P, Call[T]]) -> ClientMethod[P, T]:
-    """Return the method that sends the request of an operation."""
+    """Return a client method that builds the call of an operation and sends it."""
 
     @copy_signature(build)
     def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:
@@ -190,7 +190,7 @@ def build_method(build: Callable[P, Call[T]]) -> ClientMethod[P, T]:
 
 
 def build_list_method(build: Callable[P, Pages[T, Item]]) -> ListMethod[P, Item]:
-    """Return the method that iterates over the list of an operation."""
+    """Return a client method that iterates over all items of a paged operation."""
 
     @copy_signature(build)
     def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:

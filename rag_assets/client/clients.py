@@ -86,7 +86,7 @@ class BaseClient(ABC, Generic[Http]):
 
     @abstractmethod
     def _connections(self, options: Mapping[str, Any]) -> Http:
-        """Create the HTTP client that sends requests."""
+        """Create the HTTP client, blocking or asynchronous, that sends requests."""
 
     query = build_method(operations.query)
     answer = build_method(operations.answer)

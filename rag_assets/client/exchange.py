@@ -45,7 +45,7 @@ class ClientOptions(TypedDict):
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
-    """Read the settings.
+    """Read the arguments of a client from environment variables; see ClientOptions.
 
     Raises:
         ConfigurationError: RAG_ASSETS_TOKEN is not set.
@@ -109,7 +109,7 @@ class ClientSettings:
             )
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments for creating an HTTP client."""
+        """Return the keyword arguments for creating an HTTP client of httpx2."""
         return {
             "base_url": self.url,
             # A redirect could send the token to another host.
@@ -119,7 +119,7 @@ class ClientSettings:
         }
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
-        """Return the arguments for sending a call with an HTTP client."""
+        """Return the keyword arguments with which httpx2 sends a call."""
         request = call.about(self.tenant, self.project)
         parameters = {
             name: value for name, value in request.parameters.items() if value is not None
@@ -157,7 +157,7 @@ class Retry:
     """A decision to send a request again.
 
     Attributes:
-        seconds: time to wait before.
+        seconds: time to wait before the request is sent again.
     """
 
     seconds: float
@@ -187,7 +187,7 @@ def parse_outcome(
 
 
 def handle_failure(call: Call[Any], error: Exception, pause: float | None) -> Retry:
-    """Return a Retry for a call without an answer, or raise its error.
+    """Return a Retry if a call without an answer should be sent again, or raise an error.
 
     Args:
         error: an instance of FAILURES.
@@ -215,7 +215,7 @@ def handle_failure(call: Call[Any], error: Exception, pause: float | None) -> Re
 
 
 def _build_form(file: FormFile | None) -> dict[str, Any]:
-    """Return the arguments for sending a form with an HTTP client."""
+    """Return the keyword arguments with which httpx2 sends a form; empty without a file."""
     if file is None:
         return {}
     fields = {name: value for name, value in file.fields.items() if value is not None}

@@ -66,7 +66,7 @@ def capture_experience(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[CapturedEntry]:
-    """Stage an entry of a project.
+    """Capture an entry of a project. It stays staged until a checkpoint embeds it.
 
     Args:
         entry_type: determines which other arguments are required.
@@ -326,7 +326,11 @@ def retract_experience(
     token: str | None = None,
     tenant: str | None = None,
 ) -> Call[Retracted]:
-    """Retract all entries of a project or a token. For admins."""
+    """Retract all entries of a project, or all entries captured with a token. For admins.
+
+    Args:
+        token: id of the token, or its full name as in a receipt.
+    """
     body = _drop_none({"project_id": _to_text(project_id), "token": token})
     return _post("retract", Retracted, body, tenant)
 

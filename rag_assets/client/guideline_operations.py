@@ -139,7 +139,7 @@ def guideline_context(
 
 
 def guideline_text(*, project: str | None = None) -> Call[GuidelinesText]:
-    """Return the plain text. For admins."""
+    """Return the plain text of a project's guidelines. For admins."""
     return Call(
         "GET",
         f"{_ADDRESS}/text",
@@ -152,7 +152,7 @@ def guideline_text(*, project: str | None = None) -> Call[GuidelinesText]:
 def put_guideline_text(
     text: str, *, etag: str | None = None, project: str | None = None
 ) -> Call[GuidelinesText]:
-    """Set the plain text. For admins.
+    """Set the plain text of a project's guidelines. For admins.
 
     Args:
         text: the new text; an empty text removes it.

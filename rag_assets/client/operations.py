@@ -272,9 +272,10 @@ def _format_time(at: datetime | None) -> str | None:
 
 
 def _build_conditions(etag: str | None) -> dict[str, Any]:
-    """Return the arguments of a call that replaces only one version.
+    """Return the arguments of a Call that is refused unless the stored version has the ETag.
 
-    The first call creates a new version, so a repeated call would be refused.
+    If such a call is sent twice, the first attempt changes the version and the second is refused.
+    So the call is not repeatable. Without an ETag, there are no arguments.
     """
     return {} if etag is None else {"headers": {"If-Match": etag}, "repeatable": False}
 

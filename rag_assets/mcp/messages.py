@@ -73,7 +73,7 @@ def find_rejection(message: bytes, version: str | None = None) -> JSONRPCError |
 
 
 def redact_error(error: Exception) -> MCPError:
-    """Return an error of the SDK without text and data that quote methods, names and uris."""
+    """Return an error for the agent without texts that could quote its message."""
     if not isinstance(error, MCPError):
         return MCPError(code=INTERNAL_ERROR, message="Internal error")
     code, data = error.error.code, error.error.data
@@ -132,7 +132,7 @@ def _build_rejection(code: int) -> JSONRPCError:
 
 @contextmanager
 def preserve_root_logger() -> Iterator[None]:
-    """Prevent the SDK from configuring a root logger without handlers."""
+    """Prevent the SDK from configuring the root logger until the context ends."""
     root, handler = logging.getLogger(), logging.NullHandler()
     root.addHandler(handler)
     try:

@@ -94,7 +94,7 @@ class _Server(MCPServer[None]):
         return await self.get_profile(message.tenant_id) if self.get_profile is not None else ""
 
     async def _find_profile_tools(self, name: str) -> _ProfileTools | None:
-        """Return the registry that replaces a general tool for the message's tenant, if any."""
+        """Return the registry with the tenant's own version of a general tool, if any."""
         if not any(name in profile_tool.names for profile_tool in self.profile_tools.values()):
             return None
         own = self.profile_tools.get(await self._get_profile())
@@ -124,7 +124,7 @@ class _Server(MCPServer[None]):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Any = None
     ) -> Any:
-        """Write a prompt; errors never quote its name or arguments."""
+        """Return a prompt with these arguments; errors never quote its name or arguments."""
         try:
             return await super().get_prompt(name, arguments, context)
         except ValueError:
@@ -264,7 +264,7 @@ class _SafeError(Exception):
 
 
 def _redact(error: Exception) -> Exception:
-    """Return an error that contains only our own text; drop other texts."""
+    """Return an error with our own text, if a _SafeError caused it, or with a general text."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, _SafeError):
         cause = cause.__cause__

@@ -54,7 +54,7 @@ class MessageContext:
 
 
 class Search(Protocol):
-    """A search of a tenant's knowledge (see AsyncRetriever)."""
+    """A function that searches a tenant's knowledge (see AsyncRetriever)."""
 
     async def __call__(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience = ...
@@ -63,7 +63,7 @@ class Search(Protocol):
 
 
 class BlockingRunner(Protocol):
-    """A runner of blocking work on behalf of a message's caller."""
+    """A function that runs blocking work on behalf of a message's caller."""
 
     async def __call__(self, message: MessageContext, work: Callable[[], _T]) -> _T:
         """Run the work and return its result."""
@@ -138,7 +138,7 @@ class Knowledge:
     async def passages(
         self, query: str, top_k: int | None, within: Sequence[str] | None = None
     ) -> str:
-        """Return the found passages between markers; see answer."""
+        """Search like `answer`, and return the text of the found passages between markers."""
         answer = await self.answer(query, top_k, within)
         if answer.disabled:
             return DISABLED

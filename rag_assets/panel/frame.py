@@ -83,7 +83,7 @@ class Renderer:
         self._environment.globals |= {"asset": get_asset_path, "panel": PATH}
 
     def page(self, template: str, **values: Any) -> str:
-        """Render a page, or a part of a page."""
+        """Render a template, which is a whole page or a part of a page."""
         return self._environment.get_template(template).render(**values)
 
 

@@ -83,7 +83,7 @@ class OtherSession(Forbidden):
 
 
 class PanelRoute(Route):
-    """A route that metrics count under its path."""
+    """A route whose requests the metrics count under the path of the route."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """See Route."""
@@ -93,7 +93,7 @@ class PanelRoute(Route):
 
 @dataclass(frozen=True, slots=True)
 class PanelGuard:
-    """A guard that creates the routes of a service's panel.
+    """Creates the panel's routes, which check session, origin and form before they call a page.
 
     Attributes:
         systems: systems with pages, by the profile of their tenants.
@@ -106,7 +106,7 @@ class PanelGuard:
     _threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
 
     def open(self, path: str, method: str, handler: Handler) -> PanelRoute:
-        """Return a route for people who are not signed in."""
+        """Return a route for people who need not be signed in."""
 
         async def endpoint(request: Request) -> Response:
             async def answer() -> Response:
@@ -135,6 +135,9 @@ class PanelGuard:
 
     async def session(self, request: Request, *, use: bool = True) -> tuple[PanelSession, str]:
         """Return the session of a request, and the secret of the session.
+
+        Args:
+            use: whether the request counts as use of the session, so that the session stays open.
 
         Raises:
             Unauthenticated: the request has no session, or the session has ended.
@@ -178,7 +181,7 @@ class PanelGuard:
         return fields
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """Run a short SQL statement in a thread.
+        """Run a short SQL statement in a thread, and return its result.
 
         Raises:
             ServiceUnavailable: Postgres does not answer in time.
@@ -263,7 +266,7 @@ class PanelGuard:
     async def _respond(
         self, request: Request, answer: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return a response or an error page, with the headers of all pages."""
+        """Return the response of `answer`, or an error page if it fails, with security headers."""
         try:
             response = await answer()
         except Unauthenticated:
@@ -331,7 +334,7 @@ def require_token(sent_token: str, token: str) -> None:
 
 
 def _keep_texts(request: Request, page: PanelPage, form: Mapping[str, tuple[str, ...]]) -> None:
-    """Keep the texts that a person wrote for an error page."""
+    """Store the texts that a person wrote, so that an error page can show them for copying."""
     texts = [text for name in page.texts for text in form.get(name, ()) if text]
     if texts:
         request.state.texts = texts
@@ -344,7 +347,7 @@ def _redirect_to_login(request: Request) -> Response:
 
 
 class SignedForm(UploadForm):
-    """A form with a file, preceded by a field with the request token.
+    """A parser of a form in which a field with the request token precedes the file.
 
     Args:
         content_type: header of the request.

@@ -40,7 +40,7 @@ class Link:
 
 
 def build_holder(identity: Identity) -> TokenHolder:
-    """Return the holder of a session that this identity's token opens."""
+    """Return the holder of a session that was opened with this identity's token."""
     principals = identity.caller.principals
     return TokenHolder(identity.name, principals, identity.token_id, identity.expires_at)
 
@@ -86,7 +86,7 @@ def derive_request_token(secret: str) -> str:
 
 
 def hash_secret(secret: str, origin: str) -> bytes:
-    """Return the hash of a secret at an origin."""
+    """Return the hash under which a secret is stored; it is valid only at this origin."""
     return hashlib.sha256(f"{origin} {secret}".encode(errors="surrogatepass")).digest()
 
 

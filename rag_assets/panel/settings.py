@@ -68,7 +68,7 @@ class PanelSettings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> PanelSettings:
-        """Read the setting.
+        """Read the address of the panel from the environment.
 
         Raises:
             ConfigurationError: the value is not an origin, or is http on another machine.
@@ -94,7 +94,10 @@ class PanelSettings:
         return _build_http_origin(name, port) if is_own_name and port in ports else None
 
     def is_session_origin(self, origin: str) -> bool:
-        """Return whether a session may start at an origin."""
+        """Return whether a session may start at an origin.
+
+        On loopback, the origin must have a random host name.
+        """
         return self.is_secure or _SESSION_NAME.fullmatch(_find_hostname(origin) or "") is not None
 
     def new_session_origin(self, port: int | None) -> str:

@@ -63,7 +63,7 @@ class SignInPages:
         self._table = self._catalog.panel_sessions
 
     def routes(self) -> list[PanelRoute]:
-        """Return all routes."""
+        """Return the routes for signing in and out, and for a person's sessions."""
         open_route = self._guarding.open
         return [
             open_route(PATH, "GET", self.start),
@@ -90,13 +90,16 @@ class SignInPages:
         return RedirectResponse(self._get_home(session), _SEE_OTHER)
 
     async def show_form(self, request: Request) -> Response:
-        """Show the form for a token."""
+        """Show the form in which a person enters a token."""
         return self._guarding.sign_in_page(
             project=request.query_params.get("project", "")[:_MAX_PROJECT_LENGTH]
         )
 
     async def sign_in_by_token(self, request: Request) -> Response:
-        """Redirect to a link to a new session for the submitted token."""
+        """Check the submitted token, and redirect to a link that opens a session for it.
+
+        If the token is refused, the form is shown again with the reason.
+        """
         form = await self._guarding.form(request)
         token, project = (next(iter(form.get(name, ())), "").strip() for name in ("key", "project"))
         try:
@@ -109,9 +112,9 @@ class SignInPages:
         return RedirectResponse((await self._guarding.in_thread(make)).url, _SEE_OTHER)
 
     async def sign_in_again(self, request: Request) -> Response:
-        """Start another session at the same origin for a page with an unsaved text.
+        """Start a new session for a page with an unsaved text, at the same origin and tenant.
 
-        The session is for the same tenant; the response contains the request token for the page.
+        The response contains the request token with which the page can then send its form.
         """
         origin = self._guarding.require_origin(request)
         if not self._guarding.settings.is_session_origin(origin):
@@ -132,7 +135,10 @@ class SignInPages:
         return response
 
     async def current_session(self, request: Request) -> Response:
-        """Return the tenant and the request token of the current session for an older page."""
+        """Return the tenant and the request token of the current session as JSON.
+
+        A page that was loaded in an earlier session can then send its form.
+        """
         session, secret = await self._guarding.session(request, use=False)
         return JSONResponse({"tenant": session.tenant.id, "token": derive_request_token(secret)})
 
@@ -203,7 +209,10 @@ class SignInPages:
         return hash_secret(secret, self._guarding.require_origin(request))
 
     async def _find_code_session(self, request: Request, code: str) -> PanelSession | None:
-        """Return the session of a code; an unknown code counts as a failed attempt."""
+        """Return the session that a code opens; None for an invalid code.
+
+        An invalid code counts as a failed attempt of the client's address.
+        """
 
         async def validate() -> PanelSession:
             session = None
@@ -242,7 +251,7 @@ class SignInPages:
     async def _check_token(
         self, request: Request, token: str, project: str
     ) -> tuple[Identity, TenantRecord]:
-        """Return the identity of a token, and the tenant of its panel."""
+        """Return the identity of a token, and the tenant whose panel the token may open."""
         guard = self._guarding.backend.guard
         header = f"Bearer {token}"
         identity: Identity = await guard.validate(

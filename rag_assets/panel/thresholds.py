@@ -43,7 +43,7 @@ async def show(visit: Visit) -> Response:
 
 
 async def measure(visit: Visit) -> Response:
-    """Show the effect of each threshold on the tenant's own questions."""
+    """Show, for each possible threshold, its effect on the tenant's own questions."""
     try:
         measured = partial(_measure_curve, visit)
         curve = await visit.backend.run(visit.tenant_id, visit.session.name, measured)
@@ -108,7 +108,11 @@ def _read_state(visit: Visit) -> dict[str, Any]:
 
 
 def _measure_curve(visit: Visit) -> dict[str, Any]:
-    """Measure the curve of thresholds on the tenant's questions, and return it with its picture.
+    """Measure the effect of each threshold on the tenant's questions.
+
+    Returns:
+        Variables of the template: the measured points, the coordinates of their picture, counts
+        of the questions, and the suggested threshold.
 
     Raises:
         ConfigurationError: a build or questions are missing, or the questions find no passage.
@@ -141,7 +145,7 @@ def _measure_curve(visit: Visit) -> dict[str, Any]:
 
 
 def _build_picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> dict[str, Any]:
-    """Return the coordinates of the curve's lines and labels."""
+    """Return the coordinates of the lines and labels of the curve's picture."""
     low, high = points[0].threshold, points[-1].threshold
     width = (high - low) or 1.0
 

@@ -94,7 +94,10 @@ class EmbeddedElasticsearch:
         return access is not None and self.is_running() and _read_recovery(access) != "under way"
 
     def is_unguarded(self) -> bool:
-        """Return whether an earlier version started the running server without a password."""
+        """Return whether the running server accepts requests without a password.
+
+        Servers that an earlier version started accept them.
+        """
         record = self.process.find()
         if record is None:
             return False
@@ -124,7 +127,9 @@ class EmbeddedElasticsearch:
         return self.url
 
     def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
-        """Start the server again if it died; see rag_assets.runtime.supervisor.
+        """Start the server again if it died; return whether it was started.
+
+        The supervisor calls this method; see rag_assets.runtime.supervisor.
 
         Raises:
             ServiceUnavailable: the server does not start.
@@ -136,11 +141,14 @@ class EmbeddedElasticsearch:
         return True
 
     def stop(self) -> bool:
-        """Close the node; return False if it was not running."""
+        """Stop the server; return False if it was not running."""
         return self.process.stop()
 
     def _reuse_server(self, progress: Progress) -> bool:
-        """Return whether a running server can be reused; stop a server without a password."""
+        """Wait until a running server is ready; return whether it can be used.
+
+        A server without a password is stopped instead.
+        """
         access = self._find_access()
         is_ready = self.answers if access is None else _build_readiness_probe(access)
         runs = self.is_unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
@@ -182,7 +190,10 @@ class EmbeddedElasticsearch:
         return access.port
 
     def _prepare_access(self) -> Access:
-        """Return the previous port and passwords, with a new port if the port is taken."""
+        """Return and save the port and the passwords for the next start.
+
+        The first start creates them. Later, only the port changes, if another program uses it.
+        """
         previous = self._find_access()
         port = find_free_port(previous.port if previous else None)
         access = replace(previous, port=port) if previous else Access.new(port)
@@ -195,10 +206,10 @@ class EmbeddedElasticsearch:
 
 
 def _build_readiness_probe(access: Access) -> Callable[[], bool]:
-    """Return a probe that is True once the server has finished recovering its indexes.
+    """Return a function that tells whether the server has finished recovering its indexes.
 
-    An index with damaged files must not make all others unavailable. Between two phases of its
-    start, a server may briefly report a failed recovery, so the report must last.
+    An index with damaged files must not make all others unavailable, so a failed recovery counts as
+    finished if it lasts. Between two phases of its start, a server may briefly report one.
     """
     failed_since: float | None = None
 
@@ -215,7 +226,7 @@ def _build_readiness_probe(access: Access) -> Callable[[], bool]:
 
 
 def _read_recovery(access: Access) -> Literal["under way", "complete", "failed"]:
-    """Return the state of index recovery; "failed": some indexes stay red."""
+    """Return the state of index recovery; "failed" if indexes stay red without any activity."""
     health = get_json(access.port, _HEALTH, authorization=access.header())
     if not isinstance(health, dict):
         return "under way"

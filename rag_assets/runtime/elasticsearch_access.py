@@ -35,7 +35,8 @@ def find_external_connection(
     """Return the connection to the external Elasticsearch; None if the embedded server is used.
 
     Args:
-        environ: environment variables, which may contain the master key.
+        environ: environment variables, which may contain the master key; by default those of this
+            process.
 
     Raises:
         ConfigurationError: a file cannot be read, or a secret cannot be unsealed.
@@ -129,7 +130,7 @@ def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | No
 def list_sealed_secrets(
     settings: Settings, environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the sealed secrets of the settings by variable, after unsealing them.
+    """Unseal the sealed secrets of the settings; return their plain texts by variable.
 
     Raises:
         ConfigurationError: see find_external_connection.
@@ -161,7 +162,7 @@ class _Secrets:
         return self.unseal(variable, text)
 
     def find_text(self, name: str, value: str | None, file: Path | None) -> tuple[str, str | None]:
-        """Return the name of the variable, and the secret in it or in its file."""
+        """Return the name of the variable, and the secret in it or in the file it names."""
         variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
         if file is None:
             return variable, value

@@ -62,7 +62,7 @@ class Access:
 
     @classmethod
     def new(cls, port: int) -> Self:
-        """Create an access with new passwords."""
+        """Create the access for a port, with new random passwords."""
         return cls(port, secrets.token_hex(_SECRET_BYTES), secrets.token_hex(_SECRET_BYTES))
 
     @classmethod
@@ -91,7 +91,7 @@ class Access:
 
 
 def write_accounts(home: Path, access: Access) -> None:
-    """Write the accounts for the server, with digests instead of passwords."""
+    """Write the file with the server's accounts, which contains digests instead of passwords."""
     lines = [
         f"{account}={hashlib.sha256(access.header(account).encode()).hexdigest()}\n"
         for account in (OWNER, SEARCHER)
@@ -110,7 +110,7 @@ _DESCRIPTOR = "plugin-descriptor.properties"
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One published jar."""
+    """A jar in the Maven repository, with the SHA-256 of its content."""
 
     group: str
     artifact: str
@@ -239,7 +239,7 @@ def _is_intact(path: Path, jar: Jar) -> bool:
 
 
 def _write_descriptor(module: Path) -> None:
-    """Write the descriptor of the module with transport and guard, for the server."""
+    """Write the plugin descriptor of the network module, with the guard as its plugin class."""
     jar = next(jar for jar in read_locked_jars() if jar.artifact == _TRANSPORT)
     with zipfile.ZipFile(module / jar.file_name) as archive:
         text = archive.read(f"META-INF/es-plugins/{_TRANSPORT}/{_DESCRIPTOR}").decode()
@@ -292,7 +292,7 @@ def install_guard(home: Path, *, progress: Progress = ignore_progress) -> None:
 
 
 def compile_guard(home: Path) -> bytes:
-    """Return the plugin's jar, compiled against the jars of a distribution.
+    """Compile the guard's sources against the jars of a distribution; return the jar as bytes.
 
     Raises:
         ServiceUnavailable: the compiler is not available.

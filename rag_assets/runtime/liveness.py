@@ -58,7 +58,10 @@ class ProcessIdentity:
         return f"{self.host} {self.pid} {self.birth} {self.namespace}".rstrip()
 
     def is_in_sight(self) -> bool:
-        """Return whether the pid belongs to our PID namespace, so that it may be signalled."""
+        """Return whether this process can see the other process and signal it by its pid.
+
+        It can if both run on the same host, since the same boot, in the same PID namespace.
+        """
         identity = ProcessIdentity.from_pid(os.getpid())
         if self.host != identity.host:
             return False
@@ -66,11 +69,11 @@ class ProcessIdentity:
         return not self.namespace or (self.namespace == identity.namespace and is_same_boot)
 
     def is_alive(self) -> bool:
-        """Return whether the process is in sight and alive."""
+        """Return whether the process is in sight and alive; see `has_ended` for its end."""
         return self.is_in_sight() and read_birth(self.pid) == self.birth
 
     def has_ended(self, marks: Path) -> bool:
-        """Return whether the process has certainly ended.
+        """Return whether the process has certainly ended; False if it lives or this is unknown.
 
         Args:
             marks: folder of `mark_process`.
@@ -80,7 +83,7 @@ class ProcessIdentity:
         return _is_free(self.get_mark_path(marks))
 
     def get_mark_path(self, marks: Path) -> Path:
-        """Return the path of the file that the process holds locked."""
+        """Return the path of the mark, the file on which the process holds a lock."""
         return marks / str(self).translate(str.maketrans(" /", "__"))
 
 
@@ -89,9 +92,13 @@ _marks: list[int] = []
 
 
 def mark_process(marks: Path) -> None:
-    """Hold a lock on a file as long as this process lives, if the folder is writable.
+    """Hold a lock on a file until this process ends; do nothing if the folder is not writable.
 
-    The file stays after the process has ended, which may have failed to report the end of its run.
+    The file stays afterwards. Its free lock shows other containers that this process has ended,
+    even if it could not report the end of its run.
+
+    Args:
+        marks: folder of the file.
     """
     path = ProcessIdentity.from_pid(os.getpid()).get_mark_path(marks)
     with suppress(OSError):
@@ -110,8 +117,9 @@ def mark_process(marks: Path) -> None:
 def _sweep(marks: Path) -> None:
     """Delete the marks of processes that ended long ago.
 
-    The time of a mark is the start time of its process, which may have run for weeks. So the first
-    sweep that finds it unlocked updates its time, and a later sweep deletes it.
+    The modification time of a mark is first the start time of its process, which may have run for
+    weeks. So the first sweep that finds an old mark unlocked writes to it, which sets its time to
+    now, and a sweep a week later deletes it.
     """
     for mark in marks.iterdir():
         with suppress(FileNotFoundError):  # another process is sweeping
@@ -135,14 +143,14 @@ def _is_free(mark: Path) -> bool:
 
 
 def adopt_child(child: subprocess.Popen[bytes]) -> None:
-    """Keep a reference to a child process that should outlive this process."""
+    """Keep a reference to a child process that should outlive this process, to reap it."""
     if not _children:
         atexit.register(_release_children)
     _children[child.pid] = child
 
 
 def _release_children() -> None:
-    """Release children that outlive this process, to avoid warnings of the interpreter."""
+    """Mark running children as finished, so that the interpreter does not warn at exit."""
     for child in _children.values():
         if child.poll() is None:
             child.returncode = 0
@@ -159,7 +167,11 @@ def wait_until(condition: Callable[[], bool], timeout: float) -> bool:
 
 
 def end_session(leader: int) -> None:
-    """End remaining processes of a server's session, such as Dagster's code servers."""
+    """End the remaining processes of a server's session, such as Dagster's code servers.
+
+    Args:
+        leader: pid of the server, which led the session.
+    """
     for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 1.0)):
         if not _list_session_members(leader):
             return
@@ -169,7 +181,7 @@ def end_session(leader: int) -> None:
 
 
 def _list_session_members(leader: int) -> list[int]:
-    """Return the live processes of a session, without zombies."""
+    """Return the pids of the processes in a session, without zombies."""
     import psutil
 
     members = []
@@ -189,7 +201,7 @@ def read_birth(pid: int) -> str | None:
 
 
 def parse_boot(birth: str) -> str:
-    """Return the part of a start time that identifies the boot of the machine, if any."""
+    """Return the part of a start time that identifies the machine's boot; "" if it is missing."""
     return birth.rpartition("/")[0]
 
 

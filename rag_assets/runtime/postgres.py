@@ -39,10 +39,10 @@ _FALLBACK_ACCOUNT = "nobody"
 
 
 def choose_server_account(data: Path) -> Account | None:
-    """Return the account that runs a server over ``data``; None, our own account, without root.
+    """Return the system account that must run the server; None if it is our own account.
 
-    It is the owner of existing data. Otherwise it is an account for Postgres, which is created if
-    necessary, or ``nobody``.
+    Only root uses another account: the owner of existing data, or else an account for Postgres,
+    which is created if necessary, or ``nobody``.
 
     Raises:
         ServiceUnavailable: the data belongs to another user and we are not root.
@@ -212,7 +212,9 @@ class EmbeddedPostgres:
         return self.url
 
     def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
-        """Start the server again if it died; see rag_assets.runtime.supervisor.
+        """Start the server again if it died; return whether it was started.
+
+        The supervisor calls this method; see rag_assets.runtime.supervisor.
 
         Raises:
             ServiceUnavailable: the server does not start.
@@ -322,7 +324,7 @@ class EmbeddedPostgres:
             time.sleep(0.1)
 
     def _find_postmaster(self) -> int | None:
-        """Return the pid that Postgres recorded in its data folder."""
+        """Return the pid in the file that a Postgres server keeps in its data folder, if any."""
         try:
             return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
         except (OSError, ValueError):
@@ -395,7 +397,7 @@ def _build_environment() -> dict[str, str]:
 
 
 def _build_memory_settings() -> dict[str, str]:
-    """Return settings that avoid a small /dev/shm.
+    """Return settings that keep Postgres from using a small /dev/shm; empty if it is large.
 
     Containers have 64 MB by default, which a few large joins fill.
     """
@@ -431,7 +433,7 @@ def _ensure_database(access: _Access) -> None:
 
 
 def _list_processes(data: Path) -> list[int]:
-    """Return the Postgres processes of our PID namespace that run in the data folder.
+    """Return the pids of the Postgres processes of our PID namespace that run in the data folder.
 
     A host also sees processes of its containers, which belong to other servers.
     """

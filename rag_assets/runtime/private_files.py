@@ -45,7 +45,13 @@ def keep_private(local: Path) -> None:
 
 
 def _require_owner(folder: Path, *others: int) -> None:
-    """Refuse a folder of another user; root may use any folder."""
+    """Refuse a folder that belongs neither to this user nor to one of `others`.
+
+    Root may use any folder.
+
+    Args:
+        others: user ids that may also own the folder.
+    """
     try:
         owner = folder.stat().st_uid
     except OSError as error:
@@ -61,7 +67,7 @@ def _require_owner(folder: Path, *others: int) -> None:
 
 
 def list_exposed(local: Path) -> list[Path]:
-    """Return the files and folders that other users can read, list or traverse.
+    """Return those of ``local`` and its entries that other users can read, list or traverse.
 
     Raises:
         ConfigurationError: the installation belongs to another user.
@@ -78,7 +84,7 @@ def list_exposed(local: Path) -> list[Path]:
 
 
 def let_group_traverse(folder: Path, group: int) -> None:
-    """Allow a group to traverse a closed folder."""
+    """Let a group traverse a folder that is closed to all users except its owner."""
     os.chown(folder, -1, group)
     folder.chmod(stat.S_IMODE(folder.stat().st_mode) | _TRAVERSE)
 
@@ -95,7 +101,7 @@ def _is_above_postgres(local: Path, path: Path) -> bool:
 
 
 def _find_postgres_group(local: Path) -> int | None:
-    """Return the group of the Postgres account; None without root."""
+    """Return the group of the Postgres account; None if Postgres has no account of its own."""
     if os.geteuid() != 0:
         return None
     try:

@@ -55,7 +55,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def ignore_progress(_message: str) -> None:
-    """Ignore progress."""
+    """Do nothing with a line about a step; used if no progress should be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """The content of the pid file.
+    """The content of a pid file.
 
     Attributes:
         pid: pid of the process.
@@ -100,7 +100,7 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 
 class LaunchOptions(TypedDict, total=False):
-    """Options of a start.
+    """Options for starting a server.
 
     Attributes:
         env: complete environment of the server.
@@ -150,11 +150,11 @@ class BackgroundProcess:
         self._lock_descriptor: int | None = None
 
     def lock(self) -> AbstractContextManager[None]:
-        """Return the lock for starting and stopping the server."""
+        """Return a context that holds the lock which starting and stopping the server needs."""
         return hold_lock(self.pid_file.with_suffix(".lock"))
 
     def find(self) -> ProcessRecord | None:
-        """Return the running process of this folder and PID namespace, if any."""
+        """Return the record of this folder's server if it runs in our PID namespace, else None."""
         record = self._read_record()
         if record is None or read_birth(record.pid) != record.birth:
             return None
@@ -180,9 +180,10 @@ class BackgroundProcess:
 
     @contextmanager
     def hold(self) -> Iterator[int]:
-        """Hold the lock of the server, which `launch` passes on, and yield its descriptor.
+        """Lock the server's lock file until the context ends, and yield the file's descriptor.
 
-        Meanwhile, no server uses the folder, here or in another container.
+        Meanwhile, no server uses the folder, here or in another container. A server that `launch`
+        starts inherits the lock.
 
         Raises:
             ServiceUnavailable: a server holds the lock, or the file system does not support locks.
@@ -205,7 +206,7 @@ class BackgroundProcess:
         timeout: float,
         **options: Unpack[LaunchOptions],
     ) -> ProcessRecord:
-        """Start the server and wait until it is healthy. Call it with the lock held.
+        """Start the server and wait until it is healthy. The caller must hold `lock()`.
 
         Args:
             healthy: returns whether the server is healthy; called ten times a second.
@@ -225,7 +226,7 @@ class BackgroundProcess:
     def launch(
         self, command: Sequence[str | Path], **options: Unpack[LaunchOptions]
     ) -> ProcessRecord:
-        """Start the server without waiting for it. Call it with the lock held.
+        """Start the server without waiting until it is healthy. The caller must hold `lock()`.
 
         Raises:
             ServiceUnavailable: the server cannot be started, or another server uses the folder
@@ -279,7 +280,10 @@ class BackgroundProcess:
         return record
 
     def reuse(self, healthy: Callable[[], bool], *, timeout: float) -> bool:
-        """Wait for a running server; return False if no server runs, or it ends meanwhile.
+        """Wait until a running server is healthy.
+
+        Returns:
+            Whether it is; False if no server runs, or it ends meanwhile.
 
         Raises:
             ServiceUnavailable: the server runs, but is not healthy after ``timeout`` seconds.
@@ -325,14 +329,22 @@ class BackgroundProcess:
             return True
 
     def stop(self, *, timeout: float = 30) -> bool:
-        """End the server and its children; return False if it was not running."""
+        """Stop the server and its children; return False if it was not running.
+
+        Args:
+            timeout: seconds to wait for the orderly shutdown, after which the server is killed.
+        """
         if not self.pid_file.exists():
             return False
         with self.lock():
             return self.end(timeout=timeout)
 
     def end(self, *, timeout: float) -> bool:
-        """Stop the server. Call it with the lock held."""
+        """Stop the server like `stop`; the caller must hold `lock()`.
+
+        Returns:
+            Whether the server was running.
+        """
         record = self.find()
         if record is not None:
             self._signal(record, self._stop_signal)
@@ -376,7 +388,7 @@ class BackgroundProcess:
             return None
 
     def _is_ours(self, record: ProcessRecord) -> bool:
-        """Return whether a record is for our machine, folder and PID namespace.
+        """Return whether a record is of our folder, our PID namespace and the same boot.
 
         A record of an earlier version, without folder and namespace, counts as ours.
         """
@@ -400,7 +412,11 @@ class BackgroundProcess:
         return self.pid_file.with_suffix(".running")
 
     def _acquire(self) -> int:
-        """Lock the lock file of the server, and return its descriptor."""
+        """Lock the lock file of the server, and return its descriptor.
+
+        Raises:
+            ServiceUnavailable: another process holds the lock, or the file cannot be locked.
+        """
         descriptor = None
         try:
             self.pid_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

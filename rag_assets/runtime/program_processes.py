@@ -67,7 +67,7 @@ def _select_environment(settings: Settings, environment: Mapping[str, str]) -> d
 
 
 def _iter_file_states(root: Path) -> Iterator[str]:
-    """Yield path, modification time and size of each module and of the lock file."""
+    """Yield path, modification time and size of each module and of requirements/lock.txt."""
     modules = (
         Path(folder, name)
         for folder, _, names in os.walk(root / _PACKAGE, followlinks=True)
@@ -101,8 +101,8 @@ _BETA_WARNINGS = (
 class DagsterProcesses:
     """Dagster's webserver and daemon for one installation.
 
-    Both read ``dagster.yaml`` and ``workspace.yaml`` in the folder of our Dagster instance, and get
-    the database as DAGSTER_POSTGRES_URL.
+    Both read ``dagster.yaml`` and ``workspace.yaml`` in the folder of our Dagster instance. The
+    environment variable DAGSTER_POSTGRES_URL contains the address of their database.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -119,7 +119,7 @@ class DagsterProcesses:
 
     @property
     def url(self) -> str | None:
-        """Return the address of the UI; None if it is not running."""
+        """Return the address of Dagster's UI; None if the webserver is not running."""
         record = self.webserver.find()
         return None if record is None else f"http://{LOOPBACK}:{record.port}"
 
@@ -129,11 +129,14 @@ class DagsterProcesses:
         return record is not None and record.port is not None and _is_answering(record.port)
 
     def start(self, database_url: str, progress: Progress = ignore_progress) -> str:
-        """Start both unless they run, wait until they answer, and return the URL of the UI.
+        """Start webserver and daemon unless they run, and wait until both answer.
 
         Args:
             database_url: URL of the database with Dagster's storage, with or without a driver.
             progress: called with a line about each step, from two threads.
+
+        Returns:
+            The URL of the UI.
 
         Raises:
             ConfigurationError: workspace.yaml is missing in the folder of the instance.
@@ -183,7 +186,7 @@ class DagsterProcesses:
         return row[0].replace(tzinfo=UTC) if row else default
 
     def stop(self) -> None:
-        """Stop both, and the code servers that they started."""
+        """Stop the webserver, the daemon, and the code servers that they started."""
         with ThreadPoolExecutor(max_workers=2) as pool:
             list(pool.map(BackgroundProcess.stop, (self.daemon, self.webserver)))
 
@@ -231,7 +234,7 @@ class DagsterProcesses:
 
 
 def build_dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
-    """Return the variables of our Dagster instance; empty if a team's instance is used."""
+    """Return the variables of our own Dagster instance; empty if a team's instance is used."""
     if settings.dagster_home is not None:
         return {}
     return {
@@ -242,7 +245,7 @@ def build_dagster_environment(settings: Settings, database_url: str) -> dict[str
 
 
 def build_storage_url(database_url: str) -> str:
-    """Return the URL of Dagster's storage in our schema.
+    """Return the URL with which Dagster stores its data in our own schema of the database.
 
     Its driver is psycopg2, because Dagster's event notifications fail with psycopg 3.
     """
@@ -255,7 +258,7 @@ def build_storage_url(database_url: str) -> str:
 
 
 def strip_driver(database_url: str) -> str:
-    """Return a Postgres URL without the name of a driver."""
+    """Return a Postgres URL as `postgresql://…`, without the name of a driver."""
     return re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", database_url)
 
 
@@ -263,6 +266,7 @@ def find_tick_fault(last: datetime, started: datetime, now: datetime) -> str | N
     """Return a warning if the sensors of a running daemon do not tick; None if they do.
 
     Args:
+        last: when a sensor last ticked.
         started: when the daemon was started.
     """
     age = now - last
@@ -290,7 +294,7 @@ _FORK_SERVER_SECONDS = 120.0
 
 
 class ForkServerProcess:
-    """The fork server of one installation: its start and its state."""
+    """The process of an installation's fork server: starts it, and checks its state."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -325,7 +329,7 @@ class ForkServerProcess:
             progress("Fork server: running")
 
     def revive(self) -> None:
-        """Start the fork server again if it died, without waiting for it."""
+        """Start the fork server again if it died, without waiting until it answers."""
         if self.process.pid_file.exists() and self.process.find() is None:
             with self.process.lock():
                 if self.process.pid_file.exists() and self.process.find() is None:
@@ -347,7 +351,7 @@ class ForkServerProcess:
 
 
 class ChangeWatcherProcess:
-    """The change watcher of one installation: its start and its state."""
+    """The process of an installation's change watcher: starts it, and checks its state."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -358,7 +362,10 @@ class ChangeWatcherProcess:
         )
 
     def start(self, progress: Progress = ignore_progress) -> None:
-        """Start the watcher unless it runs, or the fork server for its syncs is disabled."""
+        """Start the watcher unless it already runs.
+
+        Nothing is started if the fork server is disabled, because the watcher syncs in its forks.
+        """
         if not _is_enabled():
             return
         with self.process.lock():
@@ -376,7 +383,7 @@ class ChangeWatcherProcess:
 
 
 def revive_fork_server(settings: Settings) -> None:
-    """Start the fork server again if `up` started it and it died, without waiting for it."""
+    """Start the fork server again if `up` started it and it died; do not wait until it answers."""
     ForkServerProcess(settings).revive()
 
 
@@ -385,6 +392,6 @@ def _is_enabled() -> bool:
 
 
 def _remove_dagster_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without variables for Dagster's processes."""
+    """Return the environment without the variables that are set only for Dagster's processes."""
     added = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", DISABLED)
     return {name: value for name, value in environment.items() if name not in added}

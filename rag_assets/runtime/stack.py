@@ -120,7 +120,7 @@ class LocalStack:
         self.supervisor = SupervisorProcess(settings)
 
     def embedded_servers(self) -> list[Server]:
-        """Return the servers that are not external."""
+        """Return Postgres and Elasticsearch, unless an external server replaces them."""
         servers: list[Server] = []
         if self._settings.database_url is None:
             servers.append(self.postgres)
@@ -221,7 +221,7 @@ class LocalStack:
             )
 
     def former_runs(self) -> FormerTables | None:
-        """Return the content of Dagster's tables in `public`, if any; see run_storage."""
+        """Return Dagster's tables in the schema `public`; None without runs and sensors."""
         return find_former_tables(self.endpoints().dagster_url)
 
     def move_runs(self) -> FormerTables | None:
@@ -245,7 +245,11 @@ class LocalStack:
         return replace_run_tables(endpoints.dagster_url, endpoints.owner_url)
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
-        """Stop and return our processes with a different program than this process."""
+        """Stop our processes that run different code or another environment than this process.
+
+        Returns:
+            The stopped processes.
+        """
         program, stopped = fingerprint_program(self._settings), []
         dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
         own = (self.supervisor.process, self.fork_server.process)
@@ -278,7 +282,7 @@ class LocalStack:
             )
 
     def down(self) -> None:
-        """Stop all servers of the installation, beginning with their users."""
+        """Stop all servers of the installation; each stops before the servers that it uses."""
         self.supervisor.stop()
         self.watcher.process.stop()
         self.dagster.stop()

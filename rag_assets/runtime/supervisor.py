@@ -32,7 +32,7 @@ _STOP_SECONDS: Final = 25.0
 
 
 class Server(Protocol):
-    """An embedded server."""
+    """An embedded server, as the supervisor sees it."""
 
     process: BackgroundProcess
 
@@ -75,7 +75,7 @@ class Restarts:
 
 
 class RestartFile:
-    """The report of an installation's supervisor."""
+    """The file in which the supervisor reports the restarts of each server."""
 
     def __init__(self, settings: Settings) -> None:
         self._path = _get_folder(settings) / "restarts.json"
@@ -89,17 +89,17 @@ class RestartFile:
             return {}
 
     def write(self, restarts: Mapping[str, Restarts]) -> None:
-        """Replace the report."""
+        """Replace the report with these restarts, by name of the server."""
         content = {name: asdict(values) for name, values in restarts.items()}
         write_atomically(self._path, json.dumps(content))
 
     def remove(self) -> None:
-        """Remove the report of servers that were stopped."""
+        """Remove the report, because the servers were stopped."""
         self._path.unlink(missing_ok=True)
 
 
 class SupervisorProcess:
-    """The supervisor process of one installation: its start and stop."""
+    """The process of an installation's supervisor: starts and stops it."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -123,7 +123,7 @@ class SupervisorProcess:
             )
 
     def stop(self) -> None:
-        """Stop the supervisor, before the servers are stopped."""
+        """Stop the supervisor and remove its report; call this before the servers are stopped."""
         self.process.stop()
         RestartFile(self._settings).remove()
 
@@ -156,11 +156,11 @@ class Supervisor:
         self._restarts = {server.process.name: Restarts() for server in servers}
 
     def stop(self) -> None:
-        """Make `run` return, after a start in progress has finished."""
+        """Make `run` return; restarts in progress get some seconds to finish."""
         self._stopped.set()
 
     def run(self) -> None:
-        """Supervise until stopped."""
+        """Supervise the servers, each in a thread, until `stop` is called."""
         self._report.write(self._restarts)
         threads = [Thread(target=self._supervise, args=(s,), daemon=True) for s in self._servers]
         for thread in threads:
@@ -192,7 +192,7 @@ class Supervisor:
                 self._log(f"{name}: running again")
 
     def _revive(self, server: Server, *, is_retry: bool, attempts: int) -> bool:
-        """Start a server again; return False if that failed."""
+        """Start a server again and report the result; return False if that failed."""
         name = server.process.name
         try:
             was_started = server.revive(self._log, is_retry=is_retry)

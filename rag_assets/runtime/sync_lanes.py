@@ -18,11 +18,11 @@ LATEST_SECONDS = 1.0
 
 @dataclass
 class _Mark:
-    """The mark of a tenant.
+    """The mark of a tenant that waits for a sync; times are seconds of the clock of Marks.
 
     Attributes:
-        due: when the tenant is due.
-        latest: latest time to which further changes may delay it.
+        due: when the sync of the tenant may start.
+        latest: latest time to which further changes may postpone `due`.
         is_change: whether the tenant was marked because of a change.
     """
 
@@ -32,7 +32,7 @@ class _Mark:
 
 
 class Marks:
-    """The marked tenants, for several threads.
+    """A queue of the tenants that are marked for a sync; several threads may use it.
 
     A tenant that is marked during its sync is handed out again afterwards, because the sync may
     have listed its sources before the change.
@@ -47,13 +47,13 @@ class Marks:
         self._stopped = False
 
     def stop(self) -> None:
-        """Stop handing out tenants."""
+        """Stop handing out tenants; `take` returns None from now on."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
 
     def mark(self, tenants: Iterable[str], *, after: float = 0.0) -> None:
-        """Mark tenants.
+        """Mark tenants for a sync.
 
         Args:
             after: seconds before which they are not handed out; an earlier mark stays.
@@ -94,7 +94,10 @@ class Marks:
         """Hand out the tenant that has been due longest and is not being synced.
 
         Args:
-            timeout: seconds to wait for a tenant; then, or when stopped, return None.
+            timeout: seconds to wait for a tenant.
+
+        Returns:
+            The tenant; None if none was due within `timeout`, or after `stop`.
         """
         deadline = self._clock() + timeout
         with self._changed:
@@ -131,12 +134,12 @@ class Marks:
             return self._syncing.keys() & self._waiting.keys()
 
     def is_changed(self, tenant: str) -> bool:
-        """Return whether a tenant that is being synced was marked because of a change."""
+        """Return whether the current sync of a tenant was marked because of a change."""
         with self._changed:
             return self._syncing.get(tenant, True)
 
     def get_delay(self) -> float:
-        """Return the seconds for which the next tenant has been due."""
+        """Return for how many seconds the next tenant has been due; 0 if no tenant is due."""
         with self._changed:
             return max(0.0, self._clock() - self._find_next()[1])
 
@@ -166,7 +169,7 @@ Otherwise constant writes would occupy a core.
 
 
 class Follower(Protocol):
-    """A process that syncs tenants one after the other."""
+    """A process that syncs tenants one after the other, on request of a lane."""
 
     def follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
         """Sync a tenant if it is due, and wait until the sync ends.
@@ -183,7 +186,7 @@ class Follower(Protocol):
         ...
 
     def close(self) -> None:
-        """Allow the process to end."""
+        """Stop using the process, so that it may end."""
         ...
 
 
@@ -192,7 +195,9 @@ OpenFollower = Callable[[], "Follower | None"]
 
 
 class Lanes:
-    """Lanes that sync marked tenants until stopped, each tenant in one lane at a time.
+    """Threads that sync the marked tenants until stopped, each with a follower of its own.
+
+    A tenant is synced in one lane at a time.
 
     Args:
         log: called with a line about a failure.
@@ -214,12 +219,12 @@ class Lanes:
         return [self._add_lane(is_permanent=True) for _ in range(_MIN_LANES)]
 
     def stop(self) -> None:
-        """Stop starting syncs."""
+        """Start no further syncs; syncs in progress continue."""
         self._stopped.set()
         self._marks.stop()
 
     def add_lane_if_late(self) -> None:
-        """Add a temporary lane if changes wait because all lanes are busy."""
+        """Add a temporary lane if a tenant has waited too long because all lanes are busy."""
         if _MIN_LANES <= self._count < _MAX_LANES and self._marks.get_delay() > _MAX_DELAY_SECONDS:
             self._add_lane(is_permanent=False)
 
@@ -264,7 +269,11 @@ class Lanes:
         return follower
 
     def _follow(self, follower: Follower | None, tenant_id: str) -> bool:
-        """Sync a tenant; return False if the follower can no longer be used."""
+        """Sync a tenant, and mark it for its next check or attempt.
+
+        Returns:
+            Whether the follower can be used again.
+        """
         started = time.monotonic()
         seconds_to_next: float | None = _RETRY_SECONDS
         is_usable = False

@@ -24,10 +24,10 @@ _MAX_AGE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """The report of a living watcher.
+    """The report of the running change watcher.
 
     Attributes:
-        watcher: pid and start time of the process.
+        watcher: pid and start time of the watcher's process; "" without a watcher.
         watched: tenants for which every change is reported.
         marked: tenants that the watcher syncs or will sync.
         changed: tenants that have changed since their current sync started.
@@ -43,7 +43,7 @@ NO_WATCHER = WatchReport("")
 
 
 class WatchReportFile:
-    """The report file of one installation."""
+    """The file in which the change watcher of an installation writes its report."""
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.local / "forkserver" / "watched.json"
@@ -76,7 +76,7 @@ class WatchReportFile:
         self._path.unlink(missing_ok=True)
 
     def read(self) -> WatchReport:
-        """Return the report of the living watcher, or NO_WATCHER."""
+        """Return the report of the running watcher; NO_WATCHER without one, or if it hangs."""
         try:
             touched_at = self._path.stat().st_mtime
             content = json.loads(self._path.read_text())
@@ -99,7 +99,7 @@ def get_hooked_folder(local: Path) -> Path:
 
 
 class HookedTenants:
-    """The tenants that hooks report, by files in a folder."""
+    """The tenants that Git hooks report, each by an empty file in a folder."""
 
     def __init__(self, local: Path) -> None:
         self._folder = get_hooked_folder(local)

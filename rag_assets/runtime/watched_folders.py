@@ -30,8 +30,8 @@ class TenantSources:
 
     Attributes:
         folders: absolute paths with unresolved symbolic links.
-        is_reported: whether the kernel (for folders) or the catalog (for pushes and uploads)
-            reports all changes. Other sources must be listed to find changes.
+        is_reported: whether every change of all sources is reported, by the kernel (folders) or by
+            the catalog (pushes and uploads). Otherwise changes are found only by listing.
     """
 
     folders: tuple[str, ...] = ()
@@ -66,7 +66,11 @@ def map_readers(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str
 
 
 def find_tenants(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:
-    """Return the tenants that read any of the paths."""
+    """Return the tenants that read a folder which contains any of the paths.
+
+    Args:
+        folders: the readers of each folder; see map_readers.
+    """
     known: set[str] = set()
     for path in paths:
         while path not in known:
@@ -103,7 +107,7 @@ _OCTAL_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 class Mounts:
-    """The mounted file systems.
+    """The file systems that are mounted on this machine, by mount point.
 
     Args:
         listed: text in the format of proc_pid_mountinfo(5); by default, the mounts of this process.
@@ -132,7 +136,7 @@ class Mounts:
 
 
 def _parse_mount(line: str) -> tuple[str, str]:
-    """Return the mount point and the kind of a file system."""
+    """Return the mount point and the type of the file system in a line of mountinfo."""
     before, _, after = line.partition(" - ")
     point = _OCTAL_ESCAPE.sub(lambda escaped: chr(int(escaped[1], 8)), before.split(" ")[4])
     return point, after.split(" ", 1)[0]
@@ -158,7 +162,7 @@ class TooManyWatches(OSError):
 
 @dataclass
 class Changes:
-    """The changes since the last call of `read`.
+    """The changes that the kernel has reported since the last call of `read`.
 
     Attributes:
         saved: folders in which a file or folder was saved, renamed, removed or created.
@@ -176,7 +180,7 @@ class Changes:
 
 
 class FolderTrees:
-    """Watched folder trees, for one thread, except for `wake`.
+    """Watches on whole folder trees. Only one thread may use it, except for `wake`.
 
     Args:
         skipped: returns whether to skip a path and everything below it.
@@ -203,7 +207,7 @@ class FolderTrees:
 
     @property
     def roots(self) -> set[str]:
-        """Return the watched roots that were not replaced by another folder."""
+        """Return the watched roots whose path still leads to the folder that is watched."""
         return {root for root, identity in self._roots.items() if _find_identity(root) == identity}
 
     def wake(self) -> None:
@@ -211,7 +215,7 @@ class FolderTrees:
         os.eventfd_write(self._wakeup, 1)
 
     def add(self, root: str) -> None:
-        """Watch a tree.
+        """Watch a folder and all folders below it.
 
         Args:
             root: an absolute path, outside all other roots.
@@ -233,12 +237,12 @@ class FolderTrees:
         self._roots[root] = identity
 
     def remove(self, root: str) -> None:
-        """Stop watching a tree."""
+        """Stop watching a root and all folders below it."""
         self._roots.pop(root, None)
         self._drop(root)
 
     def read(self, timeout: float) -> Changes:
-        """Wait for changes."""
+        """Wait up to `timeout` seconds for changes or a call of `wake`, and return the changes."""
         self._poller.poll(timeout * 1_000)
         with suppress(BlockingIOError):
             os.eventfd_read(self._wakeup)
@@ -270,7 +274,7 @@ class FolderTrees:
             changes.written.add(folder)
 
     def _update_folder(self, changes: Changes, path: str, mask: int) -> None:
-        """Update the watches after a folder appeared or disappeared."""
+        """Start or stop watching a folder that appeared or disappeared, and its subfolders."""
         if mask & flags.MOVED_FROM:
             self._drop(path)
         elif mask & _APPEARED:
@@ -349,7 +353,12 @@ _GATHERING_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ChangedTenants:
-    """The tenants with a saved file, and with a file that is being written."""
+    """The tenants with changed files.
+
+    Attributes:
+        saved: tenants with a saved, renamed, removed or new file, or with a newly watched folder.
+        written: tenants with a file that is being written.
+    """
 
     saved: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
@@ -380,7 +389,7 @@ class SourceFolders:
         """Tenants for which the kernel or the catalog reports every change."""
 
     def watch_sources(self, sources: Mapping[str, TenantSources]) -> None:
-        """Watch the folders of these tenants."""
+        """Watch the folders of these sources from now on, instead of those of the last call."""
         if sources != self._sources:
             self._sources = dict(sources)
             self._next_update = 0.0
@@ -398,7 +407,7 @@ class SourceFolders:
             self._trees.close()
 
     def changes(self, timeout: float) -> ChangedTenants:
-        """Wait for changes.
+        """Wait up to `timeout` seconds for changes, and return the tenants with changed files.
 
         Raises:
             OSError: the system does not allow watching.
@@ -424,7 +433,12 @@ class SourceFolders:
         )
 
     def _update_watches(self, trees: FolderTrees) -> set[str]:
-        """Watch all folders that can be watched now, and return the new folders."""
+        """Watch all folders that can be watched now, and stop watching all others.
+
+        Returns:
+            The folders that are newly watched, whose tenants must be synced; empty for the first
+            call.
+        """
         sources = self._sources  # Another thread may replace the mapping meanwhile.
         self._readers = map_readers(sources)
         if self._overflowed and time.monotonic() >= self._restarted + _RESTART_SECONDS:
@@ -460,14 +474,14 @@ class SourceFolders:
         return True
 
     def _postpone(self, root: str, reason: str) -> None:
-        """Postpone watching a folder, which the sensor lists meanwhile."""
+        """Try to watch a folder again only later; until then, Dagster's sensor lists it."""
         if root not in self._refused:
             self._log(f"{root} cannot be watched, so it is listed instead: {reason}")
         self._refused[root] = time.monotonic() + _REFUSED_SECONDS
         self._next_update = 0.0
 
     def _handle_overflow(self) -> None:
-        """Treat all folders as unwatched after lost events."""
+        """Treat all folders as unwatched, because the kernel dropped events."""
         self._overflowed = True
         self.watched = frozenset()
         self._next_update = min(self._next_update, self._restarted + _RESTART_SECONDS)

@@ -95,7 +95,7 @@ class Watcher:
         self._folders.close()
 
     def _write_report(self) -> None:
-        """Write the report, or remove it if a thread hangs or syncs cannot start."""
+        """Write the report for the sensor; remove it if a thread hangs or syncs cannot start."""
         now = time.monotonic()
         steps = (self._refresh_tenants, self._mark_reported_tenants, self._mark_changed_folders)
         is_hanging = any(
@@ -128,7 +128,7 @@ class Watcher:
                 self._stopped.wait(_RETRY_SECONDS)
 
     def _refresh_tenants(self) -> None:
-        """Read and mark new and changed tenants."""
+        """Read the tenants, watch their folders, and mark new and changed tenants."""
         self._refreshing.clear()
         is_first = not self._versions
         versions = self._catalog.tenants.active_versions()
@@ -146,7 +146,7 @@ class Watcher:
         self._refreshing.wait(_REFRESH_SECONDS)
 
     def _mark_reported_tenants(self) -> None:
-        """Mark the tenants that the catalog reports."""
+        """Mark the tenants for which the catalog reports changes."""
         for notification in self._catalog.changes.notifications(timeout=_REFRESH_SECONDS):
             if self._stopped.is_set():
                 return
@@ -157,12 +157,12 @@ class Watcher:
                 self._marks.mark_changed([notification])
 
     def _mark_hooked_tenants(self) -> None:
-        """Mark the tenants that Git hooks report."""
+        """Mark the tenants for which Git hooks have created files."""
         self._marks.mark_changed(self._hooked.take() & self._sources.keys())
         self._stopped.wait(_HOOK_SECONDS)
 
     def _mark_changed_folders(self) -> None:
-        """Mark the tenants with changed folders."""
+        """Wait for changes in folders, and mark the tenants that read these folders."""
         changes = self._folders.changes(_READ_SECONDS)
         self._marks.mark_changed(
             changes.written, quiet=_WRITE_QUIET_SECONDS, latest=_WRITE_LATEST_SECONDS

@@ -14,7 +14,7 @@ _NO_ANCESTORS = f"{_DIRECTIVE} 'none'"
 
 
 class FramePolicy:
-    """Middleware that forbids framing every page.
+    """Middleware that adds headers which forbid showing the pages in a frame.
 
     Args:
         app: the application, whose own security policies stay in force.
@@ -73,7 +73,11 @@ class LoopbackGuard:
 
 
 def _is_local(path: str, headers: Headers) -> bool:
-    """Return whether a request has this machine as host, and as origin if any."""
+    """Return whether a request comes from a program or from a page of this machine.
+
+    Its Host and, if sent, its Origin must name this machine. For Dagster's actions, a browser must
+    not report that another site sent the request.
+    """
     if _find_hostname(f"//{headers.get('host', '')}") not in LOOPBACK_NAMES:
         return False
     origin = headers.get("origin")
