@@ -39,7 +39,10 @@ def build_verdict(result: CanaryResult) -> Verdict:
     ),
 )
 def canary_check(context: CheckContext) -> Verdict:
-    """Compare the last answer; call the embedder first if that answer is older than a day."""
+    """Compare the embedder's last answer with its first.
+
+    If the last answer is older than a day, the embedder is called again first.
+    """
     ctx = context.tenant
     target = CanaryTarget.from_tenant(ctx.ref, ctx.tenant, ctx.embedder)
     [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)

@@ -51,6 +51,6 @@ def build_verdict(
     nightly=True,
 )
 def catalog_check(context: CheckContext) -> Verdict:
-    """Compare the catalog with the marks and the journal in the stores."""
+    """Find out whether the catalog lacks changes that the stores' marks and journal record."""
     keeper, ref = context.tenant.keeper, context.tenant.ref
     return build_verdict(ref.id, keeper.standing(ref), keeper.security(), keeper.find_refusal(ref))

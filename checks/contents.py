@@ -9,7 +9,7 @@ from rag_assets.pipeline.source_contents import ContentsReport, compare_contents
 
 
 def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) -> Verdict:
-    """Pass if no document differs from its source unnoticed.
+    """Pass if each compared document has the content that the catalog recorded.
 
     Args:
         report: report of the comparison.
@@ -47,7 +47,7 @@ def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) ->
     against_catalog=True,
 )
 def contents_check(context: CheckContext) -> Verdict:
-    """Read the day's share of the documents again."""
+    """Compare the day's share of the documents with their sources."""
     ctx = context.tenant
     report = compare_contents(ctx, context.share)
     found = ctx.catalog.documents.find(ctx.ref.id, [*report.altered, *report.gone])

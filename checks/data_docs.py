@@ -24,10 +24,11 @@ _UNUSED = ("images", "fonts")
 
 
 class _TemplateCache(BytecodeCache):
-    """A cache of the compiled templates of this process.
+    """Caches compiled Jinja templates in this process.
 
-    The library creates a Jinja environment for each view of each site. Without a cache, each
-    compiles its templates again, which is more than half the computation of a small validation.
+    Great Expectations creates a Jinja environment for each view of each site. Without a cache, each
+    environment compiles its templates again, which is more than half the computation of a small
+    validation.
     """
 
     def __init__(self) -> None:

@@ -43,5 +43,5 @@ def build_verdict(held: Sequence[HeldDeletions]) -> Verdict:
     with_syncs=True,
 )
 def deletions_check(context: CheckContext) -> Verdict:
-    """Report the sources with held deletions."""
+    """Report the sources whose deletions are held back."""
     return build_verdict(context.tenant.catalog.departures.list_held(context.tenant.ref.id))

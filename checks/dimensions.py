@@ -17,7 +17,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class VectorFault:
-    """A fault in a text's vector."""
+    """A fault of a text's vector: wrong dimensions, a value that is not finite, or a wrong norm."""
 
     text_sha256: str
     fault: str
@@ -120,7 +120,7 @@ def build_vectors_verdict(
 def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
     """Pass if each index has the dimensions of its build, and each entry has a vector.
 
-    If the tenant's present embedder made the serving build, their dimensions must be equal, too.
+    If the tenant's current embedder made the serving build, both must also have equal dimensions.
     """
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
@@ -177,7 +177,7 @@ def vector_dimensions(context: CheckContext) -> Verdict:
     judges_builds=True,
 )
 def index_dimensions(context: CheckContext) -> Verdict:
-    """Compare the live mapping with the catalog and the embedder."""
+    """Compare the dimensions of each live index with its build and with the embedder."""
     ctx = context.tenant
     if context.build is not None:
         return build_index_verdict([_shape(ctx, context.build)], None)

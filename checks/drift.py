@@ -48,7 +48,10 @@ def build_states_verdict(
     against_catalog=True,
 )
 def drift_check(context: CheckContext) -> Verdict:
-    """Compare every live generation with its index; compare differences again without writers."""
+    """Compare the index of every live generation with the catalog.
+
+    If there are differences, compare again while no other process writes.
+    """
     by_counts, share = context.nightly, context.share
     states = inspect_index(context.tenant, context.build, share=share, by_counts=by_counts)
     if not all(state.is_healthy for state in states):

@@ -44,7 +44,7 @@ class ChunkUser:
 
 
 def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterator[tuple[Any, ...]]:
-    """Yield the facts about every chunk, without its text.
+    """Yield a row of facts about every chunk, without its text, for the suite.
 
     Args:
         stored: chunk sets as stored in the lake.
@@ -77,7 +77,7 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
 
 
 def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the facts about every vector.
+    """Yield a row of facts about every vector, for the suite.
 
     Args:
         stored: vectors as stored in the lake.
@@ -122,7 +122,10 @@ def build_verdict(outcome: Validation, rules: int, docs: Path) -> Verdict:
 
 
 def build_verdict_without_packages(missing: Sequence[str]) -> Verdict:
-    """Return the verdict without the package extra: a warning that blocks no build."""
+    """Return a warning that the check was not evaluated because packages are missing.
+
+    The warning blocks no build.
+    """
     return Verdict(
         passed=False,
         description="not evaluated: the check requires packages that are not installed: "
@@ -145,7 +148,7 @@ def build_verdict_without_packages(missing: Sequence[str]) -> Verdict:
     judges_builds=True,
 )
 def chunk_expectations(context: CheckContext) -> Verdict:
-    """Validate the chunk table with its suite."""
+    """Validate the chunks of the tenant by the rules of a Great Expectations suite."""
     if missing := missing_modules(CHECKS):
         return build_verdict_without_packages(missing)
     ctx = context.of_build
@@ -167,7 +170,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     judges_builds=True,
 )
 def embedding_expectations(context: CheckContext) -> Verdict:
-    """Validate the embedding table with its suite."""
+    """Validate the vectors of the tenant by the rules of a Great Expectations suite."""
     if missing := missing_modules(CHECKS):
         return build_verdict_without_packages(missing)
     ctx = context.of_build

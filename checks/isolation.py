@@ -50,7 +50,7 @@ def find_fault(
 def build_verdict(
     tenant: str, violations: Sequence[Violation], scanned: int, alias: TenantView | None
 ) -> Verdict:
-    """Pass if no entry violates isolation, and the alias shows only this tenant.
+    """Pass if no entry violates isolation, and the alias finds only this tenant's entries.
 
     Args:
         scanned: number of scanned entries.

@@ -56,7 +56,10 @@ def build_verdict(
     against_catalog=True,
 )
 def lake_check(context: CheckContext) -> Verdict:
-    """Compare the lake with the builds; if rows are missing, compare again without writers."""
+    """Compare the lake with the live builds.
+
+    If rows are missing, compare again while no other process writes.
+    """
     drift, other_writer = compare_lake(context.tenant, context.share), False
     if not drift.is_empty:
         with context.unwritten("comparing the lake") as tenant:

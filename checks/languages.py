@@ -53,7 +53,7 @@ def build_verdict(embedder_id: str, by_language: Mapping[str, int], documents: i
     ),
 )
 def languages_check(context: CheckContext) -> Verdict:
-    """Check a sample of the documents' chunks."""
+    """Count the documents in a sample that the embedder does not support, by language."""
     ctx = context.of_build
     unread = UnreadDocuments(ctx.embedder)
     for row in _sample_chunk_sets(ctx):

@@ -35,5 +35,5 @@ def build_verdict(others: Sequence[str]) -> Verdict:
     ),
 )
 def programs_check(context: CheckContext) -> Verdict:
-    """Query Postgres for connected programs."""
+    """Query Postgres for connected programs with a different schema version."""
     return build_verdict(other_programs(context.tenant.catalog.database))

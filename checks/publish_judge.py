@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.builds.generations import Generation
 
 @dataclass(frozen=True)
 class ChecksOfBuilds:
-    """Creates functions that judge builds by the checks with `judges_builds`."""
+    """Creates functions that judge builds by the checks that set `judges_builds`."""
 
     checks: Sequence[TenantCheck]
 

@@ -46,7 +46,10 @@ def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckRes
 def to_check_evaluation(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
-    """Convert a verdict to an event for a tenant's partition, in a run without a partition."""
+    """Convert a verdict to an event for a tenant's partition.
+
+    It is used in runs over all tenants, which have no partition.
+    """
     result = to_check_result(verdict.for_tenant(tenant_id), key)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,

@@ -44,7 +44,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class LeakingDocument:
-    """A document with the credentials found in it."""
+    """A document and the unmasked credentials that were found in it."""
 
     document_id: str
     document_key: str
@@ -100,7 +100,9 @@ def find_leaks(
 
 
 class Gate:
-    """The gate's findings in one document, computed when a scan finds a credential in it.
+    """Decides whether a finding counts, by scanning the whole document as the pipeline's gate does.
+
+    The document is scanned only when a first finding must be confirmed.
 
     Args:
         read: returns the stored text of the document; None without a stored text.
@@ -165,7 +167,10 @@ def build_verdict(leaking: Sequence[LeakingDocument], scanned: ScanCounts) -> Ve
 
 
 def _masked_note(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> str:
-    """Return the first documents with their rules: `files/a.md: github-token 2, aws-secret 1`."""
+    """Return a note that names the first documents with masked credentials.
+
+    It has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
+    """
     shown = [
         f"{uri}: {', '.join(f'{rule} {count:,}' for rule, count in rules)}"
         for uri, rules in masked[:_MOST_NAMED]
@@ -197,7 +202,7 @@ def secrets_check(context: CheckContext) -> Verdict:
 
 
 def _notes_of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
-    """Return the rules of the last complete scan of stored data, and their findings."""
+    """Return notes on the last complete scan of stored data: its rules and their findings."""
     found = scanned.get("found") or {}
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
     notes: dict[str, str | int] = {"rules": scanned.get("version", "not scanned yet")}

@@ -50,7 +50,7 @@ class LaggingItem:
 def find_lagging_in_catalog(
     documents: Iterable[Document], made_from: Mapping[str, str]
 ) -> Iterator[LaggingItem]:
-    """Yield the documents that lag according to the catalog.
+    """Yield the documents whose searchable version is outdated according to the catalog.
 
     Args:
         made_from: document_key of each served version, by document_id.
@@ -78,7 +78,8 @@ def find_lagging_at_source(
 ) -> Iterator[LaggingItem]:
     """Yield the documents that differ between their source and the catalog.
 
-    A file's ctime is the time of its creation or last change; the time of a deletion is unknown.
+    The lag of a new or changed file starts at its ctime, the time of its creation or last change,
+    but not before the last listing. The time of a deletion is unknown.
 
     Args:
         documents: current documents of the source.

@@ -55,7 +55,7 @@ class BrokenRule:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """The result of validating rows."""
+    """The number of validated rows, and the rules that some of them violate."""
 
     rows: int
     broken: tuple[BrokenRule, ...]

@@ -76,7 +76,7 @@ class CheckContext:
 
     @property
     def share(self) -> DailyShare:
-        """Return the share that is compared today."""
+        """Return the share of the data that is compared today; all of it for a deep check."""
         tenant = self.tenant
         return DailyShare(1 if self.deep else tenant.tenant.drift.days, tenant.clock.now().date())
 
@@ -95,7 +95,7 @@ class CheckContext:
 
     @property
     def slice_id(self) -> str:
-        """Return the id of the run whose slice is checked; "" to check all documents of a build."""
+        """Return the id of the run whose slice is checked; "" to check all documents of `build`."""
         return "" if self.build is not None else self.run_id
 
     @classmethod
@@ -134,7 +134,7 @@ class CheckContext:
             yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
 
     def has_other_writer(self) -> bool:
-        """Return whether another run writes for the tenant: differences may be temporary then."""
+        """Return whether another run writes for the tenant; differences may be temporary then."""
         lock, tenant_id = self.tenant.catalog.lock, self.tenant.ref.id
         holder = lock.holder(tenant_id)
         if holder is None or holder.run_id == self.run_id:
@@ -343,5 +343,5 @@ _NOT_COMPARED = Verdict(
 
 
 def refuse_write() -> NoReturn:
-    """Raise an error: the guard of the read-only contexts of checks."""
+    """Raise an error; as the guard of a check's context, this prevents writes."""
     raise RuntimeError("a check must hold the tenant's lock to write: use CheckContext.locked")

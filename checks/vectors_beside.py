@@ -72,7 +72,10 @@ def build_verdict(
     against_catalog=True,
 )
 def vectors_beside_check(context: CheckContext) -> Verdict:
-    """Compare every separate vector store; if one differs, compare again without writers."""
+    """Compare every separate vector store with the catalog.
+
+    If one differs, compare again while no other process writes.
+    """
     try:
         states = compare_separate_vectors(context.tenant)
         if all(state.is_healthy for state in states):

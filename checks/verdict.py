@@ -47,7 +47,10 @@ class Verdict:
     mend: str = ""
 
     def for_tenant(self, tenant_id: str) -> Verdict:
-        """Return the verdict with remedy in the description, and the tenant's id in commands."""
+        """Return the verdict with the tenant's id in its commands.
+
+        The remedy of a failure is added to the description.
+        """
         description, mend = (
             _insert_tenant(text, tenant_id) for text in (self.description, self.mend)
         )

@@ -128,7 +128,10 @@ def pool_connections(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstanc
 
 
 def _remember_presence(has_partition: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
-    """Cache that a partition exists, because each step of a run queries it several times."""
+    """Return a function that caches which partitions exist.
+
+    Without a cache, each step of a run would query its partition several times.
+    """
     known: set[tuple[str, str]] = set()
 
     def has_known_partition(partitions_def_name: str, partition_key: str) -> bool:
@@ -216,13 +219,14 @@ def delete_partition_records(
     deleted_run_ids: Sequence[str],
     select_runs: Callable[[Sequence[str]], Sequence[str]],
 ) -> None:
-    """Delete the records of a partition of assets in runs that also have other partitions.
+    """Delete the records of one partition of these assets in runs that are kept.
 
-    Dagster can only delete all partitions of an asset, or whole runs.
+    Such a run also has other partitions. Dagster can only delete all partitions of an asset, or
+    whole runs.
 
     Args:
         deleted_run_ids: deleted runs, which an asset may still name as its last run.
-        select_runs: returns the runs, of the runs with such records, in which to delete them.
+        select_runs: returns which of the runs with such records may be changed, by their ids.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import (

@@ -49,7 +49,7 @@ from rag_assets.resources.workbench import Workbench
 
 Automation: TypeAlias = Literal["all", "sync", "none"]
 Upstream: TypeAlias = Mapping[str | None, Sequence[dg.AssetDep]]
-"""Assets outside this project that write the sources of a tenant; the key None: of all tenants."""
+"""Assets outside this project that write a tenant's sources; None stands for all tenants."""
 _SYNCING: Final = ("tenants", "source_files", "run_failures")
 
 LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec

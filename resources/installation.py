@@ -11,7 +11,8 @@ from rag_assets.common.settings import Settings
 class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """An installation as a resource; see Installation, which has the same attributes.
 
-    Only our other resources use it, so that Dagster's UI shows no address.
+    It is used only inside our other resources, so that Dagster's UI does not display the
+    installation's database address.
     """
 
     home: str | None = None
@@ -48,5 +49,8 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def _resolve(value: str | None) -> str | None:
-    """Return a value's text; outside of Dagster's runs, the value may be an unresolved variable."""
+    """Return the text of a setting, reading the environment variable that it may refer to.
+
+    Within a run, Dagster has already resolved such references.
+    """
     return value.get_value() if isinstance(value, dg.EnvVar) else value

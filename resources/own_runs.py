@@ -73,7 +73,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         }
 
     def keys_under(self, names: Naming) -> set[dg.AssetKey]:
-        """Return the keys of our assets under a naming."""
+        """Return the keys that our assets have under a naming."""
         own = len(self.key_prefix)
         return {dg.AssetKey([*names.key_prefix, *key.path[own:]]) for key in self.asset_keys}
 
@@ -83,7 +83,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return {INSTALLATION_TAG: str(self.postgres.identity().id)}
 
     def find_installations(self, instance: dg.DagsterInstance, repository: str) -> set[str]:
-        """Return the installations for which a repository has launched runs.
+        """Return the ids of the installations for which a Dagster repository has launched runs.
 
         Args:
             repository: name of the repository and name of its code location, joined by @.
@@ -115,7 +115,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def owns(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run is for this installation; a guess before the run starts.
+        """Return whether a run is for this installation; before the run starts, this is a guess.
 
         Before deleting data, use `of_installation` or `only_of_installation`, because assets of a
         team may have the same keys as ours.
@@ -202,7 +202,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.installation_tags[INSTALLATION_TAG] not in users
 
     def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run's job or selected assets have only our names."""
+        """Return whether a run's job or all its selected assets have names of ours."""
         if run.job_name != IMPLICIT_ASSET_JOB_NAME:
             # In a team's project, the job may have a different name than here.
             return run.job_name in self.jobs or run.tags.items() >= RUN_TAGS.items()

@@ -111,18 +111,24 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
 
 
 def process_tags(settings: Settings) -> dict[str, str]:
-    """Return the tags for runs of this process, which show others whether it is still alive."""
+    """Return the tags for runs that this process executes, and mark the process as alive.
+
+    By the tags, other processes find out whether this process is still alive.
+    """
     mark_process(marks(settings))
     return {PROCESS_TAG: str(ProcessIdentity.from_pid(os.getpid()))}
 
 
 def worker_tags(pid: int) -> dict[str, str]:
-    """Return the tags for a run that a fork on this machine executes; the fork sets its mark."""
+    """Return the tags for a run that a fork on this machine executes.
+
+    The fork itself marks its process as alive; see mark_process.
+    """
     return {WORKER_TAG: str(ProcessIdentity.from_pid(pid))}
 
 
 def marks(settings: Settings) -> Path:
-    """Return the folder with the marks of processes that execute runs."""
+    """Return the folder in which processes that execute runs mark that they are alive."""
     return settings.local / "dagster" / "processes"
 
 

@@ -99,7 +99,9 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         guard: Callable[[], None],
         log: Callable[[str], None],
     ) -> TenantContext:
-        """Return the context of a tenant; the steps of a run in one process share open tables.
+        """Return the context of a tenant for a stage or a check.
+
+        The steps of a run in one process get the same context, with its open tables.
 
         Raises:
             TenantDisabled: the tenant is disabled.
@@ -236,10 +238,10 @@ def _require_active(record: TenantRecord) -> None:
 
 
 class PublishJudge(Protocol):
-    """Creates the function that judges builds in one run."""
+    """Creates the function that judges the builds of a run before publication."""
 
     def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
-        """Return the function; see Judge.
+        """Return the function that judges builds; see Judge.
 
         Args:
             workbench: workbench of the run.

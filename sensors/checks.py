@@ -1,4 +1,8 @@
-"""Evaluates asset checks: most checks daily, staleness after a query, and overdue checks."""
+"""Requests evaluations of asset checks.
+
+Most checks are evaluated daily. Staleness is also evaluated again when the catalog contradicts its
+last result, and any check when its result is overdue.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ class ClockWatch:
         self._highest = wall() - steady()
 
     def seconds_set_back(self) -> float:
-        """Return the seconds by which the clock was set back; 0 within the tolerance."""
+        """Return by how many seconds the clock was set back; 0 within the tolerance."""
         difference = self._wall() - self._steady()
         self._highest = max(self._highest, difference)
         back = self._highest - difference
@@ -57,7 +57,7 @@ class ClockWatch:
 
 
 def is_worth_logging(record: logging.LogRecord) -> bool:
-    """Return whether a log record of the sensors is not about a tick that requested nothing."""
+    """Return whether to log a record of the sensors; False for ticks that requested nothing."""
     return record.levelno > logging.INFO or not _IDLE.match(record.getMessage())
 
 

@@ -1,4 +1,4 @@
-"""Drift of all tenants: compares nightly, compares counts every ten minutes, requests repairs."""
+"""Compares all tenants' stores nightly and entry counts every ten minutes; requests repairs."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -113,7 +113,11 @@ def _compare_apart(
     tenants: Sequence[TenantRef],
     log: Callable[[str], None],
 ) -> dict[str, list[IndexDifference]]:
-    """Compare tenants together, or one by one if an index cannot be searched."""
+    """Compare the indexes of tenants with the catalog; return differences by tenant id.
+
+    All tenants are compared together. If that fails, they are compared one by one, and the errors
+    are logged.
+    """
     try:
         return compare(tenants)
     except RagAssetsError as error:
@@ -127,14 +131,14 @@ def _compare_apart(
 
 
 def _is_unrepaired(catalog: Catalog, tenant_id: str) -> bool:
-    """Return whether drift was found and no repair has followed."""
+    """Return whether a tenant has drift that no repair has followed."""
     found = catalog.events.latest(tenant_id, kind="drift_found", limit=1)
     repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
     return bool(found) and (not repaired or repaired[0].id < found[0].id)
 
 
 def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool:
-    """Return whether a difference is new: no repair is pending, and none has just ended.
+    """Return whether to record a difference: no repair is pending, and none has just ended.
 
     Args:
         at_once: whether to record the difference even just after a repair.

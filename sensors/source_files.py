@@ -149,7 +149,14 @@ class _Tick:
         }
 
     def _check_tenants(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
-        """Check tenants without a run; return the tenant at which the time ran out, if it did."""
+        """Check those tenants that have no run in progress.
+
+        Args:
+            seconds: time limit; None for no limit.
+
+        Returns:
+            the tenant at which the time ran out; None if all tenants were checked.
+        """
         deadline = None if seconds is None else time.monotonic() + seconds
         idle = [tenant_id for tenant_id in ids if tenant_id not in self.busy]
         if idle:
@@ -164,7 +171,10 @@ class _Tick:
         return None
 
     def _check_tenant(self, record: TenantRecord, state: TenantState | Exception) -> Verdict | None:
-        """Return the action for a due tenant; record an error, which stops no other tenant."""
+        """Return the action for a tenant; None if it is not due or its state cannot be read.
+
+        Problems of a tenant are added to `notes`, and do not affect other tenants.
+        """
         if isinstance(state, ConfigurationError):
             self.notes.append(f"{record.id}: {state.message}")
             return None

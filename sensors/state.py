@@ -156,7 +156,7 @@ class _Facts:
         }
 
     def serving(self, tenant_id: str) -> int | None:
-        """Return the number of the serving build, if any."""
+        """Return the number of the serving build; None without a serving build."""
         return self._serving.get(tenant_id)
 
     def unpublished(self, tenant_id: str) -> bool:
@@ -182,7 +182,11 @@ class _Facts:
         return self._left[tenant_id]
 
     def next_expiry(self, tenant: Tenant) -> datetime | None:
-        """Return when the next document is due for pruning, without pruning held for a person."""
+        """Return when the next document is due for pruning; None if no document expires.
+
+        Sources whose pruning a person must allow are not counted. While the clock is not trusted,
+        the result is None.
+        """
         if not self._is_clock_trusted:
             return None
         held = {name for name, sync in self.syncs(tenant.id).items() if sync.held_prunes}
@@ -195,9 +199,10 @@ class _Facts:
 
 
 def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
-    """Return the wanted build, and a different serving build if it can be written.
+    """Return the builds that runs write: the wanted build, and a different serving build.
 
-    The wanted build may be older than others, if the configuration returned to an earlier state.
+    The serving build is left out if it cannot be written. The wanted build may be older than
+    others, if the configuration returned to an earlier state.
     """
     build = find_wanted_build(live, of.tenant, of.embedder_id)
     serving = next((g for g in live if g.state == "SERVING"), None)

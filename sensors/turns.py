@@ -32,8 +32,9 @@ class Cursor:
         watcher: id of the watcher, if all tenants have been listed since it started.
         turn: the tenant that had the last turn.
         stopped: the tenant at which the tick's time ran out; None if it checked all tenants.
-        handed: tenants that were handed to the watcher, with the time.
-        unlisted: sources that cannot be listed, as TENANT/SOURCE, each with a failed run.
+        handed: tenants that were left to the watcher, with the time in seconds since the epoch.
+        unlisted: sources that cannot be listed and for which a failing run was requested, as
+            TENANT/SOURCE.
     """
 
     at: float = 0.0
@@ -72,8 +73,8 @@ class Plan:
     Attributes:
         first: tenants with a reason or a turn, which are checked even if the time runs out.
         rest: tenants that are checked as far as time allows.
-        turn: value for the cursor.
-        watcher: value for the cursor after all planned tenants have been checked.
+        turn: the new value of Cursor.turn.
+        watcher: the new value of Cursor.watcher, if all planned tenants are checked.
     """
 
     first: tuple[str, ...]
@@ -112,7 +113,11 @@ def plan(
 
 
 def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdict:
-    """Return the action for a due tenant; the watcher gets watched tenants first."""
+    """Return the action for a due tenant.
+
+    "tell" leaves a watched tenant to the watcher, "wait" gives the watcher time, and "request"
+    requests a run, because the tenant is not watched or the watcher did not act in time.
+    """
     if id_ not in report.watched:
         return "request"
     if id_ in report.marked:
@@ -123,7 +128,10 @@ def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdic
 
 
 def _is_overdue(handed_at: float, now: float) -> bool:
-    """Return whether the watcher's time is over, or the hand-over time lies in the future."""
+    """Return whether a tenant has been left to the watcher for too long.
+
+    A time in the future counts as too long.
+    """
     return not 0 <= now - handed_at < HANDED_SECONDS
 
 
@@ -157,7 +165,7 @@ def following(
 
 
 def from_cursor(tenant_ids: Sequence[str], cursor: str | None) -> list[str]:
-    """Order tenants round-robin, starting after the last tenant that had its turn."""
+    """Return the tenants in order, starting after the tenant `cursor` and wrapping around."""
     if cursor is None:
         return list(tenant_ids)
     after = [tenant_id for tenant_id in tenant_ids if tenant_id > cursor]

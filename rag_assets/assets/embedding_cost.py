@@ -30,7 +30,7 @@ embedding_cost = Report(
 
 
 def daily_costs(names: Naming, usage: UsageTable, today: date) -> Iterator[dg.AssetMaterialization]:
-    """Yield a report on each tenant with usage in the last 31 days, until yesterday.
+    """Yield a report on each tenant with usage in the last 31 days.
 
     Args:
         today: the current day in UTC; it is listed, but not plotted, because it is not over.

@@ -75,7 +75,7 @@ def generations_report(
 
 
 def _choose_reported(reports: Sequence[BuildReport]) -> BuildReport:
-    """Return the wanted build, or else the serving build, or else the last build."""
+    """Return the report on the wanted build, or else on the serving or the last build."""
     wanted = [report for report in reports if report.wanted]
     serving = [report for report in reports if report.state == "SERVING"]
     return next(iter([*wanted, *serving, reports[-1]]))

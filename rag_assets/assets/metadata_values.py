@@ -17,7 +17,7 @@ from rag_assets.pipeline.slices import DocumentNote
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
 _STEP, _SLIM, _BAR_HEIGHT, _THOUSANDS = 64, 12, 70, 10_000
 INLINE = 1_000
-"""Maximum characters of Markdown that Dagster shows in place, not behind a button."""
+"""Maximum characters of Markdown that Dagster displays inline instead of behind a button."""
 _BAR = "#4f43dd"
 
 
@@ -41,17 +41,17 @@ def seconds(value: float) -> dg.FloatMetadataValue:
 
 
 def text(value: object) -> str:
-    """Escape a value, such as a file name, so that Markdown shows exactly its text."""
+    """Escape a value, such as a file name, so that Markdown renders exactly its text."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(str(value).split()))
 
 
 def document_link(tenant_id: str, document_id: str, uri: str) -> str:
-    """Return a document's name as a link to its page in the webserver."""
+    """Return a Markdown link to the page of a document in the webserver, with its name."""
     return f"[{text(uri)}](/documents/{quote(tenant_id)}/{quote(document_id)})"
 
 
 def documents_link(tenant_id: str, words: str, status: str | None = None) -> str:
-    """Return a link to a tenant's documents, or to its documents with one status."""
+    """Return a Markdown link to a tenant's documents, or only to those with one status."""
     query = f"?status={status}" if status else ""
     return f"[{text(words)}](/documents/{quote(tenant_id)}{query})"
 
@@ -77,7 +77,9 @@ def notes(
     advice: str = "",
     status: str | None = None,
 ) -> dg.MarkdownMetadataValue:
-    """Return a table of notes about documents with links, as long as Dagster shows in place.
+    """Return a Markdown table of notes with links to their documents, or "none".
+
+    The table is cut to the length that Dagster displays inline.
 
     Args:
         columns: headers of the document, its note, and an optional third value.
@@ -108,11 +110,12 @@ def bar_chart(
     bars: Sequence[tuple[str, float]],
     format_count: Callable[[float], str] = lambda count: _format_short(round(count)),
 ) -> dg.MarkdownMetadataValue:
-    """Return a small bar chart, as an image within the Markdown.
+    """Return a small bar chart as an SVG image in Markdown; "none" if all counts are 0.
 
     Args:
         title: the unit of the counts.
-        bars: label and count of each bar, from left to right; up to seven bars fit in place.
+        bars: label and count of each bar, from left to right; Dagster displays up to seven bars
+            inline.
         format_count: formats a count, in at most about seven characters.
     """
     most = max((count for _, count in bars), default=0)
@@ -130,11 +133,11 @@ def bar_chart(
 def series_chart(
     title: str, values: Sequence[float], first: str, last: str
 ) -> dg.MarkdownMetadataValue:
-    """Return a chart of many values over time, with slim bars.
+    """Return a chart of many values over time, with slim bars; "none" if all are 0.
 
     Args:
         title: name of the values, with the highest value, because bars have no labels.
-        values: the values, earliest first; 31 fit in place.
+        values: the values, earliest first; Dagster displays up to 31 inline.
         first, last: the times of the first and the last value.
     """
     most = max(values, default=0)

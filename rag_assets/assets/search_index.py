@@ -31,7 +31,7 @@ _SHOWN: Mapping[Status, str] = {"READY": "ready", "FAILED": "failed", "PROCESSIN
 
 
 def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
-    """Return the searchable documents, their index, and the time of the source listing."""
+    """Return a summary of a tenant's index as Markdown, with a table of facts about it."""
     tenant = ctx.catalog.overview.tenant(ctx.ref.id)
     facts = render_table(
         ("", ""), _list_facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id))
@@ -40,7 +40,7 @@ def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
 
 
 def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
-    """Return the numbers of all documents of the tenant by format and status."""
+    """Return a table of the number of a tenant's documents by format and status."""
     return table(
         {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
         [
@@ -56,7 +56,7 @@ def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
 
 
 def list_failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
-    """Return the documents in quarantine with their reasons and remedies."""
+    """Return a table of the documents in quarantine, with reasons and up to three remedies."""
     failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(find_remedy(document) for document in failed))[:_MOST_ADVICE]

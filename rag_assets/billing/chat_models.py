@@ -41,7 +41,7 @@ _FREE = ChatPrice(input_per_million=0, output_per_million=0)
 
 
 class ChatSpending:
-    """The costs reserved for answers in progress, by tenant.
+    """Reserves the costs of answers in progress, by tenant.
 
     The highest possible cost of an answer is reserved until its real cost is recorded. So
     concurrent answers cannot exceed a cap together.
@@ -56,7 +56,10 @@ class ChatSpending:
         self._in_progress: dict[TenantRef, float] = {}
 
     def reserve(self, ref: TenantRef, tenant: Tenant, cost: float) -> None:
-        """Reserve an amount of dollars.
+        """Reserve the highest possible cost of an answer.
+
+        Args:
+            cost: the cost in dollars.
 
         Raises:
             CapReached: the amount would exceed a cap of the day or the month.
@@ -95,7 +98,7 @@ class BilledChat:
     Args:
         model: the model that answers.
         spending: the reservations of the process.
-        tenant: has the caps.
+        tenant: the tenant whose caps limit the costs.
         provider, name: the names under which usage is recorded.
         price: the model's price; None if it is unknown, which is allowed only without caps.
     """
@@ -193,7 +196,7 @@ def _build_cap_error(cap: Cap, cost: float) -> CapReached:
 
 @dataclass(frozen=True, slots=True)
 class TenantChat:
-    """A chat model as one tenant uses it.
+    """A tenant's chat model, with its limits.
 
     Attributes:
         id: provider and model.
@@ -220,7 +223,7 @@ class ChatModels:
         self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
     async def get_chat(self, record: TenantRecord) -> TenantChat:
-        """Return a tenant's chat model; its key is read when it is needed.
+        """Return a tenant's chat model; the provider's key is read on the first request.
 
         Raises:
             NoChatModel: the tenant's chat model is missing or not usable.
@@ -287,7 +290,7 @@ class ChatModels:
 
 
 def find_chat_model(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
-    """Return a tenant's chat model, its provider, and the provider's offer.
+    """Return the configuration of a tenant's chat model, its provider, and the provider's offer.
 
     Raises:
         NoChatModel: the chat model is missing, or its provider is not supported.

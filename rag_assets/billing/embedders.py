@@ -41,7 +41,7 @@ KeySource: TypeAlias = Literal["none needed", "variable", "stored", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class EmbedderChoice:
-    """The embedder of a tenant.
+    """The embedder that was chosen for a tenant.
 
     Attributes:
         embedder: the chosen embedder; its provider is never "auto".
@@ -83,7 +83,11 @@ def choose_embedder(
 
 
 def _order_providers(chat_provider: Provider | None) -> tuple[str, ...]:
-    """Return the providers of embeddings for a tenant with that chat provider, in order."""
+    """Return the providers of embeddings to try for a tenant, in order of preference.
+
+    Args:
+        chat_provider: the provider of the tenant's chat model; None if unknown.
+    """
     offered = list_auto_embeddings()
     if chat_provider is None:
         return tuple(offered)
@@ -143,7 +147,7 @@ class NotOptedInEmbedder(WrappedEmbedder):
     """An embedder that refuses every call because the tenant's organization has not opted in.
 
     Args:
-        embedder: describes the model.
+        embedder: the embedder that would be used; only its description is available.
     """
 
     def __init__(self, embedder: Embedder, record: TenantRecord) -> None:
@@ -180,7 +184,7 @@ class Embedders:
         self._keys = KeyRing(catalog, settings)
 
     def tenant(self, record: TenantRecord) -> Tenant:
-        """Return a tenant of the catalog with its chosen embedder; the provider is never "auto".
+        """Return a tenant with its chosen embedder, whose provider is never "auto".
 
         Raises:
             ConfigurationError: the tenant's configuration is not usable.
@@ -188,7 +192,10 @@ class Embedders:
         return self.choose_embedder_of(record, Tenant.from_config(record.config))
 
     def choose_embedder_of(self, record: TenantRecord, tenant: Tenant) -> Tenant:
-        """Return a tenant, read from its record, with its chosen embedder.
+        """Return a tenant with its chosen embedder, whose provider is never "auto".
+
+        Args:
+            tenant: the tenant, as read from its record.
 
         Raises:
             ConfigurationError: the tenant's configuration is not usable.
@@ -210,9 +217,12 @@ class Embedders:
         return self._choice(record, Tenant.from_config(record.config))
 
     def get_document_embedder(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
-        """Return the embedder with that configuration for a tenant's documents.
+        """Return the embedder for a tenant's documents.
 
         It refuses every call while the tenant lacks the opt-in of its organization.
+
+        Args:
+            config: the configuration of the embedder.
 
         Raises:
             ConfigurationError: the embedder's model is missing or not usable.
@@ -221,7 +231,7 @@ class Embedders:
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
     def get_embedder(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
-        """Return a tenant's embedder with that configuration; its key is read when it is needed.
+        """Return an embedder that uses a tenant's key; the key is read on the first request.
 
         Raises:
             ConfigurationError: the embedder's model is missing or not usable.
@@ -253,7 +263,7 @@ class Embedders:
     def get_generation_embedder(
         self, ref: TenantRef, tenant: Tenant, generation: Generation
     ) -> Embedder:
-        """Return the embedder that built a generation, with present limits, for its queries.
+        """Return the embedder that built a generation, with present limits, to embed questions.
 
         Raises:
             ConfigurationError: the embedder's model is missing or not usable.
@@ -280,7 +290,7 @@ class Embedders:
         )
 
     def batch_api(self, ref: TenantRef, config: EmbedderConfig) -> BatchApi:
-        """Return the batch API of an embedder, for one event loop.
+        """Return the batch API of an embedder, for use in one event loop.
 
         Args:
             config: the configuration when the batch was submitted. The tenant's present key is used
@@ -307,13 +317,16 @@ class Embedders:
 
 @lru_cache(maxsize=16)
 def _load_local_embedder(config: EmbedderConfig) -> Embedder:
-    """Load an embedder that needs no key once; all tenants share it."""
+    """Return an embedder that needs no key; it is loaded once, and all tenants share it."""
     return build_embedder(config)
 
 
 @lru_cache(maxsize=16)
 def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Embedder:
-    """Load the embedder with an id, if necessary by the rules of an earlier version."""
+    """Return a local embedder with this id, made by an earlier version's rules if necessary.
+
+    If no rules give this id, the present embedder is returned.
+    """
     embedder = _load_local_embedder(config)
     if embedder.embedder_id == embedder_id:
         return embedder
@@ -322,7 +335,7 @@ def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Em
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """The settings that all requests of a tenant to a provider share, for any model."""
+    """A tenant's connection to a provider; all requests on it share its limits, for any model."""
 
     ref: TenantRef
     provider: str
@@ -345,7 +358,10 @@ class _Route:
 
 @lru_cache(maxsize=4096)
 def _get_traffic(route: _Route) -> Traffic:
-    """Return a route's limits, shared by a process's embedders, since providers limit accounts."""
+    """Return the traffic limiter of a route; all embedders in a process share it.
+
+    Providers limit accounts, not models.
+    """
     return Traffic(
         concurrency=route.concurrency,
         requests_per_minute=route.requests_per_minute,

@@ -18,7 +18,11 @@ _REPORT_SECONDS = 600.0
 
 
 class _KeyHealth:
-    """The outcome of the last call with a key, until it is recorded."""
+    """Remembers whether the last call with a key worked, and records it when it is due.
+
+    Args:
+        record: stores whether the key worked.
+    """
 
     def __init__(self, record: Callable[[bool], None]) -> None:
         self._record = record
@@ -27,7 +31,7 @@ class _KeyHealth:
 
     @contextmanager
     def observe(self) -> Iterator[None]:
-        """Observe the call in this block."""
+        """Observe whether the provider accepts the key of the call in this `with` block."""
         try:
             yield
         except (ProviderRefused, ChatRefused) as error:
@@ -39,7 +43,7 @@ class _KeyHealth:
         self._worked = True
 
     def report(self) -> None:
-        """Record the last observation, if it is due."""
+        """Record the last observation if it has changed, or was recorded ten minutes ago."""
         worked, now = self._worked, time.monotonic()
         if worked is None or not self._is_due(worked, now):
             return
@@ -58,7 +62,7 @@ class _KeyHealth:
 class KeyReportingChat:
     """A chat model that records whether its provider accepts the key.
 
-    It records every ten minutes, or when the outcome changes.
+    It records this every ten minutes, and whenever it changes.
 
     Args:
         record: stores whether the key worked.
@@ -89,7 +93,7 @@ class KeyReportingBatchApi:
     """A batch API that records, when it is closed, whether its provider accepts the key.
 
     Args:
-        api: submits and fetches.
+        api: the batch API to wrap.
         record: stores whether the key worked.
     """
 
@@ -132,11 +136,11 @@ class KeyReportingBatchApi:
 class KeyReportingEmbedder(WrappedEmbedder):
     """An embedder that records whether its provider accepts the key.
 
-    It records the outcome when connections are closed, so once in a run. For queries, which keep
-    connections open, it records every ten minutes or when the outcome changes.
+    It records this when connections are closed, so once in a run. Embedders of questions keep their
+    connections open; they record it every ten minutes, and whenever it changes.
 
     Args:
-        embedder: embeds.
+        embedder: the embedder to wrap.
         record: stores whether the key worked.
     """
 

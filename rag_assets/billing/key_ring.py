@@ -39,7 +39,7 @@ from rag_assets.tenants.kinds import installed_kinds
 
 
 def describe_owner(owner: KeyOwner) -> str:
-    """Return the owner of a key, as messages name it."""
+    """Return the kind and the id of a key's owner, for messages."""
     kind = "organization" if isinstance(owner, OrganizationRef) else "tenant"
     return f"{kind} {owner.id!r}"
 
@@ -95,7 +95,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
 
 
 def _encode_owner(owner: KeyOwner, provider: str) -> bytes:
-    """Return owner and provider as JSON; no two pairs of them give equal bytes."""
+    """Encode owner and provider as bytes that differ for each pair of them."""
     if isinstance(owner, OrganizationRef):
         parts: list[object] = ["rag-assets key of an organization", 1, owner.id, provider]
     else:
@@ -107,9 +107,9 @@ class InstallationKeys:
     """The master keys of one installation.
 
     Args:
-        catalog: provides the folders of tenants' sources, which must not contain the file.
-        settings: provide the path of the file.
-        environ: may provide master keys, which are then used instead of the file.
+        catalog: provides the folders of tenants' sources, which must not contain the key file.
+        settings: provide the path of the key file.
+        environ: may provide master keys, which are then used instead of the key file.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings, environ: Mapping[str, str]) -> None:
@@ -134,7 +134,7 @@ class InstallationKeys:
         return read_environment_keys(self._environ)
 
     def writable_file(self) -> KeyFile:
-        """Return the file; it must not lie in a source, the lake or the installation's state."""
+        """Return the key file for writing; no source, lake or state folder may contain it."""
         return self._file(self._iter_source_folders())
 
     def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
@@ -164,7 +164,7 @@ class InstallationKeys:
         return KeyFile(path, (self._settings.local, *data, *folders))
 
     def _iter_source_folders(self) -> Iterator[Path]:
-        """Yield the folders of all tenants' sources, which must not contain the file."""
+        """Yield the folders of all tenants' sources, which must not contain the key file."""
         kinds = installed_kinds().sources
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):
@@ -208,7 +208,7 @@ class KeyEntry:
 
 
 def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
-    """Return the entry of a stored key.
+    """Return the displayable part of a stored key.
 
     Args:
         keys: the master keys; None if there are none.
@@ -242,7 +242,7 @@ def iter_referenced_entries(
 
 
 def _iter_references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield purpose and variable of the keys that a tenant's configuration refers to."""
+    """Yield the purpose, such as a provider, and the variable of each key in a configuration."""
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be only a name.
         if isinstance(user, Mapping) and user.get("api_key"):
@@ -273,9 +273,9 @@ class KeyRing:
     """The keys of one installation's tenants and organizations.
 
     Args:
-        catalog: stores them encrypted.
-        settings: have the path of the master key's file.
-        environ: has master keys, and the keys that configurations refer to.
+        catalog: stores the keys, encrypted.
+        settings: provide the path of the master key file.
+        environ: provides master keys, and the keys that configurations refer to.
     """
 
     def __init__(

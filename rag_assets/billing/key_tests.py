@@ -29,12 +29,12 @@ _TEXT = "test"
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """The outcome of a test.
+    """The outcome of testing a key.
 
     Attributes:
         worked: whether the provider answered with a vector.
         reason: the reason for the failure; None if it worked.
-        latency_ms: time until the answer, including the connection.
+        latency_ms: milliseconds until the answer, including the connection.
     """
 
     worked: bool
@@ -43,10 +43,10 @@ class KeyTest:
 
 
 class KeyTests:
-    """Tests keys by embedding a word, as documents are embedded.
+    """Tests whether keys work, by embedding one word.
 
     Args:
-        catalog: holds tenants and keys.
+        catalog: stores tenants and keys.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
@@ -107,7 +107,7 @@ class KeyTests:
         )
 
     def _find_embedder_of_projects(self) -> EmbedderConfig:
-        """Return the initial embedder of new projects."""
+        """Return the embedder in the initial configuration of projects."""
         beginning = TenantsFile(
             self._settings.tenants_file, cache=self._settings.local / "cache"
         ).beginning_of_projects()

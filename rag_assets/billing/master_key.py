@@ -28,7 +28,7 @@ _HINT = "it must be 32 random bytes as base64; create one with `openssl rand -ba
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A master key.
+    """A master key, which encrypts provider keys.
 
     Attributes:
         id: names the key in the catalog without revealing any of it.
@@ -40,21 +40,25 @@ class MasterKey:
 
     @classmethod
     def from_secret(cls, secret: bytes) -> MasterKey:
-        """Return the key with these bytes."""
+        """Return the master key with these 32 bytes; its id is derived from them."""
         digest = hmac.new(secret, b"rag-assets: id of a master key", hashlib.sha256)
         return cls(digest.hexdigest()[:16], secret)
 
     @classmethod
     def random(cls) -> MasterKey:
-        """Return a new key."""
+        """Return a new random master key."""
         return cls.from_secret(os.urandom(_KEY_BYTES))
 
     @classmethod
     def parse(cls, text: str, where: str) -> MasterKey:
-        """Read a key from a variable or a line of a file.
+        """Decode a master key from base64.
+
+        Args:
+            text: the value of a variable, or a line of a file.
+            where: names the origin of the text in the error.
 
         Raises:
-            ConfigurationError: the text is not base64 of 32 bytes; the message names the place
+            ConfigurationError: the text is not base64 of 32 bytes; the message names the origin
                 without quoting the value.
         """
         try:
@@ -75,8 +79,8 @@ class MasterKeys:
     """The master keys of an installation.
 
     Attributes:
-        present: encrypts provider keys.
-        former: decrypt keys that were encrypted earlier, until a rotation is complete.
+        present: the key that encrypts provider keys.
+        former: earlier keys, which still decrypt provider keys until a rotation is complete.
     """
 
     present: MasterKey
@@ -148,7 +152,10 @@ def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
 
 
 def find_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the key file if it exists; no source may contain it."""
+    """Return the path of the key file, or None if it does not exist.
+
+    No source may contain this path.
+    """
     try:
         path = get_key_file_path(settings, environ)
     except ConfigurationError:
@@ -175,8 +182,8 @@ class KeyFile:
         """Return the keys in the file; None if it does not exist.
 
         Raises:
-            ConfigurationError: the file's folder is forbidden, other users may read the file, or it
-                lacks a key.
+            ConfigurationError: the file lies in a forbidden folder, cannot be read, can be read by
+                other users, or contains no valid key.
         """
         try:
             # Open without blocking, in case there is a pipe at this path.
@@ -204,10 +211,10 @@ class KeyFile:
     def create(self) -> MasterKeys:
         """Return the keys in the file; create it with a new key if it does not exist.
 
-        All concurrent processes return the key of the first process.
+        If several processes create it at the same time, all of them return the same key.
 
         Raises:
-            ConfigurationError: see read(); or it cannot be written.
+            ConfigurationError: see read(); or the file cannot be written.
         """
         found = self.read()
         if found is not None:

@@ -54,12 +54,12 @@ class Cap:
         return self.spent + cost > self.most + _TOLERANCE
 
     def add_spending(self, cost: float) -> Cap:
-        """Return the same cap with this additional cost spent."""
+        """Return a copy of the cap with this cost added to its spending."""
         return Cap(self.name, self.most, self.spent + cost, self.until)
 
     @property
     def share(self) -> float:
-        """Return the share that is spent, from 0 to 1; above 1 if an estimate was too low."""
+        """Return the spent share of the cap, 0 to 1; above 1 if an estimate was too low."""
         return self.spent / self.most if self.most else 1.0
 
     @property
@@ -73,7 +73,11 @@ class Cap:
         return f"{dollars(self.spent)} {_SPENT[self.name]}"
 
     def build_error(self, tenant_id: str, cost: float) -> CapReached:
-        """Return the error for a request of this cost that was not sent."""
+        """Build the error for a request that is not sent because it would exceed this cap.
+
+        Args:
+            cost: the estimated cost of the request, in dollars.
+        """
         return CapReached(
             f"the cap of {self.limit_text} is reached: {self.spent_text},"
             f" and the next request would cost about {dollars(cost)}",
@@ -136,7 +140,7 @@ def require_price(tenant: Tenant) -> Price | None:
 
 
 class Spending:
-    """The budget of one run of a tenant.
+    """The budget of one run of a tenant; safe for concurrent use.
 
     The estimated cost of a request is reserved before the request is sent. So concurrent requests
     exceed a cap at most by the error of the estimates. Requests are sent in one thread, and their
@@ -169,7 +173,10 @@ class Spending:
         return self._promised
 
     def reserve(self, tokens: int) -> None:
-        """Reserve the price of a request.
+        """Reserve the estimated cost of a request.
+
+        Args:
+            tokens: number of tokens in the request.
 
         Raises:
             CapReached: the request would exceed a cap, together with the requests in progress.
@@ -179,10 +186,10 @@ class Spending:
             self._reserved_tokens += tokens
 
     def promise(self, tokens: int) -> float | None:
-        """Commit to the batch price of texts; it is charged when their batch has ended.
+        """Count the batch price of texts as spent; it is charged when their batch has ended.
 
         Returns:
-            the price in dollars; None if it is unknown.
+            The price in dollars; None if it is unknown.
 
         Raises:
             CapReached: the batch would exceed a cap.
@@ -194,7 +201,11 @@ class Spending:
         return None if self._price is None else cost
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Release the reservation of a request, and add its charge."""
+        """Release the reservation of a request, and add its charge.
+
+        Args:
+            reserved: number of tokens that were reserved.
+        """
         used = build_usage(charge, self._price)
         with self._lock:
             self._reserved_tokens -= reserved
@@ -213,7 +224,7 @@ class Spending:
             raise cap.build_error(self._tenant_id, cost)
 
     def take(self) -> Usage:
-        """Return the usage since the last call, to be recorded."""
+        """Return the usage since the last call, which the caller must record."""
         with self._lock:
             new, self._new = self._new, Usage()
             return new
@@ -251,10 +262,10 @@ EVENTS_READ: Final = 20
 
 
 def find_present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
-    """Return a tenant's present caps; the costs of submitted batches count as spent.
+    """Return a tenant's caps with its present spending, which includes open batches.
 
     Args:
-        tenant: has the caps.
+        tenant: the tenant with its caps.
         run: dollars that the current sync has spent.
     """
     day = today()
@@ -266,7 +277,16 @@ def find_present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: 
 
 
 def find_holding_caps(caps: Iterable[Cap], events: Sequence[Event], day: date) -> set[CapName]:
-    """Return the caps that stopped a run on this day or in its month and were not raised since."""
+    """Return the names of the caps that still hold back a tenant's runs.
+
+    Such a cap has stopped a run in its present day or month, and was not raised since. A cap per
+    run has no period: it holds back runs until it is raised.
+
+    Args:
+        caps: the present caps.
+        events: the events of stopped runs.
+        day: today.
+    """
     since = {"per_day": day, "per_month": day.replace(day=1)}
     return {
         cap.name
@@ -358,10 +378,10 @@ _Account: TypeAlias = tuple[TenantRef, str]
 
 
 class Meter:
-    """Adds to the usage of tenants in a background thread.
+    """Records the usage of tenants in a background thread.
 
-    Usage that arrives during a statement is summed up for the next statement, so that statements
-    never queue.
+    Usage that arrives while a statement runs is summed up for the next statement, so that
+    statements never queue.
 
     Args:
         catalog: records usage.
@@ -374,7 +394,7 @@ class Meter:
         )
 
     def count(self, ref: TenantRef, embedder_id: str, charge: Charge, price: Price | None) -> None:
-        """Add the charge of one query; free queries are not recorded."""
+        """Record the charge of one question in the background; free questions are not recorded."""
         if price != FREE:
             self._batcher.put(((ref, embedder_id), build_usage(charge, price)))
 

@@ -1,4 +1,8 @@
-"""check_tenant, expectations: check one tenant; check_all_tenants: check all tenants."""
+"""Jobs that evaluate asset checks of one tenant or of all tenants.
+
+check_tenant evaluates the checks of one tenant on all its data, and expectations validates its
+tables with Great Expectations. check_all_tenants evaluates all checks of all tenants.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,10 +33,13 @@ _WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
 
 def _select_checks(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
-    """Select the checks of the core and of systems that one of the two jobs evaluates.
+    """Select the checks of the core and of systems that belong to a job for one tenant.
 
     A team's checks in the same code location are not selected: they may have other partitions,
     which a run of a tenant cannot evaluate.
+
+    Args:
+        job: plain name of the job: check_tenant or expectations.
     """
     return dg.AssetSelection.checks(
         *(
@@ -121,7 +128,11 @@ def _evaluate(
     record: TenantRecord,
     checks: Sequence[TenantCheck],
 ) -> str | None:
-    """Evaluate a tenant's checks; an error in a check does not stop the others."""
+    """Evaluate checks for a tenant; an error in a check does not stop the others.
+
+    Returns:
+        a line for the log, or None.
+    """
     outcomes: list[CheckOutcome] = []
     for check, outcome, evaluation in _iter_evaluations(
         context, names, workbench, record.id, checks

@@ -1,4 +1,7 @@
-"""detect_drift: compares stores and sources with the catalog; repair_index: repairs stores."""
+"""Jobs that compare stores and sources with the catalog (detect_drift), or repair stores.
+
+detect_drift covers all tenants each night, and repair_index repairs the stores of one tenant.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -95,7 +98,10 @@ def _compare(
     record: TenantRecord,
     checks: Sequence[TenantCheck],
 ) -> str | None:
-    """Evaluate a tenant's comparisons; an error in one does not stop the others."""
+    """Evaluate the checks that compare a tenant's stores and sources with the catalog.
+
+    An error in one does not stop the others. Returns a line for the log, or None.
+    """
     catalog = workbench.postgres.catalog()
     outcomes: list[CheckOutcome] = []
     errors: list[Exception] = []

@@ -56,7 +56,10 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 
 
 def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
-    """Delete a tenant's partition, and Dagster's records of it, because events name documents."""
+    """Delete a tenant's partition and all records of it in a Dagster instance.
+
+    The records contain names of documents.
+    """
     # The namings are derived from runs, so they are read before the last run is deleted.
     namings = own_runs.namings(instance)
     delete_partition(instance, own_runs, tenant_id)

@@ -1,4 +1,7 @@
-"""sync_tenant: runs the five assets for a slice of a tenant; refresh: also runs their upstream."""
+"""Jobs that run the five assets for a slice of a tenant's documents.
+
+sync_tenant runs only these assets. The refresh jobs first run the upstream assets of a team.
+"""
 
 import re
 from collections.abc import Sequence

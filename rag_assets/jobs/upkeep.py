@@ -1,4 +1,4 @@
-"""prune, compact, end_removals: delete old documents, compact the lake, complete removals."""
+"""Jobs that delete old documents (prune), compact the lake, and complete removals."""
 
 from dataclasses import replace
 from functools import partial
@@ -86,7 +86,7 @@ def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None
 
 
 def _report_builds_if_several(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
-    """Return a report on the builds of a tenant that has several; None for other tenants."""
+    """Return a report on the builds of a tenant; None for a tenant with at most one build."""
     live = ctx.catalog.generations.live(ctx.ref.id)
     return generations_report(names, ctx) if len(live) > 1 else None
 

@@ -203,7 +203,7 @@ class _ArchiveWriter:
         self.add(name, lines())
 
     def add(self, name: str, parts: Iterable[str]) -> None:
-        """Add a file, part by part."""
+        """Write a file into the archive, and record its hash, size and number of parts."""
         digest, size, count = hashlib.sha256(), 0, 0
         info = ZipInfo(name, self._at.timetuple()[:6])
         info.compress_type = ZIP_DEFLATED

@@ -113,7 +113,7 @@ def submit_batches(
 
 
 def map_texts_to_batches(ctx: TenantContext) -> dict[str, int]:
-    """Return the texts in open batches, mapped to the id of their batch."""
+    """Return the id of the open batch that contains each text, by text_sha256."""
     batches = ctx.catalog.batches.text_hashes(ctx.ref.id, ctx.embedder.embedder_id)
     return {key: id_ for id_, keys in batches.items() for key in keys}
 
@@ -121,7 +121,7 @@ def map_texts_to_batches(ctx: TenantContext) -> dict[str, int]:
 def defer_documents(
     ctx: TenantContext, work: SliceWork, waiting: Iterable[tuple[Document, Set[str]]]
 ) -> int:
-    """Defer documents if open batches contain all of their missing vectors; return how many.
+    """Defer the documents whose missing vectors are all in open batches; return how many.
 
     Args:
         waiting: documents, each with the text_sha256 of its texts without a vector, if any.
@@ -309,7 +309,7 @@ def _record_status(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus)
 
 
 def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
-    """Return whether a batch is too old to wait for.
+    """Return whether a batch has been open for too long.
 
     If so, its texts are sent again, and charged again.
     """
@@ -365,7 +365,7 @@ def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> Colle
 
 
 def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
-    """Resolve an interrupted submission before anything else is sent.
+    """Find out whether an interrupted submission was accepted, before anything else is sent.
 
     Raises:
         ProviderUnavailable: the outcome is not known yet.
@@ -383,7 +383,9 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
 
 
 def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResult:
-    """Write a batch's vectors into the lake; may be repeated.
+    """Fetch the vectors of an ended batch, and write them into the lake.
+
+    After an interruption, the batch can be fetched again.
 
     Returns:
         The result; empty if the vectors are unavailable, temporarily or permanently.

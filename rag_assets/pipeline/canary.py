@@ -60,12 +60,13 @@ class CanaryResult:
     """The result of probing an embedder.
 
     Attributes:
-        distances: distance of each probe's vector from its stored vector; empty if no vectors were
-            compared.
-        since: when the stored vectors were made.
+        limit: the largest cosine distance that passes.
+        distances: cosine distance of each probe's vector from its first vector, which is stored;
+            empty if no vectors were compared.
+        since: when the first vectors were made.
         at: when the embedder last answered; None if it never answered.
         is_new: whether this is the first result, or its verdict differs from the last result's.
-        error: why the embedder did not answer now.
+        error: why the embedder did not answer now; None if it did.
     """
 
     ref: TenantRef
@@ -106,7 +107,7 @@ def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryR
 def run_canary(
     catalog: Catalog, targets: Sequence[CanaryTarget], *, fresh: timedelta = timedelta(0)
 ) -> list[CanaryResult]:
-    """Probe embedders, compare with their stored first answers, and record the results.
+    """Probe embedders, compare their vectors with the first vectors, and record the results.
 
     Args:
         targets: at most one embedder of each tenant.
@@ -131,7 +132,10 @@ def run_canary(
 
 
 async def _probe_embedders(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
-    """Return each tenant's answer; a shared embedder is probed once, and few probes run at once."""
+    """Probe the embedders; return the answer or the error of each, by tenant id.
+
+    An embedder that several tenants share is probed once. Only a few probes run at the same time.
+    """
     room = asyncio.Semaphore(_CONCURRENCY)
 
     async def ask(embedder: Embedder) -> Answer | RagAssetsError:

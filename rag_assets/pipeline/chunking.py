@@ -33,7 +33,9 @@ _SAMPLE_OF_EACH = 3
 
 @dataclass(frozen=True, slots=True)
 class ChunkSample:
-    """One chunk, without text and headings: a purge could not find these in Dagster's tables.
+    """One chunk, as it is shown in Dagster.
+
+    It has no text and no headings, because a purge could not delete them from Dagster's tables.
 
     Attributes:
         place: the position of the chunk in the document, in words.
@@ -87,7 +89,7 @@ class SecretNote:
 
 
 def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
-    """Chunk the documents without chunks in the lake."""
+    """Chunk the slice's documents whose chunks are not in the lake yet."""
     started = time.monotonic()
     parsed = list_slice_documents(ctx, work)
     by_key: dict[str, list[ParsedDocument]] = {}

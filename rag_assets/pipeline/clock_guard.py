@@ -45,7 +45,7 @@ class ClockDoubt:
 
     @property
     def message(self) -> str:
-        """Return a sentence on the fault of the clock, and that deletions wait."""
+        """Return a sentence that says what is wrong with the clock, and that nothing is deleted."""
         clock = (
             "nothing is deleted because of its age: this machine's clock shows"
             f" {format_time(self.now)},"
@@ -58,7 +58,7 @@ class ClockDoubt:
 
     @property
     def hint(self) -> str:
-        """Return how a person resolves the doubt."""
+        """Return what a person has to do so that the clock is trusted again."""
         if self.kind == "skewed":
             return "correct the clock that is wrong"
         reason = "it was ahead before"
@@ -125,7 +125,7 @@ def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> Cl
 
 
 def format_time(at: datetime) -> str:
-    """Format a time for people."""
+    """Format a time for people, in UTC to the minute."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 

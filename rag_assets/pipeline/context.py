@@ -69,7 +69,7 @@ class DailyShare:
 
     @cached_property
     def hashes(self) -> HashRange:
-        """Return the range of hashes in the share; ids are hashes too."""
+        """Return the range of hashes and ids that are compared on this day."""
         return HashRange.part(self.day.toordinal() % self.days, self.days)
 
     def __contains__(self, hashed: str) -> bool:
@@ -77,7 +77,7 @@ class DailyShare:
 
 
 class RateLimiter:
-    """Limits a reading rate by sleeping."""
+    """Limits how many bytes are read per second, by sleeping."""
 
     def __init__(self, bytes_per_second: float = BYTES_PER_SECOND) -> None:
         self._rate = bytes_per_second
@@ -193,12 +193,12 @@ class TenantContext:
 
     @property
     def config_key(self) -> str:
-        """Return the key of all configuration that determines the entries of this build."""
+        """Return a hash of all configuration that determines the entries of this build."""
         return compute_config_key(self.tenant, self.embedder.embedder_id)
 
     @property
     def new_build(self) -> tuple[str, IndexSpec]:
-        """Return the key for a build that is opened now, and the kind of index that it needs."""
+        """Return the key of a new build of the configuration, and the properties of its index."""
         chosen = self.tenant.index.vector_index
         dimensions = self.embedder.dimensions
         kind = suitable_index(dimensions) if chosen == "auto" else chosen
@@ -220,7 +220,7 @@ class TenantContext:
         return replace(self, tenant=tenant, embedder=embedder)
 
     def index_spec(self, generation: Generation) -> IndexSpec:
-        """Return the kind of index that a build of this context needs."""
+        """Return the number of dimensions and the kind of a build's index."""
         return choose_index_spec(generation, self.tenant)
 
     def owner(self, generation: Generation) -> Owner:
@@ -272,7 +272,7 @@ class TenantContext:
 
 
 def build_owner(ref: TenantRef, generation: Generation) -> Owner:
-    """Return the owner of a generation's entries, for callers without a stage context."""
+    """Return the owner of a generation's entries, for code that has no stage context."""
     answers = generation.vectors_beside == "answering"
     return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key, answers)
 

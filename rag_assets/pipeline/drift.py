@@ -34,10 +34,11 @@ class IndexState:
     """The state of one generation's index, compared with the catalog.
 
     Attributes:
-        index: whether the index that was written to exists.
+        index: whether the index that was written to is present, missing, or replaced by another.
         alias_correct: whether the tenant's alias shows exactly the serving generation. Also True
             for a generation that is not serving, and for an index that was lost together with its
             alias.
+        drift: the differences between the entries and the catalog.
         fits: whether the index has the mapping that the generation needs.
     """
 
@@ -88,6 +89,7 @@ def inspect_index(
     """Compare generations of a tenant with their indexes; read-only.
 
     Args:
+        build: the only generation to compare; None: all live generations.
         share: the texts whose vectors are compared with the lake; None: compare no vectors.
         by_counts: count entries first, then read only the entries of documents with an unexpected
             count and of documents in the share.
@@ -142,7 +144,13 @@ def _compare_build(
     document_ids: Collection[str] | None = None,
     strangers: Collection[ScannedEntry] = (),
 ) -> Drift:
-    """Compare a generation, or some documents of it, entry by entry."""
+    """Compare the entries of a generation with the catalog, one by one.
+
+    Args:
+        generations: the tenant's live generations.
+        document_ids: the documents to compare; None: all.
+        strangers: further entries, which belong to none of the tenant's builds.
+    """
     others = [g.number for g in generations if g.number != generation.number]
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     owner = ctx.owner(generation)
@@ -159,7 +167,14 @@ def _compare_build_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare a generation by its entry counts; where these differ, compare entry by entry."""
+    """Compare a generation by the number of entries of each document.
+
+    Where the numbers differ, the entries are compared one by one.
+
+    Args:
+        generations: the tenant's live generations.
+        doubtful: documents whose entries are compared one by one in any case.
+    """
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
@@ -178,7 +193,10 @@ def _compare_build_by_counts(
 
 
 def _has_fitting_mapping(ctx: TenantContext, generation: Generation) -> bool:
-    """Return whether an index has the mapping of its build; True if the build cannot be written."""
+    """Return whether an index has the mapping that its build needs.
+
+    The result is True for a build that can no longer be written.
+    """
     try:
         spec = ctx.for_build(generation).index_spec(generation)
     except BuildNotWritable:

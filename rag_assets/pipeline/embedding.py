@@ -271,7 +271,7 @@ def _report_halt(
     waiting: Sequence[_WaitingDocument],
     outage: RequestsStopped,
 ) -> EmbeddingReport:
-    """Report an outage during which no request may be sent."""
+    """Quarantine the documents that lack a vector, and report that no request may be sent."""
     failed = _fail_incomplete(ctx, work, waiting, {}, outage)
     return _report_stop(ctx, work, outage, EmbeddingReport(failed=failed))
 
@@ -279,7 +279,10 @@ def _report_halt(
 def _report_stop(
     ctx: TenantContext, work: SliceWork, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
-    """Report why no more texts could be embedded; a permanent reason stops other slices too."""
+    """Report why no more texts could be embedded.
+
+    If retrying is useless for now, the waiting documents of all slices are quarantined.
+    """
     held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
@@ -388,7 +391,7 @@ def get_vectors(
 def _embed_kept_texts(
     ctx: TenantContext, generation: Generation, texts: Mapping[str, str]
 ) -> str | None:
-    """Embed texts; return why some were not embedded, else None."""
+    """Embed texts and store their vectors; return why some were not embedded, else None."""
     if not texts:
         return None
     embedder_id = ctx.embedder.embedder_id

@@ -87,7 +87,7 @@ def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Rec
 
 
 def _settle_if_possible(ctx: TenantContext, erasure: Erasure) -> Receipt | None:
-    """Settle an erasure, or log why it is incomplete, so that the tenant's run continues."""
+    """Settle an erasure; if it is incomplete, only log why, so that the tenant's run continues."""
     try:
         return settle_erasure(ctx, erasure)
     except ErasureIncomplete as error:
@@ -135,7 +135,7 @@ def settle_scan(
 
 
 def settle_discard(ctx: TenantContext, erasure: Erasure) -> Receipt:
-    """Delete the build of an erasure that discards a build, then write its receipt."""
+    """Delete the build that this erasure discards, then write its receipt."""
     build = erasure.progress["generation"], erasure.progress["made_at"]
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         # The number of a deleted build may be reused.
@@ -199,7 +199,10 @@ def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: st
 
 
 def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
-    """Record how much each store erases, before any data is erased."""
+    """Record how much data each store will erase; return the erasure with these counts.
+
+    This must happen before any data is erased.
+    """
     for store in STORES:
         if store.count is not None and store.name not in erasure.counts:
             counts = store.count(ctx, erasure)
@@ -209,7 +212,17 @@ def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
-    """Remove names and deleted rows from files too, then search for remaining data."""
+    """Remove the last copies of purged documents from events and files, and prove it.
+
+    Recorded questions are redacted, and deleted rows and entries are removed from the files of
+    Postgres and of the index.
+
+    Returns:
+        The proof for the receipt; see prove_erasure.
+
+    Raises:
+        ErasureIncomplete: data of the documents still exists.
+    """
     ctx.guard()
     # A recorded question may quote the text.
     names = [*traces.names, *traces.document_ids]

@@ -106,7 +106,10 @@ def _sum_parts(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[s
 def _estimate_seconds(
     ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork
 ) -> dict[str, float | None]:
-    """Return the seconds that each part of the work takes at its newest known rate."""
+    """Return the seconds that each part of the work takes, at the last measured rate.
+
+    A part is named by its rate; it is None if the rate was never measured.
+    """
     embedder_id = ctx.embedder.embedder_id
     embedding = [g.pace.texts_per_second for g in builds if g.embedder_id == embedder_id]
     writing = [g.pace.entries_per_second for g in builds]
@@ -162,7 +165,10 @@ def _find_bytes_per_vector(
 
 
 def _find_bytes_per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> float | None:
-    """Return the average bytes per entry in the newest index with entries, scaled by dimensions."""
+    """Return the average bytes per entry in the newest index that has entries.
+
+    The average is scaled to the number of dimensions of the new vectors.
+    """
     for build in reversed(builds):
         average = ctx.store.indexes.bytes_per_entry(build.index_name)
         if average is not None:
@@ -216,7 +222,11 @@ def estimate_double_edits(
 
 
 def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
-    """Return whether the wanted build has other texts or other vectors than the serving build."""
+    """Return whether the two builds need different texts or different vectors.
+
+    Args:
+        ctx: the tenant's context, configured for the wanted build.
+    """
     if ctx.embedder.embedder_id != serving.embedder_id:
         return True
     theirs = read_recipe(serving)

@@ -67,19 +67,19 @@ class FactStore(Protocol):
 
     @property
     def tables(self) -> Sequence[Table]:
-        """Return its tables; Postgres runs ANALYZE on them after many documents were published."""
+        """Return the store's tables; Postgres runs ANALYZE on them after large writes."""
         ...
 
     def prepare(self, ctx: TenantContext, work: SliceWork) -> None:
-        """Decide the kinds of definitions, before versions of a slice's documents are made."""
+        """Determine the kinds of the definitions in a slice, before its documents are published."""
         ...
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
-        """Return the kinds of definitions, by document; they are part of the indexed keys."""
+        """Return the kinds of the definitions in each document; indexed keys include them."""
         ...
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
-        """Return the source type of a chunk with a definition.
+        """Return the source type of a chunk that contains a definition.
 
         Args:
             kinds: kinds of the definitions in the chunk's document.
@@ -88,7 +88,7 @@ class FactStore(Protocol):
         ...
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return the recorder that stores the facts of texts with the versions that have them.
+        """Return the recorder that stores facts when a version of their document is published.
 
         Args:
             media_types: media types of the texts, by chunk_set_key.
@@ -107,11 +107,11 @@ class FactStore(Protocol):
         ...
 
     def uses_source(self, tenant: Tenant, source: str) -> bool:
-        """Return whether documents are derived from a source of a tenant."""
+        """Return whether the store derives documents from this source."""
         ...
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
-        """Delete the documents derived from a source, after its readers changed."""
+        """Delete the documents derived from a source, because its access scope has changed."""
         ...
 
     def repair(self, ctx: TenantContext, share: DailyShare) -> StoreRepair:
@@ -133,7 +133,11 @@ def list_fact_stores(tenant: Tenant) -> list[FactStore]:
 
 
 def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return the recorders for the facts of texts; the media types are keyed by chunk_set_key."""
+    """Return the recorders of the tenant's fact stores for texts that are published.
+
+    Args:
+        media_types: media types of the texts, by chunk_set_key.
+    """
     return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 
@@ -151,14 +155,14 @@ def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kin
 
 
 def derive_documents(ctx: TenantContext) -> DerivedWork:
-    """Derive the further documents of all fact stores."""
+    """Let all fact stores derive further documents; return their work together."""
     done = [store.finish(ctx) for store in list_all_stores()]
     lines = {name: line for work in done for name, line in work.lines.items()}
     return DerivedWork(sum(work.changed for work in done), lines)
 
 
 def find_unfinished_derivation(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-    """Return why a fact store of a tenant needs a run; None if none does; see FactStore."""
+    """Return why a tenant needs a run to derive data; None if it needs none."""
     reasons = (store.unfinished(catalog, tenant, generation) for store in list_all_stores())
     return next(filter(None, reasons), None)
 
@@ -176,7 +180,7 @@ class FollowUp(Protocol):
         ...
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return hashes of texts with vectors that the lake must keep, besides the chunks."""
+        """Return the hashes of texts that are not chunks, and whose vectors the lake must keep."""
         ...
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
@@ -198,13 +202,17 @@ def find_unfinished_follow_up(profile: str, catalog: Catalog, tenant_id: str) ->
 
 
 def list_follow_up_texts(ctx: TenantContext) -> frozenset[str]:
-    """Return hashes of texts with vectors that the tenant's system keeps, besides the chunks."""
+    """Return the hashes of texts that are not chunks, and whose vectors the system still needs."""
     found = _load_follow_up(ctx.tenant.profile)
     return frozenset() if found is None else found.kept_texts(ctx.catalog, ctx.ref.id)
 
 
 def run_follow_up(ctx: TenantContext) -> Mapping[str, Any]:
-    """Do the remaining work of the tenant's system; return the results, for the run's page."""
+    """Run the follow-up of the tenant's system.
+
+    Returns:
+        The results for the run's page; empty without a follow-up or a serving build.
+    """
     found = _load_follow_up(ctx.tenant.profile)
     serving = None if found is None else ctx.catalog.generations.serving(ctx.ref.id)
     if found is None or serving is None:

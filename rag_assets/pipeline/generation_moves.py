@@ -49,7 +49,11 @@ class BuildOrder:
 
 
 def unpin_build(ctx: TenantContext, order: BuildOrder) -> bool:
-    """Let the configuration decide again which build answers; return whether one was pinned."""
+    """Remove the pin, so that the configuration determines the answering build again.
+
+    Returns:
+        Whether a build was pinned.
+    """
     pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
         return False
@@ -283,7 +287,7 @@ class BuildReport:
 
 
 def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildReport]:
-    """Report on a tenant's builds, oldest first; read-only.
+    """Return a report on each of a tenant's builds, oldest first; read-only.
 
     Args:
         ctx: the tenant's context, as configured.
@@ -398,7 +402,15 @@ def _compute_rate(progress: BuildProgress, now: datetime) -> float | None:
 
 
 def _estimate_total_cost(ctx: TenantContext, generation: Generation, share: float) -> float | None:
-    """Return about how much the whole build costs, estimated from its finished documents."""
+    """Return about how many dollars the whole build costs, judging by its finished documents.
+
+    Args:
+        share: the finished share of the documents, 0 to 1.
+
+    Returns:
+        The cost; None if no price is known, no document is finished, or the build cannot be
+            written.
+    """
     try:
         build = ctx.for_build(generation)
     except BuildNotWritable:

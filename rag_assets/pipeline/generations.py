@@ -133,7 +133,7 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
 
 
 def count_unfinished(ctx: TenantContext, generation: Generation) -> int:
-    """Return the number of documents that a build lacks, including those to be retried later.
+    """Return how many documents are missing from a build, including those that wait for a retry.
 
     A source that is only partly listed counts as one document.
     """
@@ -189,7 +189,7 @@ def _delete_entries(ctx: TenantContext, generation: Generation) -> None:
 
 
 def is_alias_right(ctx: TenantContext, generation: Generation) -> bool:
-    """Return whether the tenant's alias shows this build only."""
+    """Return whether the tenant's alias points to this build only."""
     return ctx.store.indexes.is_published(generation.index_name, ctx.owner(generation))
 
 
@@ -260,7 +260,7 @@ def open_active_builds(ctx: TenantContext) -> ActiveBuilds:
 
 
 def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
-    """Return the live builds that runs bring up to date, by number; open no build."""
+    """Return the live builds that runs bring up to date, by number, without opening a new one."""
     found: dict[int, ActiveBuild] = {}
     wanted = find_wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if wanted is not None:
@@ -341,7 +341,7 @@ def _build_active(ctx: TenantContext, generation: Generation) -> ActiveBuild:
 
 
 def _record_recipe(ctx: TenantContext, generation: Generation) -> Generation:
-    """Return a build of the configuration, and record its recipe from the current configuration."""
+    """Record the recipe of a build if the current configuration produces it; return the build."""
     recipe = find_recipe(generation, ctx.tenant)
     if recipe is None or recipe == read_recipe(generation):
         return generation

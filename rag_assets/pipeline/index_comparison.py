@@ -40,14 +40,14 @@ class Drift:
 
     Attributes:
         expected, live: numbers of the generation's entries in the catalog and in the index.
-        missing: documents with missing entries.
-        altered: documents with an entry that another program changed, or whose access scope differs
-            from the catalog.
+        missing: ids of documents with missing entries.
+        altered: ids of documents with an entry that another program changed, or whose access scope
+            differs from the catalog.
         orphans: ids of entries of this tenant that belong to no recorded version.
         foreign: ids of entries that are routed to this tenant but carry another tenant's id, or the
             other way round.
-        displaced: documents that the foreign entries belonged to.
-        vectors: documents with an entry whose vector differs from the lake's.
+        displaced: ids of the documents that the foreign entries belonged to.
+        vectors: ids of documents with an entry whose vector differs from the lake's.
     """
 
     expected: int
@@ -60,7 +60,7 @@ class Drift:
     vectors: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return counts only: a log line cannot hold thousands of ids."""
+        """Format the counts for a log line, which cannot hold thousands of ids."""
         return (
             f"{self.live:,} of {self.expected:,} entries; documents with entries missing:"
             f" {len(self.missing):,}, altered: {len(self.altered):,}, altered vectors:"
@@ -75,7 +75,7 @@ class Drift:
 
     @property
     def damaged(self) -> list[str]:
-        """Return the documents with entries that have to be written again."""
+        """Return the ids of documents with entries that have to be written again."""
         return sorted({*self.missing, *self.altered, *self.displaced, *self.vectors})
 
 
@@ -146,7 +146,7 @@ def find_suspects(
     *,
     ids: Callable[[str, str, int], str] | None = None,
 ) -> set[str | None]:
-    """Return the documents with other entries in a generation than the catalog expects.
+    """Return the ids of documents whose entries in a generation differ from the catalog.
 
     Args:
         leaving: ids of deleted documents, whose entries the next sync deletes.
@@ -183,10 +183,12 @@ def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], st
 def _find_own_entries(
     ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner
 ) -> dict[str, str]:
-    """Return the documents of entries with the id of a missing entry, by entry id.
+    """Find the ids that belong to missing entries of documents; return the document of each id.
 
-    Nobody added these entries: they are this installation's own entries with changed fields. Each
-    is counted as seen.
+    These entries are this installation's own entries with changed fields. Each is counted as seen.
+
+    Args:
+        ids: ids of entries that match no document by their fields.
     """
     found: dict[str, str] = {}
     for document_id, tally in tallies.items():
@@ -213,11 +215,11 @@ def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> b
 
 @dataclass(frozen=True, slots=True)
 class VectorDrift:
-    """Documents with entries that differ from how they were written.
+    """Documents with entries that were changed after they were written.
 
     Attributes:
-        altered: documents with a vector that differs from the lake's.
-        doubtful: documents with altered fields.
+        altered: ids of documents with a vector that differs from the lake's.
+        doubtful: ids of documents with other changed fields.
     """
 
     altered: frozenset[str] = frozenset()
@@ -227,9 +229,10 @@ class VectorDrift:
 def compare_entries(
     ctx: TenantContext, generation: Generation, share: DailyShare, entries: int
 ) -> VectorDrift:
-    """Compare the entries in a share with their written versions, and their vectors with the lake.
+    """Find a build's entries with changed fields, or with a vector that differs from the lake's.
 
     Args:
+        share: the texts whose entries are compared.
         entries: about how many entries the build has.
     """
     held = {
@@ -252,7 +255,7 @@ def compare_entries(
 def compare_vectors(
     held: Mapping[str, str], lake: Mapping[str, bytes], live: Iterable[EntryVector]
 ) -> VectorDrift:
-    """Compare entries with their written versions, and their vectors with those in the lake.
+    """Find entries with changed fields, or with a vector that differs from the lake's.
 
     Args:
         held: the indexed_key of each document.
@@ -283,7 +286,7 @@ def _are_equal(stored: npt.NDArray[np.float32], live: npt.NDArray[np.float32]) -
 
 
 def has_unit_length(vector: npt.NDArray[np.float32]) -> bool:
-    """Return whether an embedder can have made a vector: its norm must be 1."""
+    """Return whether the norm of a vector is 1, as for every vector made by an embedder."""
     import numpy as np
 
     return abs(float(np.linalg.norm(vector)) - 1.0) <= _NORM_TOLERANCE

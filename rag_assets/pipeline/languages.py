@@ -59,7 +59,11 @@ class UnreadDocuments:
         self.by_language: Counter[str] = Counter()
 
     def add(self, language: str | None, chunks: Iterable[Chunk]) -> None:
-        """Count one document under its language; None or "" if uncertain."""
+        """Count one document; if its script is not supported, count it under its language, too.
+
+        Args:
+            language: the document's language; None or "" if uncertain.
+        """
         first = [chunk.text for chunk, _ in zip(chunks, range(_SAMPLED_CHUNKS), strict=False)]
         self.documents += 1
         if not is_read(self._embedder, "\n".join(first)):
@@ -67,12 +71,15 @@ class UnreadDocuments:
 
 
 def describe_unread(embedder_id: str, by_language: Mapping[str, int], documents: int) -> str:
-    """Return a sentence on unsupported documents and a suitable embedder; "" if all are supported.
+    """Return a sentence on unsupported documents and a suitable embedder.
 
     Args:
         embedder_id: id of the embedder in use.
         by_language: number of unsupported documents by language.
         documents: number of all documents that were checked.
+
+    Returns:
+        The sentence; "" if all documents are supported.
     """
     unread = sum(by_language.values())
     if not unread:

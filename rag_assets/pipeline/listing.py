@@ -58,13 +58,14 @@ _WORK_PER_LISTING, _WORK_PER_LISTING_OF_CHANGES = 50.0, 10.0
 
 
 class ListingPace:
-    """Decides which runs of a sync list the sources, so that listings take little of its time.
+    """Decides which runs of a sync list the sources, so that listing takes little of its time.
 
-    The first run lists them. Sources that know their state are not affected: every run compares it.
+    The first run lists them. Sources that know their state are not affected: every run compares
+    their state.
 
     Attributes:
         has_changed: whether a change is known that may not be listed yet.
-        is_listing: whether the last run listed the sources.
+        is_listing: whether the run that started last lists the sources.
 
     Args:
         clock: returns seconds.
@@ -89,7 +90,7 @@ class ListingPace:
         return self.is_listing
 
     def end_run(self, seconds: float, *, has_vanished: bool) -> None:
-        """Record a run.
+        """Record that a run has ended.
 
         Args:
             seconds: how long its listing took.
@@ -179,12 +180,12 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
 
 
 def _build_masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
-    """Return a masker of names, with the credential rules for the tenant's documents."""
+    """Return a masker for documents' names, with the same credential rules as for their texts."""
     return Masker(StrictScanner(scanner) if ctx.parse_options.strict_secrets else scanner)
 
 
 def _hold_if_set_back(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
-    """Return the plan; all deletions are held while the catalog may come from an older dump."""
+    """Return the plan; if the catalog may come from an older dump, with all deletions held."""
     refused = find_refusal(ctx) if plan.deletions.removed else None
     if refused is None:
         return plan
@@ -285,9 +286,9 @@ def _write_changes(
     *,
     first: Collection[str],
 ) -> Sequence[Change]:
-    """Write the changes of a listing; changes pushed in bulk only while there is time.
+    """Write the changes of a listing; write bulk changes only while there is time.
 
-    People wait for the rest of the run. Remaining bulk changes are listed by the next run.
+    People wait for the rest of the run. The next run lists the remaining bulk changes.
 
     Args:
         ctx, listing, names, scope: see _record_listing.
@@ -371,7 +372,7 @@ def _update_scopes(
 
 
 def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> ListingReport:
-    """Delete documents of sources that the tenant's configuration no longer has."""
+    """Delete documents whose source is no longer in the tenant's configuration."""
     removed = held = 0
     for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
@@ -462,6 +463,8 @@ class ListingReport:
     """Report on a listing of all sources.
 
     Attributes:
+        added, changed, removed: numbers of documents.
+        touched: number of documents with a new size, time or inode but the same content.
         moved: removed documents whose content was found in another location; each of them is also
             counted as added.
         held: documents that vanished in suspicious numbers and were not deleted.
@@ -548,7 +551,10 @@ def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[Docume
 
 
 def forget_former_contents(ctx: TenantContext) -> None:
-    """Delete former contents that neither this run nor a build needs. No other run is active."""
+    """Delete former contents of records that neither this run nor a build needs.
+
+    No other run may be active, because it might need them.
+    """
     if any(ctx.tenant.source_kind(config).holds_records for config in ctx.tenant.sources):
         forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
         drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)

@@ -84,7 +84,7 @@ class KeptMark:
             return None
 
     def as_json(self) -> str:
-        """Return the text of a note."""
+        """Return the mark as the text of a note, for a store."""
         return json.dumps(
             {
                 "mark": self.mark.number,
@@ -103,9 +103,10 @@ class KeptMark:
 
 @dataclass(frozen=True, slots=True)
 class SecurityStanding:
-    """The comparison of the catalog's security changes with the stores' journals.
+    """The result of comparing the catalog's security changes with the stores' journals.
 
     Attributes:
+        standing: whether the catalog lacks changes.
         lost: the missing changes, oldest first; only those that the stores' copies of the journal
             still contain.
     """
@@ -171,7 +172,11 @@ class MarkKeeper:
         )
 
     def standing(self, ref: TenantRef) -> Standing:
-        """Return whether the catalog lacks changes of a tenant; update older copies of the mark.
+        """Compare a tenant's mark in the catalog with the stores' copies, and update older copies.
+
+        Returns:
+            Whether the catalog lacks changes: "current", "set back", or "unknown" if all copies are
+                lost.
 
         Raises:
             ServiceUnavailable: no store answers.
@@ -195,9 +200,9 @@ class MarkKeeper:
     def _update(
         self, ref: TenantRef, own: CatalogMark, kept: Mapping[StoreName, KeptMark | None]
     ) -> bool:
-        """Update older copies; return whether the catalog's mark is still the same.
+        """Update older copies; return whether the catalog's mark has stayed the same meanwhile.
 
-        When two processes write at once, the older mark may be written last, so both compare again.
+        If two processes write at once, the older mark may be written last, so both compare again.
         """
         behind = [place for place, k in kept.items() if k is None or k.mark != own.mark]
         if not behind:
@@ -210,7 +215,11 @@ class MarkKeeper:
         return present is None or present.mark == own.mark
 
     def _flag(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
-        """Record in each store that the catalog was set back, before its mark is raised further."""
+        """Record in each store that the catalog was set back.
+
+        Without this flag, later changes would raise the catalog's mark above the copies, and hide
+        the loss.
+        """
         highest = max((k.mark for k in kept.values() if k), key=lambda mark: mark.number)
         for place, present in kept.items():
             if present is None or not present.set_back:
@@ -254,10 +263,10 @@ class MarkKeeper:
     # -- tenants that the catalog does not know
 
     def is_stray(self, tenant_id: str, incarnation: int) -> bool:
-        """Return whether data are leftovers of a removed tenant.
+        """Return whether data of a tenant is left over from a removed tenant, and may be deleted.
 
         If no receipt of the removal exists, the data may belong to a tenant that the catalog has
-        lost; they do not count as leftovers until an operator accepts the loss.
+        lost. It then does not count as left over until an operator accepts the loss.
         """
         # Read this after the data was found: an incarnation that is unknown now never comes into
         # existence, even if a tenant with this id is added in the meantime.
@@ -280,7 +289,7 @@ class MarkKeeper:
         return bool(removals) if incarnation is None else incarnation in removals
 
     def list_unknown_tenants(self) -> list[TenantRef]:
-        """Return the tenants with data that the catalog may have lost."""
+        """Return the tenants that have data in the stores, but that the catalog may have lost."""
         found = {*self._lake.incarnations(), *self._blobs.incarnations()}
         indexes = self._store().indexes
         for name in indexes.names():
@@ -301,7 +310,7 @@ class MarkKeeper:
     # -- security changes
 
     def security_state(self) -> SecurityState:
-        """Return the current epoch of the catalog."""
+        """Return the catalog's epoch and its newest security change."""
         return self._catalog.security.state()
 
     def find_pending_restore(self) -> RestorePending | None:
@@ -326,7 +335,7 @@ class MarkKeeper:
         )
 
     def security(self) -> SecurityStanding:
-        """Return the security changes that the catalog lacks, and update older copies.
+        """Compare the catalog's security changes with the stores' journals; update older journals.
 
         Raises:
             ServiceUnavailable: no store answers.
@@ -421,11 +430,12 @@ class MarkKeeper:
 
 
 def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:
-    """Return whether one store has kept changes that the catalog lacks.
+    """Return whether a store proves that the catalog lacks changes of a tenant.
 
     This is for deletions from that store alone, so the copies in other stores do not matter.
 
     Args:
+        notes: the notes of the store.
         ref: the tenant whose data is to be deleted.
 
     Raises:

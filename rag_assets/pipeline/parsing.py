@@ -54,7 +54,7 @@ class FormatReport:
     seconds: float = 0.0
 
     def plus(self, result: ParsedText | RagAssetsError, seconds: float) -> FormatReport:
-        """Return the report with one more document."""
+        """Return the report with the result of one more content."""
         total = replace(self, seconds=self.seconds + seconds)
         if not isinstance(result, ParsedText):
             return replace(total, failed=self.failed + 1)
@@ -99,7 +99,10 @@ class ParsingReport:
 
 
 def parse_documents(ctx: TenantContext, work: SliceWork) -> ParsingReport:
-    """Parse, scan and mask documents without a stored text; quarantine unreadable ones."""
+    """Parse the slice's documents without a stored text, and mask credentials in them.
+
+    Documents that cannot be parsed are quarantined.
+    """
     started = time.monotonic()
     by_key: dict[str, list[Document]] = {}
     for document in work.documents:
@@ -279,7 +282,7 @@ def _take_first_notes(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNo
 def _build_reader(
     source: DocumentSource, paths: ListedPaths, document: Document
 ) -> Callable[[], bytes]:
-    """Return a function that reads a document and verifies that its content is as listed."""
+    """Return a function that reads a document, and raises if its content is not as listed."""
 
     def read() -> bytes:
         path = paths.find_path(document.document_id, document.path)

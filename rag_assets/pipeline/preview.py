@@ -58,9 +58,9 @@ class MeasuredWork:
     """The work on documents that are due.
 
     Attributes:
-        parse: contents that would be parsed; the text of the others is in the lake.
-        cut: chunk sets that would be made; the others are in the lake.
-        failed: contents that would be quarantined.
+        parse: number of contents that would be parsed; the text of the others is in the lake.
+        cut: number of chunk sets that would be made; the others are in the lake.
+        failed: number of contents that would be quarantined.
         chunks: number of chunks in all documents that would be published.
         embeddings, reused: numbers of distinct texts without and with a vector.
         tokens: number of tokens in the texts without a vector.
@@ -98,12 +98,12 @@ class PendingDocument:
 
     @property
     def parse_key(self) -> str:
-        """Return the key of its text in the lake."""
+        """Return the key of the document's text in the lake."""
         return compute_parse_key(self.content_sha256, self.media_type, self.options, self.edition)
 
 
 class _TextCounter:
-    """Counts distinct texts, and those without a vector."""
+    """Counts distinct texts, and those of them that have no vector and are in no open batch."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
@@ -114,7 +114,11 @@ class _TextCounter:
         self._sample: dict[str, str] = {}
 
     def meet(self, texts: dict[str, str | None]) -> None:
-        """Count texts, given by hash; a text may be None if its content is not needed."""
+        """Count texts; texts that were counted before are skipped.
+
+        Args:
+            texts: texts by hash; None if the content is not needed.
+        """
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
@@ -179,7 +183,7 @@ def iter_due_documents(
 
 
 def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> MeasuredWork:
-    """Measure the work; parse and chunk documents in memory if the lake lacks them."""
+    """Measure the work on documents; parse and chunk in memory what the lake does not have."""
     started = time.monotonic()
     by_key: dict[str, list[PendingDocument]] = {}
     for item in due:
@@ -221,10 +225,13 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
 def _measure_stored(
     ctx: TenantContext, due: Mapping[str, list[PendingDocument]], texts: _TextCounter
 ) -> MeasuredWork:
-    """Measure documents whose text is in the lake; their chunks are read, or made in memory.
+    """Measure the work on documents whose text is in the lake.
+
+    Their chunks are read from the lake, or made in memory.
 
     Args:
         due: the documents, by parse_key.
+        texts: counts the texts of their chunks.
     """
     heads = ctx.lake.parsed_heads(list(due))
     wanted = {
@@ -265,7 +272,7 @@ def _measure_parsed(
 def _list_chunk_parameters(
     ctx: TenantContext, due: Iterable[PendingDocument], media_type: str
 ) -> set[ChunkParameters]:
-    """Return the chunk parameters for one content; documents that share it may use others."""
+    """Return the chunk parameters that documents with one content need, each once."""
     return {
         ctx.tenant.chunk_parameters(
             source=item.source.name,
@@ -428,7 +435,11 @@ def preview_sync(ctx: TenantContext) -> Preview:
 
 
 def _find_embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | None:
-    """Estimate the CPU time of embedding from a few texts, which takes about a second."""
+    """Return an estimate of the CPU seconds for embedding all texts, after embedding a few.
+
+    Returns:
+        The estimate; None if no text would be embedded on this machine.
+    """
     if not work.sample or not isinstance(ctx.tenant.embedder.offer, LocalEmbedding):
         return None
     embedder = build_embedder(ctx.tenant.embedder)

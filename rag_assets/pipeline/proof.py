@@ -78,7 +78,7 @@ class FormerPlaces:
     """Former locations of an installation's data.
 
     Attributes:
-        lakes, blobs: locations that can be opened, and still belong to the installation.
+        lakes, blobs: locations that can be opened and still belong to the installation.
         unseen: the other locations, as listed in receipts.
     """
 
@@ -141,7 +141,7 @@ def _iter_former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
 
 
 def list_incarnations(store: Lake | BlobStore, ref: TenantRef) -> list[int]:
-    """Return the incarnations of a tenant id, up to the current one, that have data in a store."""
+    """Return the incarnations of a tenant id that have data in a store, up to the current one."""
     return [
         number
         for id_, number in store.incarnations()
@@ -191,7 +191,7 @@ class Traces:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Traces:
-        """Return the traces in such JSON."""
+        """Parse traces from the JSON that as_json() returns."""
         kept: dict[str, Any] = json.loads(text)
         dead = DeadKeys(*(frozenset(kept[name]) for name in ("parsed", "chunk_sets", "texts")))
         return cls(kept["document_ids"], dead, kept["phrases"], kept["names"])
@@ -209,7 +209,10 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
 
 
 def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
-    """Leave out traces of documents that still exist: other documents, and those added again."""
+    """Return the traces that no existing document shares.
+
+    A document shares a trace if it was added again, or has the same text or name.
+    """
     living = ctx.catalog.traces.find_existing(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
     names = {*traces.names} - {*ctx.catalog.traces.list_names(ctx.ref, sorted(living))}
@@ -286,7 +289,7 @@ def read_proof(erasure: Erasure) -> Mapping[str, Any] | None:
 
 
 def extract_phrases(text: str) -> list[str]:
-    """Return parts of a text by which it can be found again; they end at word boundaries."""
+    """Return phrases of a text by which copies of it can be found; they end at word boundaries."""
     shortest, longest = _PHRASE_CHARACTERS
     sentences = (match[0].strip() for match in _SENTENCE.finditer(text))
     phrases = (_cut(sentence, longest) for sentence in sentences)
@@ -294,7 +297,7 @@ def extract_phrases(text: str) -> list[str]:
 
 
 def _cut(sentence: str, longest: int) -> str:
-    """Cut a sentence after a word, or anywhere in scripts without spaces between words."""
+    """Shorten a sentence to at most `longest` characters, after a word if possible."""
     if len(sentence) <= longest:
         return sentence
     words = sentence[: longest + 1].rpartition(" ")[0].rstrip()
@@ -460,7 +463,7 @@ def build_proof(
 def name_dagster_instance(
     proof: Mapping[str, Any], settings: Settings, others: Sequence[DagsterHistory]
 ) -> dict[str, Any]:
-    """Return a removal's proof with the Dagster instances that recorded runs of the tenant.
+    """Add the Dagster instances with records of the tenant to the proof of its removal.
 
     Args:
         others: instances that still hold records of the tenant.
@@ -484,7 +487,7 @@ def name_dagster_instance(
 
 
 def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
-    """Return the entries with data of documents, by index.
+    """Return the ids of the entries that still contain data of the documents, by index.
 
     Such an entry has the id or a hash of a document, or a phrase in a text that no document needs.
     The catalog may lack the build that the entry belongs to, for example after a restore.
@@ -516,9 +519,10 @@ def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
 
 
 def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:
-    """Return how many lake files contain the documents' rows, or a phrase in an unneeded row.
+    """Return how many files of the lake still contain rows or phrases of the documents.
 
-    Files that no table lists are searched as well.
+    Phrases count only in rows that no other document needs. Files that no table lists are searched
+    as well.
     """
     return len(ctx.lake.files_holding(traces.dead, traces.phrases, find_needed_keys(ctx).known))
 

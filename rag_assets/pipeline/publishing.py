@@ -42,8 +42,7 @@ _BATCH_CHUNKS = 4_000
 _BATCH_DOCUMENTS = 500
 _MANY_DOCUMENTS = 500
 _MANY_FILES = 100
-"""Limit for source code: each file has many definitions and relations, which are joined with each
-other."""
+"""Number of published source files after which statistics are refreshed; each has many facts."""
 
 
 _PAGES = 5_000
@@ -183,7 +182,14 @@ def clean_up(ctx: TenantContext) -> int:
 def _delete_other_versions(
     ctx: TenantContext, generation: Generation, kept: Mapping[str, str | None]
 ) -> int:
-    """Delete all entries of these documents except the version to keep."""
+    """Delete all entries of these documents except one version of each.
+
+    Args:
+        kept: the indexed_key of the version to keep, by document id; None: keep none.
+
+    Returns:
+        The number of deleted entries.
+    """
     if ctx.store.indexes.presence(build_index_ref(generation)) != "present":
         return 0
     return ctx.writer(generation).delete_other_versions(
@@ -221,7 +227,7 @@ def _publish_versions(
 def _list_chunk_events(
     batch: Sequence[Version], entries: Sequence[Entry]
 ) -> list[dict[str, object]]:
-    """Return one event per document, with the positions of its chunks: byte offsets in its text."""
+    """Return one event per document, with the byte offsets at which its chunks start."""
     starts: dict[str, list[int]] = {}
     for entry in entries:
         starts.setdefault(entry.document.document_id, []).append(entry.chunk.byte_start)

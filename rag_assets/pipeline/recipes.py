@@ -60,7 +60,7 @@ class Recipe:
 
     @classmethod
     def from_tenant(cls, tenant: Tenant, kind: VectorIndex) -> Recipe:
-        """Return the recipe of a tenant's configuration, for a build with this kind of index."""
+        """Return the recipe by which the configuration builds an index of this kind."""
         return cls(
             chunker=_build_settings(tenant.chunker.parameters),
             chunkers=tuple(_build_rule_settings(rule) for rule in tenant.chunkers),
@@ -73,15 +73,15 @@ class Recipe:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Recipe:
-        """Return the recipe stored in a row."""
+        """Restore a recipe from the result of as_row()."""
         return cls(**{**row, "chunkers": tuple(row["chunkers"])})
 
     def as_row(self) -> dict[str, Any]:
-        """Return the recipe as JSON."""
+        """Return the recipe as JSON for a build's row."""
         return {**asdict(self), "chunkers": [dict(rule) for rule in self.chunkers]}
 
     def configure_tenant(self, tenant: Tenant) -> Tenant:
-        """Return the tenant, configured so that its runs make builds of this recipe.
+        """Return the tenant, reconfigured so that its runs make builds of this recipe.
 
         Raises:
             ValueError: a chunker no longer exists, or its settings have changed.
@@ -107,7 +107,7 @@ def find_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
 
 
 def configure_tenant_for_build(tenant: Tenant, embedder_id: str, generation: Generation) -> Tenant:
-    """Return the tenant, configured as when this build was opened.
+    """Return the tenant, configured as it was when this build was opened.
 
     Args:
         embedder_id: id of the embedder that the tenant has now. The current limits of that embedder
@@ -136,7 +136,7 @@ def configure_tenant_for_build(tenant: Tenant, embedder_id: str, generation: Gen
 
 
 def choose_index_spec(generation: Generation, tenant: Tenant) -> IndexSpec:
-    """Return the properties of a build's index."""
+    """Return the number of dimensions and the kind of a build's index."""
     return IndexSpec(
         generation.dimensions, _map_kinds_by_key(tenant, generation.embedder_id)[generation.key]
     )
@@ -145,10 +145,9 @@ def choose_index_spec(generation: Generation, tenant: Tenant) -> IndexSpec:
 def find_build(
     generations: Sequence[Generation], tenant: Tenant, embedder_id: str
 ) -> Generation | None:
-    """Return the newest of these generations that is a build of the tenant's configuration.
+    """Return the newest of these generations that the tenant's configuration produces.
 
-    If the tenant's configuration leaves the kind of index open, a build with any kind counts and is
-    kept.
+    If the configuration leaves the kind of index open, a build with any kind counts.
     """
     keys = _map_kinds_by_key(tenant, embedder_id)
     builds = [g for g in generations if g.key in keys and g.state != "REMOVING"]
@@ -243,7 +242,7 @@ def _build_not_writable_error(tenant: Tenant, generation: Generation, why: str) 
 
 
 def _map_kinds_by_key(tenant: Tenant, embedder_id: str) -> dict[str, VectorIndex]:
-    """Return the keys of all builds of a tenant's configuration, with their kinds of index."""
+    """Return the kind of index for each generation key that the configuration can produce."""
     chosen = tenant.index.vector_index
     kinds: Sequence[VectorIndex] = get_args(VectorIndex) if chosen == "auto" else (chosen,)
     return {compute_generation_key(tenant, embedder_id, kind): kind for kind in kinds}

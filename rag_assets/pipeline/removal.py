@@ -59,7 +59,7 @@ def prove_removal(
     traces: Traces,
     former: FormerPlaces,
 ) -> dict[str, Any]:
-    """Clean the files shared with other tenants, and search for remaining data of the tenant.
+    """Clean the files shared with other tenants, search for remaining data, and return the proof.
 
     Args:
         traces: the traces collected before the removal.
@@ -179,7 +179,14 @@ def _prove_removal(
     settings: Settings,
     delete_history: Callable[[], None] | None,
 ) -> dict[str, Any]:
-    """Return the proof of a removal; raise ErasureIncomplete if data still exists."""
+    """Return the proof of a removal.
+
+    If Postgres still has data, Dagster's records are deleted once more, because a run may have
+    started in the meantime.
+
+    Raises:
+        ErasureIncomplete: data of the tenant still exists.
+    """
     catalog = stores.catalog
     former = open_former_places(catalog, settings)
     traces = read_traces(stores.lake.notes, erasure)
@@ -311,7 +318,11 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
 def _sweep(
     store: VectorStore, index_name: str, tenant_id: str, incarnations: Container[int]
 ) -> int:
-    """Delete a tenant's entries until a scan finds none."""
+    """Delete a removed tenant's entries until a scan finds none; return how many were deleted.
+
+    Raises:
+        IndexInconsistent: new entries keep appearing.
+    """
     deleted = 0
     for _ in range(_SWEEPS):
         scanned = store.entries.scan(index_name, tenant_id)

@@ -42,13 +42,15 @@ _FILES_NAMED = 20
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The findings of a repair, as they were before the repair.
+    """The differences that a repair found, as they were before it.
 
     Attributes:
+        states: the state of each build's index.
+        lake: the missing rows and damaged files of the lake.
         contents: documents whose content differs from the recorded content; the next sync reads
             them again.
         stores: repairs of fact stores.
-        vectors_beside: builds whose separate vector store was copied again.
+        vectors_beside: number of builds whose separate vector store differed and was filled again.
     """
 
     states: tuple[IndexState, ...]
@@ -66,7 +68,7 @@ class Repair:
         return sound and all(state.is_healthy for state in self.states)
 
     def lines(self) -> list[str]:
-        """Return the repairs in words."""
+        """Return what was repaired, one line each."""
         found = [
             f"generation {state.generation.number}: {state.drift}"
             for state in self.states
@@ -147,7 +149,11 @@ def _repair(ctx: TenantContext, state: IndexState) -> None:
 
 
 def _repair_other(ctx: TenantContext, state: IndexState) -> None:
-    """Repair a build that no run brings up to date; its entries are not written again."""
+    """Repair a build that no run brings up to date; delete it if entries have to be written again.
+
+    If such a build answers searches and its index still exists, its remaining entries are kept
+    until another build answers.
+    """
     generation, drift = state.generation, state.drift
     damaged = state.replaceable or bool(drift.damaged)
     if not damaged:
@@ -206,7 +212,7 @@ class BuildLosses:
     """The rows that a build needs and that the lake has lost.
 
     Attributes:
-        parsed, chunks, vectors: documents with a missing text, chunk or vector.
+        parsed, chunks, vectors: ids of documents with a missing text, chunk or vector.
         texts: text_sha256 of the missing vectors, for chunks that the lake still has.
     """
 
@@ -218,7 +224,7 @@ class BuildLosses:
 
     @property
     def documents(self) -> frozenset[str]:
-        """Return the documents with any missing row."""
+        """Return the ids of the documents with any missing row."""
         return self.parsed | self.chunks | self.vectors
 
 
@@ -229,8 +235,8 @@ class LakeDrift:
     Attributes:
         files: files that the tables list, but that cannot be read.
         losses: the losses of each build with missing rows.
-        nowhere: by embedder_id, text_sha256 of the missing vectors that no entry of an index has
-            either; these texts have to be embedded again.
+        nowhere: text_sha256 of the texts whose vectors are neither in the lake nor in an index, by
+            embedder_id; these texts have to be embedded again.
         versions: how many versions were compared, in all builds.
     """
 
@@ -250,7 +256,7 @@ class LakeDrift:
         return sum(map(len, self.nowhere.values()))
 
     def __str__(self) -> str:
-        """Return counts only: a log line cannot hold thousands of ids."""
+        """Format the counts for a log line, which cannot hold thousands of ids."""
         lost = {id_ for of_build in self.losses for id_ in of_build.documents}
         return (
             f"{len(self.files):,} damaged files of the lake; documents of which something is"
@@ -303,7 +309,12 @@ def find_lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[s
 
 
 def find_texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
-    """Return the texts with an entry that has an embedder's vector."""
+    """Return the hashes of those texts whose vectors are still in an index.
+
+    Args:
+        embedder_id: the embedder of the vectors.
+        texts: text_sha256 of the texts to look up.
+    """
     found: set[str] = set()
     for generation in list_builds(ctx, embedder_id):
         owner = ctx.owner(generation)
@@ -391,7 +402,7 @@ def repair_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
 
 
 def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
-    """Repair the files that a stage could not read, so that the stage can be run again."""
+    """Repair files of the lake that a stage could not read, so that the stage can run again."""
     ctx.log(f"{damage.message}; it is repaired, and the step is run again")
     found = repair_lake(ctx, DailyShare(1, ctx.clock.now().date()))
     files = [f"{file.table}/{file.path} ({file.fault})" for file in found.files]
@@ -421,7 +432,7 @@ def _salvage(ctx: TenantContext) -> None:
 
 
 def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:
-    """Append missing vectors to the lake, from the entries of these texts."""
+    """Copy the missing vectors of these texts from the index to the lake."""
     left = set(texts)
     for generation in list_builds(ctx, embedder_id):
         for batch in batched(sorted(left), _AT_ONCE):
@@ -430,7 +441,11 @@ def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str
 
 
 def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) -> None:
-    """Append every vector that an entry has and the lake lacks."""
+    """Copy all vectors that the lake does not have from the index to the lake.
+
+    Args:
+        versions: number of versions in all builds, by which the work is divided.
+    """
     for generation in list_builds(ctx, embedder_id):
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):

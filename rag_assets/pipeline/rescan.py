@@ -229,7 +229,7 @@ def _decode_path(row: Document) -> str:
 
 
 def _build_masked_change(row: Document, masker: Masker) -> DocumentChange:
-    """Return the change by which a listing would write this row, masked."""
+    """Return the change by which a listing would write this row, with its credentials masked."""
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)
     return replace(
@@ -269,14 +269,18 @@ class _CredentialText:
 
 
 class MaskedTexts:
-    """Masks the texts of one tenant."""
+    """Masks texts of one tenant that the current rules find credentials in."""
 
     def __init__(self, ctx: TenantContext, scanner: SecretScanner) -> None:
         self._ctx = ctx
         self._scanner = scanner
 
     def mask_texts(self, keys: Collection[str]) -> FoundTexts | None:
-        """Mask the texts with these keys; None if they contain no credential."""
+        """Scan the texts with these keys, and store masked copies of those with credentials.
+
+        Returns:
+            The texts with credentials, and the texts that could not be scanned; None without any.
+        """
         found: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
             try:
@@ -289,7 +293,7 @@ class MaskedTexts:
         return self._store_masked_texts(found) if found else None
 
     def _store_masked_texts(self, found: Mapping[str, _CredentialText]) -> FoundTexts:
-        """Write the masked texts to the lake, before the catalog refers to them."""
+        """Write masked texts to the lake before the catalog refers to them; return the findings."""
         ctx = self._ctx
         behind = [id_ for key in found for id_ in self._unindexed_documents.get(key, ())]
         versions = ctx.catalog.rescans.versions(ctx.ref.id, found.keys())
@@ -327,7 +331,11 @@ class MaskedTexts:
     def _list_hashes(
         self, chunk_sets: Mapping[str, str], found: Mapping[str, _CredentialText]
     ) -> set[str]:
-        """Return the hashes of the chunks that masking changes."""
+        """Return the text_sha256 of the chunks that masking changes.
+
+        Args:
+            chunk_sets: the key of each chunk set, with the key of its text.
+        """
         return {
             chunk.text_sha256
             for keys in batched(chunk_sets, _CHUNK_SETS)
@@ -339,7 +347,7 @@ class MaskedTexts:
     def _list_documents_with_texts(
         self, ids: Collection[str], found: Collection[str]
     ) -> list[Document]:
-        """Return the documents that have one of these texts now."""
+        """Return those of these documents whose current text is among the found texts."""
         ctx = self._ctx
         return [
             document
@@ -354,7 +362,7 @@ class MaskedTexts:
 
     @cached_property
     def _unindexed_documents(self) -> dict[str, list[str]]:
-        """Return the documents with a present text that every build lacks, by parse_key."""
+        """Return the ids of documents whose current content a build lacks, grouped by parse_key."""
         ctx = self._ctx
         builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
         keys = {build.generation.number: build.context.config_key for build in builds} or {
@@ -376,7 +384,7 @@ def _find_key_for_holds(key: str, text: ParsedText | None) -> str | None:
 
 
 def _with_reindex_request(document: Document) -> Document:
-    """Return the document as it is after one more request to reindex it."""
+    """Return the document with one more request to reindex it, which changes its parse_key."""
     return replace(document, reindex_requests=document.reindex_requests + 1)
 
 

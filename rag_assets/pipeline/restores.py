@@ -45,12 +45,13 @@ class LostChange:
 def describe_lost_changes(
     catalog: Catalog, security: SecurityStanding, *, by: str
 ) -> list[LostChange]:
-    """Return the changes that a restored catalog lacks, oldest first.
+    """Return the changes that a restored catalog lacks, oldest first, each with a description.
 
-    Of several changes of the same subject, only the last one is returned.
+    If several changes concern the same subject, only the last one is returned.
 
     Args:
-        security: the changes that the catalog lacks.
+        security: the result of comparing the catalog with the stores' journals.
+        by: name of the person who accepts the restore.
     """
     last: dict[tuple[str | None, str, str, str], SecurityChange] = {}
     for change in security.lost:
@@ -71,8 +72,8 @@ def accept_restore(
     """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch.
 
     Args:
-        lost: the missing changes; those that can be repeated are repeated.
-        security: the changes that the catalog lacks.
+        lost: the missing changes that still have an effect; they are repeated if possible.
+        security: all missing security changes.
     """
     for lost_change in lost:
         if lost_change.repeat is not None:
@@ -82,7 +83,7 @@ def accept_restore(
 
 
 def _iter_single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
-    """Yield a change that concerns several principals as one change per principal."""
+    """Split a change that concerns several principals into one change per principal."""
     if not change.kind.startswith("scope_"):
         yield change
         return
@@ -99,7 +100,7 @@ def _iter_single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
 
 
 class _Describer:
-    """Describes lost changes, and how they are repeated."""
+    """Describes lost changes, and provides the functions that repeat them."""
 
     def __init__(self, catalog: Catalog, by: str) -> None:
         self._catalog = catalog
@@ -232,7 +233,7 @@ class _Describer:
         return LostChange(change, f"{what}, and is valid again in this catalog", revoke)
 
     def _list_documents(self, ref: TenantRef, hashes: Sequence[str]) -> list[str]:
-        """Return the ids of the documents with these keyed hashes."""
+        """Return the ids of the tenant's documents that have these keyed hashes."""
         if not hashes:
             return []
         ids = [document.document_id for document in self._catalog.documents.all(ref.id)]

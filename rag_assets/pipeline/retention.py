@@ -30,7 +30,12 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class HeldPrune:
-    """A source with so many documents due for pruning that a person has to confirm it."""
+    """A source in which so many documents are due for pruning that a person has to confirm it.
+
+    Attributes:
+        due: number of documents due for pruning.
+        documents: number of all documents in the source.
+    """
 
     source: str
     due: int
@@ -131,7 +136,7 @@ def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
 
 
 def _correct_times(ctx: TenantContext, now: datetime) -> int:
-    """Replace recorded times in the future, which were written while the clock was fast."""
+    """Replace recorded times in the future, written while the clock was ahead; return how many."""
     ctx.guard()
     corrected = ctx.catalog.clock.correct_future_times(ctx.ref, now)
     if corrected:
@@ -142,7 +147,12 @@ def _correct_times(ctx: TenantContext, now: datetime) -> int:
 def _prune_documents(
     ctx: TenantContext, now: datetime, *, by: str, confirm: bool = False
 ) -> PruningReport:
-    """Prune documents that exceed their retention, measured at a trusted time."""
+    """Prune documents that exceed their retention.
+
+    Args:
+        now: a trusted time, from which ages are counted.
+        confirm: see prune_tenant.
+    """
     cutoffs = compute_cutoffs(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport()
@@ -194,7 +204,7 @@ def find_held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune,
 
 
 def describe_rule(tenant: Tenant) -> str:
-    """Return the tenant's setting as shown in receipts."""
+    """Return the setting retention_days of a tenant, as receipts quote it."""
     days = tenant.retention_days
     if isinstance(days, Mapping):
         return "retention_days: " + ", ".join(f"{name} {n}" for name, n in sorted(days.items()))
@@ -203,7 +213,7 @@ def describe_rule(tenant: Tenant) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DueNext:
-    """The aging documents of one source type.
+    """The documents of one source type that have a limited retention.
 
     Attributes:
         next: when the oldest document is past its retention.

@@ -65,12 +65,12 @@ def compare_separate_vectors(ctx: TenantContext) -> list[SeparateVectorState]:
 
 
 def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
-    """Copy missing vectors to the separate store and delete surplus ones, so that searches use it.
+    """Copy missing vectors to the separate store and delete surplus ones; searches then use it.
 
     No text is embedded. If this is interrupted, the next call continues.
 
     Returns:
-        The build with its state: "filling" if entries of the index are missing or were altered.
+        The build with its new state: "filling" if entries of the index are missing or were altered.
 
     Raises:
         VectorsUnavailable: the server does not answer.
@@ -114,7 +114,11 @@ def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 
 
 def repair_vectors(ctx: TenantContext) -> int:
-    """Fill the separate vector store of every build that has one; return how many differed."""
+    """Fill the separate vector store of every build that has one.
+
+    Returns:
+        The number of builds whose store differed from the catalog.
+    """
     differed = 0
     for vectors, generation in _list_separate_builds(ctx):
         try:
@@ -162,7 +166,11 @@ def _make_equal(
 def _list_ids(
     owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]
 ) -> list[str]:
-    """Return the ids of the entries that documents should have."""
+    """Return the ids of all entries that these documents should have.
+
+    Args:
+        counted: the indexed version of each document, with its number of chunks.
+    """
     id_of = entry_ids(owner)
     versions = (counted[id_] for id_ in documents if id_ in counted)
     return [
@@ -175,7 +183,11 @@ def _list_ids(
 def _iter_entries(
     ctx: TenantContext, generation: Generation, wanted: Mapping[str, str]
 ) -> Iterator[StoredEntry]:
-    """Yield the entries of the wanted versions, except altered ones; a repair writes these."""
+    """Yield the unaltered index entries of these versions.
+
+    Args:
+        wanted: the indexed_key of each document.
+    """
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
     if len(wanted) <= _MAX_SINGLE_READS:
         found = entries.of_documents(name, owner, wanted)

@@ -141,7 +141,12 @@ class StageTime:
         self._is_hurried = is_hurried
 
     def is_over(self, *, is_urgent: bool) -> bool:
-        """Return whether the time for urgent documents, or that for other documents, is over."""
+        """Return whether the stage must end before it starts the next document.
+
+        Args:
+            is_urgent: whether that document is urgent; other documents have less time while urgent
+                documents wait.
+        """
         now = time.monotonic()
         if is_urgent or now < self._hurried_deadline:
             return now >= self.deadline
@@ -199,7 +204,7 @@ def load_work(ctx: TenantContext, run_id: str) -> SliceWork:
 
 
 def count_pending(ctx: TenantContext) -> int:
-    """Return the number of documents that can be processed now, in both builds kept up to date.
+    """Return the number of documents that can be processed now, in all builds kept up to date.
 
     A source that is only partly listed counts as one document.
     """
@@ -218,7 +223,7 @@ def count_pending(ctx: TenantContext) -> int:
 def find_parsed_documents(
     ctx: TenantContext, documents: Iterable[Document]
 ) -> list[ParsedDocument]:
-    """Return the documents that could be parsed, with the facts that the next stages need."""
+    """Return those documents whose parsed text is in the lake, with their keys."""
     keys = {document.document_id: ctx.parse_key(document) for document in documents}
     heads = ctx.lake.parsed_heads(set(keys.values()))
     return [
@@ -269,7 +274,10 @@ def postpone_documents(
 
 
 def _add_environment_keys(ctx: TenantContext, waits: Sequence[Failure]) -> list[Failure]:
-    """Add the environment's key to failures that another setting of this installation may fix."""
+    """Add the key of the environment to failures that a changed setting may fix.
+
+    A document with such a failure is tried once in each environment.
+    """
     if not any(map(_is_for_setting, waits)):
         return [*waits]
     key = environment_key(ctx.settings)
@@ -371,7 +379,7 @@ def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsErr
 
 
 def _find_complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
-    """Return the documents with all chunks and vectors in the lake."""
+    """Return the ids of those documents that have all chunks and vectors in the lake."""
     parsed = find_parsed_documents(ctx, documents)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     texts = {text for of_set in hashes.values() for text in of_set}

@@ -114,7 +114,7 @@ def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) 
 
 
 class _Comparison:
-    """Compares one listing with the catalog's rows of a source, as a stream."""
+    """Compares one listing with the catalog's rows of a source, while the listing is read."""
 
     def __init__(self, rows: Mapping[str, CatalogDocument], share: DailyShare) -> None:
         self._rows = rows
@@ -132,7 +132,10 @@ class _Comparison:
                 yield document
 
     def altered(self, digests: Iterable[Digest]) -> set[str]:
-        """Return the ids of documents with other content, including unreadable documents."""
+        """Return the ids of documents whose content differs from the catalog, or cannot be read.
+
+        Documents that have left their source are not returned.
+        """
         return {
             document.document_id
             for document, found in digests
@@ -144,7 +147,10 @@ class _Comparison:
 def _drop_changed(
     source: DocumentSource, rows: Mapping[str, CatalogDocument], altered: set[str]
 ) -> set[str]:
-    """Leave out documents that changed while they were read: the next listing finds them."""
+    """Leave out the altered documents that changed while they were read.
+
+    The next listing finds these changes.
+    """
     if not altered:
         return altered
     return {
@@ -206,7 +212,7 @@ def compare_stored(ctx: TenantContext, share: DailyShare) -> list[StoredDrift]:
 
 
 def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
-    """Compare the tenant's pushed records with its documents."""
+    """Compare the tenant's documents with the pushed records that are stored in the catalog."""
     named = [
         config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).holds_records
     ]
@@ -224,7 +230,7 @@ def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
 
 
 def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
-    """Compare the tenant's uploaded files with its uploads."""
+    """Compare the tenant's uploads in the catalog with the stored files."""
     found: dict[str, set[str]] = {"missing": set(), "altered": set(), "nobody's": set()}
     differences = compare_blobs(
         ctx.catalog,

@@ -111,7 +111,7 @@ class ListingDigest:
 
 
 def find_listed_folders(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
-    """Return the folders of a source's last listing; None if it reads none."""
+    """Return the folders that a source's last listing read; None if it does not read folders."""
     return source.folders if isinstance(source, FolderSource) else None
 
 
@@ -143,7 +143,10 @@ def build_partial_digest(settings: str) -> str:
 
 
 def compute_settings_key(tenant: Tenant, config: SourceConfig) -> str:
-    """Return the hash of the settings that change a listing's meaning, but not its documents."""
+    """Return a hash of the credential rules, and of the settings that affect a source's listing.
+
+    If it changes, the source is compared again. The source's name and root are not included.
+    """
     moved = {
         "name",
         "follow_root_link",
@@ -238,12 +241,16 @@ def find_successors(
     removed: Collection[str],
     scope: str,
 ) -> dict[str, str]:
-    """Return new documents with the content and readers of removed documents, by the removed ids.
+    """Match removed documents with new documents that have the same content and access scope.
 
     A removed document that was not indexed needs no successor.
 
     Args:
+        removed: ids of the removed documents.
         scope: the access scope of documents without their own scope.
+
+    Returns:
+        The ids of the new documents, by the ids of the removed ones.
     """
     fresh: dict[tuple[str | None, str], Change] = {
         (change.content_sha256, change.document.source_metadata.access_scope or scope): change
@@ -263,7 +270,7 @@ def find_successors(
 def has_scope_changes(
     listing: SourceListing, documents: Iterable[CatalogDocument], scope: str
 ) -> bool:
-    """Return whether a remaining document has other readers in the listing than before.
+    """Return whether the listing changes the access scope of a document that is not removed.
 
     Args:
         listing, documents, scope: see find_successors.
@@ -315,7 +322,7 @@ def _is_known_failure(change: Change, rows: Mapping[str, CatalogDocument]) -> bo
 
 
 def _is_buried(change: Change, buried: Mapping[str, str]) -> bool:
-    """Return whether a document was pruned and has not changed since."""
+    """Return whether a document was pruned or deleted, and has not changed in its source since."""
     content = change.content_sha256 or UNREADABLE
     same = buried.get(change.document.document_id) == content
     return same and change.kind in {"added", "rejected"}

@@ -180,7 +180,7 @@ def _find_lost_by_folder(
     documents: Sequence[CatalogDocument],
     former: Mapping[str, FolderIdentity],
 ) -> dict[str, set[str]]:
-    """Return the lost documents of each folder that was replaced or is missing.
+    """Return the ids of the lost documents in each folder that was replaced or is missing.
 
     Args:
         former: the folders of the source's last listing.
@@ -206,7 +206,7 @@ def _hold_lost_folders(
     kept: Mapping[str, Collection[str]],
     window: DeletionWindow | None,
 ) -> Deletions:
-    """Hold the lost documents of replaced folders; decide about all others as decide_deletions."""
+    """Hold the lost documents of replaced folders; decide_deletions decides about all others."""
     held = frozenset(id_ for lost in kept.values() for id_ in lost)
     others = decide_deletions(
         listing.removed - listing.withheld - held,
@@ -222,7 +222,7 @@ def _hold_lost_folders(
 
 
 def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing) -> bool:
-    """Return whether folders no longer contain any document, as with an unmounted disk."""
+    """Return whether a source of folders has lost all documents, as if a disk were unmounted."""
     of_folders = ctx.tenant.source_kind(config).reads_folders
     return of_folders and not listing.listed and bool(listing.lost)
 
@@ -232,7 +232,7 @@ def _describe_place(source: DocumentSource, folder: str = "") -> str:
 
 
 def _is_in_folder(path: str, folder: str) -> bool:
-    """Return whether a document is in a folder; "" contains all but those with absolute paths."""
+    """Return whether a document is in a folder; "" contains every document with a relative path."""
     if not folder:
         return not path.startswith("/")
     return path.startswith(f"{folder.rstrip('/')}/")
@@ -241,9 +241,9 @@ def _is_in_folder(path: str, folder: str) -> bool:
 def _find_unchanged_listing(
     ctx: TenantContext, source: DocumentSource, settings: str, last: Sync, *, reuse: bool
 ) -> SourceListing | None:
-    """Return the listing of a source without a known change; None if it must be listed.
+    """Return a listing without changes if a source is known to be unchanged; otherwise None.
 
-    Otherwise a sync of many slices would list all documents for each slice.
+    So a sync of many slices does not list all documents for each slice.
 
     Args:
         reuse: see plan_sources.
@@ -279,7 +279,7 @@ def _find_unchanged_listing(
 def plan_removed_sources(
     ctx: TenantContext, *, allow_deletes: bool = False
 ) -> Iterator[RemovedSourcePlan]:
-    """Plan the deletion of sources that are recorded and no longer configured."""
+    """Yield a plan for each source that has documents but is no longer configured."""
     recorded = {*ctx.catalog.syncs.all(ctx.ref.id), *ctx.catalog.documents.sources(ctx.ref.id)}
     for name in sorted(recorded - {config.name for config in ctx.tenant.sources}):
         rows = ctx.catalog.documents.stream(ctx.ref.id, name)

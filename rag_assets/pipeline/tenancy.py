@@ -89,7 +89,7 @@ def _put_tenants(
     origin: str,
     home: UUID,
 ) -> list[RagAssetsError]:
-    """Create or update the usable tenants, and return the problems of the others."""
+    """Create or update the usable tenants; return the problems of the unusable ones."""
     problems: list[RagAssetsError] = []
     for config, enabled in changes.put:
         former = known.get(str(config["id"]))
@@ -177,7 +177,7 @@ def _require_embedder(tenant: Tenant) -> None:
 
 
 def _require_reranker(tenant: Tenant) -> None:
-    """Load a reranker before the change is accepted, because a search would run without it."""
+    """Require that a tenant's local reranker can be loaded; else searches would run without it."""
     rerank = tenant.retrieval.rerank
     if rerank is None or rerank.local_folder is None:
         return
@@ -193,7 +193,7 @@ def _require_reranker(tenant: Tenant) -> None:
 
 
 class Projects:
-    """The projects of an installation."""
+    """Reads, creates and changes the projects and organizations of an installation."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog

@@ -47,7 +47,12 @@ def drop_old_generations(ctx: TenantContext) -> int:
 
 
 def _is_over(generation: Generation, before: datetime | None) -> bool:
-    """Return whether to delete an unwanted build; if `before` is None, its age is ignored."""
+    """Return whether an unwanted build is to be deleted.
+
+    Args:
+        before: a build is deleted if it was retired, completed or created before this time; None:
+            only interrupted removals are continued.
+    """
     if generation.state == "REMOVING":
         return True
     if generation.state == "SERVING" or before is None:
@@ -102,9 +107,9 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
 def delete_leftovers(
     catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore, log: Callable[[str], None]
 ) -> int:
-    """Delete leftovers of removed tenants, and expunge deleted entries from the index.
+    """Delete data of removed tenants, and remove deleted entries from the index's files.
 
-    Such leftovers come from writers that finished after the removal.
+    Such data comes from writers that finished after the removal of their tenant.
 
     Returns:
         The number of deleted entries and folders of removed tenants.
@@ -143,7 +148,7 @@ def expunge_pruned(
 
 
 def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
-    """Merge small files in those tables used by a run that have enough of them to slow reads down.
+    """Merge the small files of a run's tables if there are enough of them to slow down reads.
 
     No row is deleted: the weekly compaction determines which rows are not needed.
 

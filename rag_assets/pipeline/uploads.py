@@ -181,15 +181,15 @@ class UploadedFiles:
     """A tenant's uploads with their contents (see UploadStore).
 
     Attributes:
-        uploads: the catalog's records of them.
-        blobs: their contents.
+        uploads: the catalog's records of the uploads.
+        blobs: the store of their contents.
     """
 
     uploads: TenantUploads
     blobs: BlobStore
 
     def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
-        """See UploadStore.listed."""
+        """See UploadStore.iter_uploads."""
         return self.uploads.iter_uploads(source)
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
@@ -200,7 +200,7 @@ class UploadedFiles:
         yield from self._content(*found)
 
     def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
-        """See UploadStore.former."""
+        """See UploadStore.stream_former."""
         incarnation = self.uploads.former(source, path, content_sha256)
         return None if incarnation is None else self._content(incarnation, content_sha256)
 
@@ -243,7 +243,7 @@ class UploadService:
         by: str,
         pictures: bool = False,
     ) -> NewUpload:
-        """Identify a completely received file, and stage it durably.
+        """Detect the type of a completely received file, and stage the file durably.
 
         Args:
             file_name: the name given with the file.
@@ -361,7 +361,7 @@ def require_size(size: int, source: UploadsConfig) -> None:
 
 
 def _list_accepted_formats(source: UploadsConfig) -> str | None:
-    """Return the formats that a source accepts, as a remedy; None if it accepts all."""
+    """Return a hint that names the formats a source accepts; None if it accepts all."""
     names = [
         min(
             (s for s, named in SUFFIXES.items() if named == media_type), key=len, default=media_type

@@ -83,7 +83,10 @@ class Version:
 
 
 def list_complete_versions(ctx: TenantContext, work: SliceWork) -> list[Version]:
-    """Return one version of each document of the slice that has a vector for every chunk."""
+    """Return a version of each slice document whose chunks all have a vector in the lake.
+
+    If the current text of a document is incomplete, its former version is returned.
+    """
     parsed = list_slice_documents(ctx, work)
     ids = [item.document.document_id for item in parsed]
     kinds = find_kinds(ctx, ids)
@@ -128,7 +131,7 @@ def build_entries(
 
 
 def _list_enclosing_ordinals(chunk: Chunk, chunks: Sequence[Chunk]) -> tuple[int, ...]:
-    """Return the ordinals of the chunks of a whole page that overlap one of its blocks."""
+    """Return the ordinals of the page's chunks that overlap a chunk made from one of its blocks."""
     if not chunk.of_block:
         return ()
     return tuple(
@@ -234,7 +237,7 @@ def list_slice_documents(ctx: TenantContext, work: SliceWork) -> list[ParsedDocu
 def record_given_up(
     ctx: TenantContext, work: SliceWork, document_id: str, document_key: str
 ) -> None:
-    """Record that the slice's build cannot hold a former version."""
+    """Record that a former version of a document cannot be taken over into the slice's build."""
     ctx.guard()
     ctx.catalog.former_versions.give_up(ctx.ref, work.generation.number, document_id, document_key)
 
@@ -319,7 +322,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
 
 
 def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:
-    """Record the keys of those versions that were indexed before keys were recorded."""
+    """Record the keys of versions that were indexed by earlier releases, which recorded no keys."""
     for batch in batched(
         ctx.catalog.lake_keys.list_unrecorded(ctx.ref.id, generation, key), _BATCH
     ):

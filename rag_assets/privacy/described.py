@@ -30,9 +30,9 @@ _MARKS = ("sk-", "ghp_", "AKIA", "eyJ", "xoxb-", "xoxp-", _RSA)
 
 
 def is_described(rule: str) -> bool:
-    """Return whether a rule is one of the six patterns.
+    """Return whether this is the name of one of the six patterns, not of a scanner's rule.
 
-    Chunks with a match of such a rule are dropped.
+    Chunks with a match of such a pattern are dropped.
     """
     return rule.startswith(DESCRIBED)
 

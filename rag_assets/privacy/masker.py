@@ -28,7 +28,7 @@ class Decoded:
 
     Attributes:
         text: the text after decoding.
-        places: for each character of the decoded text, its start and end in the original.
+        places: for each character of `text`, its start and end offset in the original.
     """
 
     text: str
@@ -83,9 +83,10 @@ _WORDS = (
 
 
 def might_hold_credential(text: str) -> bool:
-    """Return whether a text has a special character, a credential's name or a long word.
+    """Return whether a text may contain a credential, by a quick test.
 
-    Nearly every text with a credential has one of these.
+    It has a special character, the name of a credential or a long word; texts with a credential
+    nearly always do.
     """
     if not text.isascii() or _MARK.search(text):
         return True
@@ -145,7 +146,7 @@ class Masker:
         return masked
 
     def named_value(self, name: str, value: str) -> str:
-        """Mask a value if it is a credential, alone or under its name."""
+        """Return a value with its credentials masked, also those that only its name reveals."""
         prefix = f"{name}: "
         return self.text(prefix + self.text(value))[len(prefix) :]
 
@@ -183,7 +184,7 @@ class Masker:
         return self.text(text) != text
 
     def findings(self, text: str) -> list[Finding]:
-        """Return the credentials in a text by line, including percent-encoded ones.
+        """Return the line and rule of each credential in a text, including percent-encoded ones.
 
         Raises:
             TimeoutError: the scan took too long.

@@ -39,10 +39,12 @@ _FLUSH_SECONDS = 0.1
 
 
 class StoredQuestionVectors:
-    """The stored vectors of a tenant's judged questions, which searches use instead of new vectors.
+    """The stored vectors of a tenant's judged questions, so that each is embedded only once.
+
+    Searches for evaluations use this in place of the usual QuestionEmbedder.
 
     Args:
-        catalog: stores them.
+        catalog: stores the vectors.
         embedders: creates the embedder that built a generation.
     """
 
@@ -167,7 +169,9 @@ _MAX_CONCURRENT = 4
 
 
 class FullAccessPolicy:
-    """Access policy for every document that anybody may read, for measures that operators see.
+    """Access policy that lets evaluations read every document that any principal may read.
+
+    Only operators see the results.
 
     Args:
         principals: principals of all grants of a tenant.
@@ -191,10 +195,10 @@ class FullAccessPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """Options of the searches that ask questions.
+    """Options of the searches in an evaluation.
 
     Attributes:
-        mode: by vectors, by words, or by both.
+        mode: search by vectors, by words, or by both.
         rerank: whether the first hits are reranked.
     """
 
@@ -204,7 +208,7 @@ class AskOptions:
 
 @dataclass(frozen=True, slots=True)
 class AskResult:
-    """The hits of questions.
+    """The hits of all questions that were asked.
 
     Attributes:
         hits: hits by question id, best first; one for each passage, since passages are judged.
@@ -218,7 +222,7 @@ class AskResult:
 
 
 class Asker:
-    """Asks a tenant's builds questions as its searches do, but without recording each search.
+    """Searches a tenant's builds for judged questions; these searches are not recorded as events.
 
     Args:
         ctx: the tenant's TenantContext, for reading.
@@ -241,6 +245,8 @@ class Asker:
         """Return the first hits of each question in one build.
 
         Args:
+            manner: how to search.
+            top_k: number of hits.
             min_score: replaces the tenant's threshold.
 
         Raises:
@@ -311,7 +317,7 @@ class Asker:
 
 
 def _list_passages(hits: Sequence[Hit]) -> list[Hit]:
-    """Return a hit for each passage in the hits; of a merged hit, the best passage comes first."""
+    """Split merged hits into one hit per passage, with the best passage of each hit first."""
     return [
         limit_to_passages(hit, [part])
         for hit in hits

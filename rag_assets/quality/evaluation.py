@@ -48,7 +48,7 @@ class MeasuredPart:
 
     Attributes:
         values: values by measure, then by question id.
-        judged: the share of judged passages among the first ten; None without hits.
+        judged: the share of the first ten hits that were judged, 0 to 1; None without hits.
     """
 
     values: Values = field(default_factory=dict)
@@ -60,7 +60,11 @@ class MeasuredPart:
         return tuple(self.values.get(MEASURES[0], ()))
 
     def estimate(self, measure: str) -> MeanEstimate | None:
-        """Return the mean of a measure with its interval; None if there is no question."""
+        """Return the mean of a measure over the questions, with its 95 % interval.
+
+        Returns:
+            The estimate; None if there is no question.
+        """
         return estimate_mean(self.values[measure]) if self.ids else None
 
 
@@ -70,11 +74,11 @@ class Evaluation:
 
     Attributes:
         generation, embedder_id: the build, and the id of its embedder.
-        manner: how the build was asked.
+        manner: how the build was searched.
         people: measures for the questions that people judged.
         synthetic: measures for the questions that were made from headings.
         gone: by question id, paths in judgements that match no present document.
-        unmeasured: questions whose answers are only in documents that are gone.
+        unmeasured: ids of questions whose answers are only in documents that are gone.
         unanswerable: number of questions without an answer in the documents.
         unranked: number of questions whose hits were not reranked, because the reranker failed.
         embedded: number of questions that were embedded, and charged, for this evaluation.
@@ -94,11 +98,11 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class BuildComparison:
-    """Two builds, asked the same questions about the same documents.
+    """The evaluations of two builds with the same questions and the same document versions.
 
     Attributes:
         new, serving: the evaluations of the two builds; the serving build is the baseline.
-        apart: questions that were left out, since the builds have different versions of all
+        apart: ids of questions that were left out, since the builds have different versions of all
             documents that answer them.
     """
 
@@ -107,7 +111,13 @@ class BuildComparison:
     apart: tuple[str, ...]
 
     def difference(self, measure: str) -> MeanDifference | None:
-        """Return by how much the new build is better; None if there is no question."""
+        """Return how much higher the mean of a measure is in the new build than in the serving one.
+
+        Only questions that people judged count.
+
+        Returns:
+            The difference; None if there is no question.
+        """
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
             return None
@@ -115,7 +125,10 @@ class BuildComparison:
 
 
 def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOptions) -> Evaluation:
-    """Ask a build, complete or not, every judged question of its tenant.
+    """Search a build for every judged question of its tenant, and measure the hits.
+
+    Args:
+        generation: the build, complete or not.
 
     Raises:
         BuildNotAskable: a build cannot be searched until a person acts.
@@ -131,7 +144,9 @@ def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOption
 def compare_builds(
     ctx: TenantContext, new: Generation, serving: Generation, manner: AskOptions
 ) -> BuildComparison:
-    """Ask two builds the same questions; only documents with one version in both builds count.
+    """Evaluate two builds with the same questions.
+
+    Only documents that have the same version in both builds count.
 
     Raises:
         BuildNotAskable: a build cannot be searched until a person acts.
@@ -159,7 +174,7 @@ def compare_builds(
 
 @dataclass(frozen=True, slots=True)
 class _Questions:
-    """A tenant's questions.
+    """A tenant's judged questions.
 
     Attributes:
         all: all questions, as they are stored.
@@ -180,7 +195,7 @@ class _Questions:
 
     @property
     def asked(self) -> list[JudgedQuestion]:
-        """Return the questions that a present document answers."""
+        """Return the questions that at least one present document answers."""
         return [question for question in self.present if question.answerable]
 
     def evaluation(
@@ -190,9 +205,10 @@ class _Questions:
         asked: AskResult,
         judged: Sequence[JudgedQuestion],
     ) -> Evaluation:
-        """Measure the hits of a build.
+        """Return the measures of a build's hits.
 
         Args:
+            asked: the hits of the build.
             judged: the questions with the judgements that count.
         """
         measured = [question for question in judged if question.answerable]
@@ -259,14 +275,18 @@ def _find_documents_in_both(
     questions: _Questions,
     found: Iterable[AskResult],
 ) -> set[str]:
-    """Return the documents, found or judged, that both builds hold in the same version."""
+    """Return the ids of the found or judged documents that have the same version in both builds."""
     ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
     ids |= {named.document_id for document in questions.documents.values() for named in document}
     return ctx.catalog.judgements.find_in_both(ctx.ref.id, new.number, serving.number, ids)
 
 
 def _is_short(question: JudgedQuestion, found: Iterable[AskResult], same: Container[str]) -> bool:
-    """Return whether some hits of a question do not count, so that more hits are needed."""
+    """Return whether a question needs more hits, because some of its hits do not count.
+
+    Args:
+        same: ids of the documents that count.
+    """
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 

@@ -60,7 +60,11 @@ def find_qrels_file(folder: Path, split: str | None) -> Path:
 
 
 def read_queries(path: Path, lines: FileFaults) -> dict[str, QuestionEntry]:
-    """Read the questions of queries.jsonl, by id, without judgements."""
+    """Read the questions in a queries.jsonl file, by id; they have no judgements yet.
+
+    Args:
+        lines: collects the faults of the file.
+    """
     found: dict[str, QuestionEntry] = {}
     for number, line in enumerate(lines.read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -181,7 +185,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class ReadQuestions:
-    """The questions of some files.
+    """The questions that were read from some files.
 
     Attributes:
         questions: the questions, in the form in which they are stored.
@@ -199,11 +203,11 @@ def read_judgements(
     split: str | None = None,
     is_refused: Callable[[str], bool] = lambda _: False,
 ) -> ReadQuestions:
-    """Read the questions of files, in their order.
+    """Read the questions in files, in the order of the files.
 
     Args:
         paths: YAML or JSON files, folders of these, and BEIR folders.
-        present: known questions, to which mappings may add judgements.
+        present: known questions, to which files may add judgements.
         split: the part of the set whose qrels are read from BEIR folders.
         is_refused: returns whether a text must not be stored, because it contains a credential.
 
@@ -254,7 +258,7 @@ def _read_beir(folder: Path, split: str | None) -> Iterator[tuple[list[QuestionE
 def _combine_entries(
     entries: Sequence[QuestionEntry], present: Mapping[str, JudgedQuestion]
 ) -> tuple[list[JudgedQuestion], list[str]]:
-    """Return the questions with all their judgements, and faults that concern a whole question."""
+    """Combine the entries for each question; return the questions and the faults in them."""
     faults: list[str] = []
     first: dict[str, QuestionEntry] = {}
     for entry in entries:

@@ -23,7 +23,7 @@ _MIN_QUOTE_WORDS = 3
 
 
 class JudgeablePassage(Protocol):
-    """The properties of a hit that are compared with judgements."""
+    """The parts of a hit that are compared with judgements."""
 
     @property
     def uri(self) -> str:
@@ -61,7 +61,10 @@ class Judgement:
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def is_about(self, passage: JudgeablePassage) -> bool:
-        """Return whether a passage is the judged passage, or contains at least half of it."""
+        """Return whether a passage is in the judged document, and contains the quote, if any.
+
+        At least half of the quote is enough if the passage starts or ends within it.
+        """
         names = self.names or {self.path}
         if names.isdisjoint((passage.document_id, passage.uri, *passage.also)):
             return False
@@ -70,11 +73,11 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """A question, and every passage with a grade for it.
+    """A question with its judged passages.
 
     Attributes:
-        kind: kind of difficulty, in the author's words; UNANSWERED if the documents have no
-            answer.
+        kind: kind of difficulty, in the author's words; UNANSWERED if the documents have no answer.
+        relevant: all judgements, of any grade.
         pool: hashes of all passages that were read to judge the question.
         relevant_from: the lowest grade that counts as relevant.
         synthetic: whether it was generated from headings, and not judged by a person.
@@ -100,14 +103,16 @@ class JudgedQuestion:
 
     @property
     def grades(self) -> dict[str, int]:
-        """Return the grade of each judgement, by the name that names() gives to the judgement."""
+        """Return the grade of each judgement, by the name that names() gives to its passage."""
         return {str(at): judgement.grade for at, judgement in enumerate(self.relevant)}
 
     def names(self, passages: Sequence[JudgeablePassage]) -> list[str]:
-        """Return a name for each passage, in order: its judgement's name, or its own name.
+        """Return a name for each passage, in order, by which measures look up its grade.
 
-        Each judgement is matched only once, by the first passage that fits. So only one of two
-        overlapping passages counts, and chunking makes no difference.
+        A passage that fits a judgement has the judgement's name, which is a key of grades(); any
+        other passage has a name of its own. Each judgement is matched only once, by the first
+        passage that fits. So only one of two overlapping passages counts, and chunking makes no
+        difference.
         """
         free = sorted(range(len(self.relevant)), key=lambda at: -self.relevant[at].grade)
         names = []
@@ -119,11 +124,11 @@ class JudgedQuestion:
         return names
 
     def is_answered_by(self, passage: JudgeablePassage) -> bool:
-        """Return whether a passage contains an answer."""
+        """Return whether a passage was judged to answer the question (grade 3 or higher)."""
         return any(j.is_about(passage) for j in self.relevant if j.grade >= ANSWERS)
 
     def knows(self, passage: JudgeablePassage) -> bool:
-        """Return whether a passage was judged."""
+        """Return whether a passage was judged, or was read and found irrelevant."""
         return hash_passage(passage.text) in self.pool or any(
             judgement.is_about(passage) for judgement in self.relevant
         )
@@ -148,7 +153,7 @@ def contains_quote(text: str, quote: str) -> bool:
 
 
 def hash_passage(text: str) -> str:
-    """Return a hash of a passage in ten hexadecimal digits."""
+    """Return ten hexadecimal digits that identify a passage; white space does not matter."""
     return sha256(collapse_whitespace(text).encode()).hexdigest()[:10]
 
 

@@ -23,7 +23,7 @@ Values = Mapping[str, Mapping[str, float]]
 def compute_measures(
     questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[JudgeablePassage]]
 ) -> dict[str, dict[str, float]]:
-    """Return the measures of each question's ranking.
+    """Return the measures of each question's ranking, by measure and question id.
 
     The gain of a passage is its grade. A passage is relevant if its grade is at least the
     question's `relevant_from`.
@@ -56,9 +56,9 @@ def compute_measures(
 def compute_judged_share(
     questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[JudgeablePassage]]
 ) -> float | None:
-    """Return the share of judged passages among the first ten; None without passages.
+    """Return which share of the first ten passages was judged, 0 to 1; None without passages.
 
-    A passage that was not judged counts as irrelevant.
+    Passages that were not judged count as irrelevant in the measures.
     """
     first = [(question, hit) for question in questions for hit in get_top_hits(question, found)]
     return sum(question.knows(hit) for question, hit in first) / len(first) if first else None
@@ -67,7 +67,7 @@ def compute_judged_share(
 def get_top_hits(
     question: JudgedQuestion, found: Mapping[str, Sequence[JudgeablePassage]]
 ) -> Sequence[JudgeablePassage]:
-    """Return a question's first ten hits; if documents were judged, each document only once."""
+    """Return a question's first ten hits; if whole documents were judged, one hit per document."""
     passages = found[question.id]
     if question.is_of_documents:
         once: dict[str, JudgeablePassage] = {}
@@ -96,7 +96,7 @@ _Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
-    """A mean over questions, with its 95 % interval for samples of such questions."""
+    """A mean over questions, with its 95 % interval for samples of similar questions."""
 
     mean: float
     low: float
@@ -127,7 +127,7 @@ def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = Non
 
 
 def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) -> MeanDifference:
-    """Return by how much the first values are better, compared question by question.
+    """Return how much higher the first values are on average, compared question by question.
 
     The p-value is from a paired randomisation test, which flips signs at random.
 
@@ -161,7 +161,7 @@ def _flip_signs(differences: _Numbers) -> _Numbers:
 
 
 def _iter_rows(questions: int) -> Iterator[int]:
-    """Yield the sizes of sample blocks, which limit memory however many questions there are."""
+    """Yield how many samples to draw at once, so that many questions need little memory."""
     at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
     for start in range(0, _SAMPLES, at_once):
         yield min(at_once, _SAMPLES - start)

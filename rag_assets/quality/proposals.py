@@ -24,14 +24,16 @@ _ID_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A heading, and the first words below it."""
+    """A passage from which a question is generated: its headings and the first words below."""
 
     headings: tuple[str, ...]
     quote: str
 
 
 def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
-    """Return at most `count` questions, spread over the tenant's documents; the choice is fixed.
+    """Return at most `count` questions, spread over the tenant's documents.
+
+    The choice is not random: the same documents give the same questions.
 
     Args:
         ctx: the tenant's TenantContext, for reading.
@@ -87,7 +89,7 @@ def _propose_from_document(
 
 
 def _iter_passages(parsed: ParsedText) -> Iterator[_Passage]:
-    """Yield the headings that are followed by prose, deepest headings first."""
+    """Yield the headings that are followed by prose, with its first words; deepest first."""
     found: dict[tuple[str, ...], str] = {}
     for block in parsed.blocks:
         headings = block.heading_path
@@ -108,7 +110,7 @@ def _find_quote(parsed: ParsedText, block: Block) -> str | None:
 
 
 def _format_question(title: str | None, headings: tuple[str, ...]) -> str:
-    """Return a question for a passage, as a user might type it."""
+    """Return a question made from a title and headings, as a user might type it."""
     last = " ".join(headings[-1].split())
     if last.endswith("?"):
         return last

@@ -27,14 +27,24 @@ def store_questions(
     *,
     others: Others = "keep",
 ) -> int:
-    """Store questions by id, all or none; return how many other questions were deleted."""
+    """Store questions by id, in one transaction.
+
+    Args:
+        others: whether stored questions that are not among these are kept.
+
+    Returns:
+        The number of other questions that were deleted.
+    """
     return catalog.judgements.store(ref, map(_to_stored_question, questions), others=others)
 
 
 def find_judged_documents(
     catalog: Catalog, tenant_id: str, questions: Iterable[JudgedQuestion]
 ) -> Documents:
-    """Return the present documents that judgements name, by uri, document id or record id."""
+    """Return the present documents that judgements refer to, by the path in the judgement.
+
+    A path is a uri, a document id or a record id.
+    """
     paths = {judgement.path for question in questions for judgement in question.relevant}
     return catalog.judgements.find_named_documents(tenant_id, paths)
 
@@ -44,11 +54,11 @@ def limit_judgements(
     documents: Documents,
     kept: Container[str] | None = None,
 ) -> list[JudgedQuestion]:
-    """Return the questions, with only their judgements of some documents.
+    """Return the questions without judgements of documents that do not count.
 
     Args:
         documents: the present documents that judgements refer to.
-        kept: ids of the documents whose judgements are kept; all by default.
+        kept: ids of the documents whose judgements are kept; by default, all present documents.
     """
     names = {
         path: frozenset(

@@ -28,7 +28,7 @@ _ANY_COSINE = -1.0
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The effect of one threshold on the questions.
+    """The effect that one threshold would have on the questions.
 
     Attributes:
         threshold: the cosine.
@@ -36,8 +36,8 @@ class CurvePoint:
         passages: average number of passages of a question.
         answered: share of the answerable questions that keep a relevant passage; None if no
             question is judged.
-        rejected: share of the unanswerable questions that get no passage; None if no question
-            is judged.
+        rejected: share of the unanswerable questions that get no passage; None if no question is
+            judged.
     """
 
     threshold: float
@@ -91,21 +91,21 @@ def list_judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
 
 
 def list_tasks(ctx: TenantContext) -> tuple[list[JudgedQuestion], str]:
-    """Return judged questions or, without any, past tasks; and the name of their origin."""
+    """Return the judged questions or, if there are none, past tasks; and a name for them."""
     if judged := list_judged_tasks(ctx):
         return judged, "judged questions"
     return list_past_tasks(ctx), "past tasks"
 
 
 def build_questions(texts: Sequence[str]) -> list[JudgedQuestion]:
-    """Return texts as questions without judgements."""
+    """Convert texts to questions without judgements, each text once."""
     return [JudgedQuestion(sha256_hex(text), "task", text) for text in dict.fromkeys(texts)]
 
 
 def measure_curve(
     ctx: TenantContext, generation: Generation, questions: Sequence[JudgedQuestion]
 ) -> list[CurvePoint]:
-    """Search every question by vectors alone, and return the effect of each threshold.
+    """Search for every question by vectors alone, and return the effect of each threshold.
 
     Raises:
         RagAssetsError: see Asker.ask.
@@ -126,7 +126,11 @@ def measure_curve(
 
 
 def suggest_threshold(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
-    """Return the highest threshold that loses at most a share of answers; None if unjudged."""
+    """Return the highest threshold that loses few answers; None if no question is judged.
+
+    Args:
+        loss: how much lower the share of answered questions may be than with the best threshold.
+    """
     known = [(point.threshold, point.answered) for point in points if point.answered is not None]
     if not known:
         return None
@@ -230,7 +234,10 @@ def _build_threshold(tenant: Tenant, serving: Generation, use: str) -> Threshold
 
 
 def _build_grid(scores: Sequence[float]) -> list[float]:
-    """Return thresholds from the lowest to the highest cosine, in steps of a hundredth."""
+    """Return the thresholds to measure, from the lowest to the highest cosine, in equal steps.
+
+    A step is at least 0.01.
+    """
     low, high = scores[0], scores[-1]
     step = max(0.01, round((high - low) / _POINTS, 2))
     # Round down, so that the first threshold also keeps hits with a negative cosine.

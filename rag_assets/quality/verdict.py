@@ -25,12 +25,13 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class GuardedMeasure:
-    """A measure of the new build, and the value that it must reach.
+    """A measure that a new build must not lower, with its required and actual values.
 
     Attributes:
-        serving: the same measure of the serving build.
-        least: the value that the new build must reach: the serving build's value minus the
-            tenant's tolerance.
+        measure: name of the measure.
+        serving: the value of the serving build.
+        least: the value that the new build must reach: the serving build's value minus the tenant's
+            tolerance.
         new: the value of the new build.
     """
 
@@ -47,7 +48,11 @@ class GuardedMeasure:
 
 @dataclass(frozen=True, slots=True)
 class WorseQuestion:
-    """A question that the new build answers worse, with its nDCG@10 in both builds."""
+    """A question that the new build answers worse.
+
+    Attributes:
+        serving, new: nDCG@10 of the question in both builds.
+    """
 
     question: str
     serving: float

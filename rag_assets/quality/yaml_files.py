@@ -40,7 +40,7 @@ class FileLine:
 
 @dataclass(frozen=True, slots=True)
 class ReadJudgement:
-    """A judgement, and the line where it was read."""
+    """A judgement, and the line from which it was read."""
 
     judgement: Judgement
     place: FileLine
@@ -48,12 +48,14 @@ class ReadJudgement:
 
 @dataclass(slots=True)
 class QuestionEntry:
-    """The contents of a file for one question.
+    """The statements of one file about one question.
 
     Attributes:
         id: id of the question.
+        place: the line where the question starts.
         question: the question without judgements; None if the file adds judgements to a known
             question.
+        judgements: the judgements in the file.
         pool: hashes of passages that were read.
         is_whole: whether all judgements of the question are valid.
     """
@@ -67,7 +69,7 @@ class QuestionEntry:
 
 
 class FileFaults:
-    """The faults of a file, line by line.
+    """Collects the faults of a file, line by line.
 
     Args:
         file: name of the file, as it is shown.
@@ -78,15 +80,20 @@ class FileFaults:
         self.wrong: list[tuple[int, str]] = []
 
     def add(self, line: int, reason: str) -> None:
-        """Add the fault of a line; the reason must not quote a question or a document."""
+        """Record a fault.
+
+        Args:
+            line: number of the line, counted from 1.
+            reason: a text that quotes neither a question nor a document.
+        """
         self.wrong.append((line, reason))
 
     def place(self, line: int) -> FileLine:
-        """Return the location of a line."""
+        """Return a line of this file as a location."""
         return FileLine(self.file, line)
 
     def read_text(self, path: Path) -> str:
-        """Return the text of a UTF-8 file; empty if it cannot be read."""
+        """Return the text of a UTF-8 file; if it cannot be read, record a fault and return ""."""
         try:
             return path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -97,7 +104,7 @@ class FileFaults:
 
     @property
     def descriptions(self) -> list[str]:
-        """Return every faulty line with its number and reason, in order."""
+        """Return the faults in the order of their lines, each with its line number and reason."""
         return [f"{self.file}, line {line}: {reason}" for line, reason in sorted(self.wrong)]
 
 
@@ -184,7 +191,7 @@ def format_yaml(questions: Sequence[JudgedQuestion]) -> str:
 
 
 def to_mapping(question: JudgedQuestion) -> dict[str, Any]:
-    """Return a question as an entry of the list, without values that equal defaults."""
+    """Return a question as a mapping for a YAML list, without values that equal the defaults."""
     optional = {
         "relevant_from": (question.relevant_from, IN_PART),
         "synthetic": (question.synthetic, False),
@@ -285,7 +292,11 @@ def _parse_additions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry
 
 
 def _add_judgements(entry: QuestionEntry, given: Any, line: int, lines: FileFaults) -> None:
-    """Add judgements and hashes of passages to an entry."""
+    """Parse judgements and hashes of passages, and add them to an entry.
+
+    Args:
+        line: the line to report if the items have no line numbers.
+    """
     for at, item in enumerate(given):
         its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line
         if isinstance(item, Mapping):
@@ -326,5 +337,5 @@ def _find_unknown_fields(given: Mapping[Any, Any], known: Sequence[str]) -> list
 
 
 def _id_to_text(value: object) -> object:
-    """Return an id as text, since a file may have it as a number."""
+    """Return a numeric id as text; return any other value unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -13,7 +13,10 @@ __all__ = ["AsyncRetriever", "Retriever"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a retriever when it is first used, so that importing the models loads no client."""
+    """Import a retriever on first access.
+
+    Code that imports only the request models then loads no client of a server.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from rag_assets.search import retriever

@@ -22,7 +22,7 @@ _BLANKS = 16
 
 
 class ScopedDocument(Protocol):
-    """A document or a part of one, with the scope and uri that the catalog has for it now."""
+    """A document, or an entry of one, with its current access scope and uri in the catalog."""
 
     @property
     def access_scope(self) -> str:
@@ -36,12 +36,12 @@ class ScopedDocument(Protocol):
 class AccessPolicy(Protocol):
     """Decides which documents a caller may read.
 
-    The grants in the catalog limit every policy. A policy may narrow them. It can widen access only
-    by adding principals, whose grants are then looked up.
+    The catalog records which scopes are granted to which principals. A policy can withhold granted
+    scopes and documents. It can widen access only by adding principals to a caller.
     """
 
     def principals(self, caller: Caller) -> tuple[str, ...]:
-        """Return the principals of a caller, by which grants are looked up."""
+        """Return the principals whose grants apply to a caller."""
 
     def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
         """Return the access scopes that filter searches of the index.
@@ -51,7 +51,10 @@ class AccessPolicy(Protocol):
         """
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
-        """Return whether the caller may read a document that the current grants allow."""
+        """Return whether the caller may read a document.
+
+        It is called only for documents whose scope is granted to the caller.
+        """
 
 
 class FlatScopes:
@@ -69,7 +72,12 @@ class FlatScopes:
 
 
 def split_moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
-    """Split recently moved pages into readable and unreadable ones, by their current scopes."""
+    """Split recently moved pages into pages that a caller may read and all other pages.
+
+    Args:
+        scopes: the current scope of each moved page, by its uuid.
+        readable: the scopes that the caller may read.
+    """
     if not scopes:
         return NONE_MOVED
     return MovedPages(
@@ -117,9 +125,9 @@ class DocumentReader:
     """Lists and reads documents of the serving generation.
 
     Args:
-        catalog: knows the documents and who may read them.
-        store: holds their text.
-        policy: decides what callers may read.
+        catalog: lists the documents and the access granted to them.
+        store: stores their chunks.
+        policy: decides what callers may read; by default FlatScopes.
     """
 
     def __init__(
@@ -132,7 +140,10 @@ class DocumentReader:
     def list(
         self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
     ) -> list[ReadableDocument]:
-        """List the first documents that the caller may read, by uri, starting after a `place`.
+        """Return at most `limit` documents that the caller may read, sorted by uri.
+
+        Args:
+            after: the `place` of the last document of the previous page; None for the first page.
 
         Raises:
             UnknownTenant: no tenant has this id.
@@ -172,7 +183,9 @@ class DocumentReader:
     def read_all(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> dict[str, DocumentText]:
-        """Return, by id, the named documents that have a text and that the caller may read.
+        """Return the texts of the requested documents, by document id.
+
+        Documents without text and documents that the caller may not read are left out.
 
         Raises:
             UnknownTenant, RoleRefused: see read().
@@ -181,7 +194,7 @@ class DocumentReader:
         return {id_: _build_text(id_, chunks) for id_, chunks in found.items()}
 
     def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
-        """Return the entries of a document, in order; at least one.
+        """Return the index entries of a document in order; at least one.
 
         Raises:
             UnknownTenant, RoleRefused, UnknownDocument: see read().
@@ -199,7 +212,9 @@ class DocumentReader:
     def read_entries_of(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> Mapping[str, Sequence[StoredEntry]]:
-        """Return, in order, the entries of those named documents that the caller may read.
+        """Return the index entries of the requested documents in order, by document id.
+
+        Documents that the caller may not read are left out.
 
         Raises:
             UnknownTenant, RoleRefused: see read().
@@ -238,7 +253,7 @@ def _build_text(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText
 
 
 def _join_chunks(chunks: Iterable[StoredEntry]) -> Iterator[str]:
-    """Yield the texts of chunks in order, without their overlaps."""
+    """Yield the texts of chunks in order, without the characters that a chunk repeats."""
     at: int | None = None
     for chunk in chunks:
         start, end, text = chunk.fields["start"], chunk.fields["end"], chunk.fields["text"]

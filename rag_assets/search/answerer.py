@@ -84,14 +84,14 @@ class PassageSearch(Protocol):
         """Return whether the caller may still read the document of every hit in an answer."""
 
     async def mask_question(self, question: str) -> str:
-        """Return the question without the credentials in it."""
+        """Return the question with its credentials masked."""
 
 
 def build_instructions() -> str:
     """Return the instructions for the model.
 
-    They are the same in every request, and the same passages always give the same text. So a server
-    that caches prompt prefixes has to read only the question.
+    They are the same in every request, and prompts with the same passages start with the same text.
+    So a server that caches prompt prefixes has to process only the question.
     """
     return _INSTRUCTIONS.format(not_answered=NOT_ANSWERED)
 
@@ -139,8 +139,8 @@ class CitedHit:
 
     Attributes:
         hit: the passage.
-        claim: the sentences that cite it.
-        parts: the blocks of the passage.
+        claim: the sentences that cite it, joined.
+        parts: the blocks of the passage, each with the share of the claim's words that it contains.
     """
 
     hit: Hit
@@ -153,7 +153,7 @@ class CitedHit:
         return 1 < len(self.parts) <= _MAX_BLOCKS and not is_decided_by_words(self.parts)
 
     def texts(self) -> list[str]:
-        """Return the claim and the blocks, each cut to the length that is compared."""
+        """Return the claim and the text of each block, each cut to _MAX_CHARACTERS."""
         parts = (self.hit.text[part.start : part.end] for part in self.parts)
         return [text[:_MAX_CHARACTERS].strip() or "-" for text in (self.claim, *parts)]
 
@@ -161,8 +161,7 @@ class CitedHit:
 def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
     """Return the passages that an answer cites, in the order of the hits.
 
-    Each has the block that its claims are about. Claims are known only after the answer is written,
-    and a model may word a claim differently than the passage.
+    The blocks of each passage are compared with the sentences that cite it, not with the question.
 
     Args:
         answer: an answer that cites only numbers that exist.
@@ -186,9 +185,10 @@ def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
 async def compare_meanings(
     cited: Sequence[CitedHit], model: Callable[[], Embedder]
 ) -> Mapping[int, Sequence[float]]:
-    """Return, by citation number, the cosines of claims and blocks where words do not decide.
+    """Return the cosines between each claim and the blocks of its passage, by citation number.
 
-    The result is empty if the model cannot be used, because that must not make the answer fail.
+    Passages are left out if words alone decide which of their blocks the claim is about. If the
+    model cannot be used, the result is empty, so that the answer does not fail.
     """
     asked = [cited_hit for cited_hit in cited if cited_hit.is_undecided]
     texts = list(dict.fromkeys(text for cited_hit in asked for text in cited_hit.texts()))
@@ -209,10 +209,10 @@ async def compare_meanings(
 
 
 def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> Citation:
-    """Return the citation of a passage.
+    """Return the citation of a passage, with an excerpt of the block that its claim is about.
 
     Args:
-        cosines: cosines between its claim and each of its blocks, if known.
+        cosines: cosines between the claim and each block; None if they were not computed.
     """
     hit = cited.hit
     block_id, shown = build_block_excerpt(
@@ -330,7 +330,7 @@ class Answerer:
         hits: Sequence[Hit],
         max_tokens: int | None,
     ) -> Completion:
-        """Return the model's text, with a time limit that fits the model's speed."""
+        """Let the chat model write an answer, with a time limit that fits the model's speed."""
         system = build_instructions()
         text = build_prompt(question, hits, compute_seal(hits, self._seal_key, tenant_id))
         most = max_tokens or chat.config.max_tokens
@@ -380,14 +380,14 @@ def _list_unsupported_claims(
 
 
 def _list_unchecked_sentences(kept: str, hits: Sequence[Hit]) -> Iterator[str]:
-    """Yield the sentences of an answer that are in another language than the passages they cite."""
+    """Yield the sentences whose language differs from the language of the passages they cite."""
     for sentence in verify_citations(kept, hits).sentences:
         if sentence.verdict == "unchecked":
             yield _remove_citations(sentence.text)
 
 
 def _remove_citations(sentence: str) -> str:
-    """Return a sentence without citations."""
+    """Return a sentence without citation markers, with single spaces."""
     return re.sub(r"\s+(?=[.!?。！？؟]+$)", "", " ".join(blank_markers(sentence).split()))
 
 

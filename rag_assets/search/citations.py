@@ -178,7 +178,7 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
 
 
 def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    """Mark each claim of an answer that states figures its cited passages lack."""
+    """Replace the citations of a claim with `[unsupported]` if they lack some of its figures."""
     parts = []
     for sentence in _check_sentences(answer, evidence).sentences:
         text = answer[sentence.start : sentence.end]
@@ -204,7 +204,7 @@ def _drop_heads_without_rows(parts: Sequence[AnswerPart], stays: list[bool]) -> 
 def _yield_kept_texts(
     answer: str, parts: Sequence[AnswerPart], stays: Sequence[bool], known: Container[int]
 ) -> Iterator[str]:
-    """Yield the text of each kept piece, and the bullet or line break of removed pieces."""
+    """Yield the text of each kept part, and the bullet or line break of each removed part."""
     sign = ""
     ended = True
     for part, stay in zip(parts, stays, strict=True):
@@ -243,7 +243,7 @@ class _Evidence:
 
     @classmethod
     def merge(cls, parts: Sequence[_Evidence]) -> _Evidence:
-        """Return one object with the evidence of all parts."""
+        """Combine the evidence of several passages."""
         return cls(
             frozenset[str]().union(*(part.words for part in parts)),
             frozenset[str]().union(*(part.analyses for part in parts)),
@@ -254,7 +254,11 @@ class _Evidence:
         )
 
     def list_claim_words(self, claim: str) -> frozenset[str]:
-        """Return a claim's words, stemmed by the passages' analysis that matches most of them."""
+        """Return a claim's stemmed words.
+
+        If the passages were analysed in several languages, the claim is stemmed by the analysis
+        that gives most words in common with the passages.
+        """
         forms = [_compute_stems(claim, analysis) for analysis in sorted(self.analyses)]
         return max(forms, key=self.compute_covered_share, default=frozenset())
 
@@ -426,7 +430,7 @@ def _find_language(text: str) -> str | None:
 
 
 def _is_claim(text: str, part: AnswerPart) -> bool:
-    """Return whether a part of an answer makes a claim; a short one is "No."."""
+    """Return whether a part of an answer makes a claim; even a short part such as "No." does."""
     bare = text.strip()
     introduces = bare.endswith((":", "?")) or _HEADING.match(bare) is not None
     return part.role != "head" and not introduces and any(map(str.isalnum, bare))

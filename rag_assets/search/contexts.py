@@ -78,7 +78,7 @@ _END_OF_SOURCE = re.compile(r"\)-{2,}")
 
 
 def fold_text(text: str) -> str:
-    """Return a text by its appearance, in linear time.
+    """Reduce a text to its appearance, so that lookalike texts become equal; in linear time.
 
     The result is in lower case. Compatibility forms and letters of other scripts are replaced by
     the ASCII characters they look like. Blanks, accents and invisible characters are removed. Every
@@ -88,7 +88,11 @@ def fold_text(text: str) -> str:
 
 
 def escape_places(text: str, places: Iterable[int]) -> str:
-    """Insert a backslash into a text at these positions of its folded copy."""
+    """Insert backslashes into a text.
+
+    Args:
+        places: positions of the backslashes, counted in the folded text (see fold_text).
+    """
     wanted = sorted(set(places))
     if not wanted:
         return text
@@ -161,7 +165,10 @@ def _load_prototypes() -> Mapping[str, str]:
 
 
 def _find_small_capital(character: str) -> str | None:
-    """Return the letter of a small capital such as \u1d00: Unicode compares capitals only."""
+    """Return the letter of a small capital such as \u1d00, or None.
+
+    Unicode's list of lookalike characters lacks most of them.
+    """
     _, small, letter = unicodedata.name(character, "").partition("LETTER SMALL CAPITAL ")
     return letter.lower() if small and len(letter) == 1 else None
 
@@ -248,7 +255,7 @@ def escape_imitations(text: str) -> str:
 
 
 def format_source(text: str) -> str:
-    """Return a document's name for the line above its passage; the name cannot end that line."""
+    """Format a document's name for the line above its passage; no name can end this line."""
     line = " ".join(text.split())
     shape = fold_text(line)
     ends = (found.start() for found in _END_OF_SOURCE.finditer(shape))

@@ -51,8 +51,7 @@ _COMPARABLE: Final = 0.5
 _DENIED_APART: Final = 0.4
 """The same minimum for a sentence whose statement the claim denies."""
 _NEAR: Final = 0.15
-"""A sentence may also be the one the claim repeats if its share is within this distance of the
-best."""
+"""Sentences are also compared if their share is at most this much below the best share."""
 _WHOLE: Final = 0.75
 """Minimum share of a claim's words in a clause that is compared without its sentence."""
 _DENIED: Final = 0.6
@@ -129,7 +128,11 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
 
 
 def _find_first_if_in_all(words: Iterable[str | None]) -> str | None:
-    """Return the first of the words, one per statement; None if any statement has no word."""
+    """Return the first of the words if every statement has a word; otherwise None.
+
+    Args:
+        words: the contradicting word of each statement; None if the statement has none.
+    """
     first = None
     for word in words:
         if not word:
@@ -148,7 +151,7 @@ def _list_comparable(claim: ParsedStatement, passage: ParsedPassage) -> list[Par
 
 
 def _is_denied_elsewhere(claim: ParsedStatement, passage: ParsedPassage) -> bool:
-    """Return whether both a claim and a comparable segment of its passage contain a negation."""
+    """Return whether a claim and a similar segment of its passage both contain a negation."""
     return bool(claim.negated_clauses) and any(
         part.negated_clauses for part, _ in passage.parts.find_similar(claim, _COMPARABLE)
     )
@@ -157,7 +160,11 @@ def _is_denied_elsewhere(claim: ParsedStatement, passage: ParsedPassage) -> bool
 def _list_focused(
     claim: ParsedStatement, statements: Sequence[ParsedStatement], passage: ParsedPassage
 ) -> list[ParsedStatement]:
-    """Return the statements about the words that a claim denies; empty if opposite words decide."""
+    """Return the statements that contain a word to which a negation of the claim applies.
+
+    The result is empty if any statement has the opposite of a word of the claim: then the opposites
+    are compared instead.
+    """
     if any(list_opposite_pairs(claim, statement) for statement in statements):
         return []
     near = [statement for statement in statements if claim.focus & statement.content]
@@ -204,7 +211,7 @@ def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | No
 
 
 def _find_lack(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return a word of a claim for something that its passage says is lacking."""
+    """Return a word of a claim that names something its passage calls lacking; otherwise None."""
     lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
     denies = claim.negated_clauses or statement.negated_clauses or claim.restrictors
     if not lacking or denies or list_negative_stems(claim.language) & statement.stems:
@@ -215,7 +222,7 @@ def _find_lack(claim: ParsedStatement, statement: ParsedStatement) -> str | None
 
 
 def _find_opposite(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return a word of a claim if the passage has its opposite instead."""
+    """Return a word of a claim if the passage has its opposite instead; otherwise None."""
     if bool(claim.negated_clauses) != bool(statement.negated_clauses):
         return None
     pairs = frozenset(list_opposite_pairs(claim, statement))
@@ -254,7 +261,7 @@ def _are_apart(claim: ParsedStatement, statement: ParsedStatement, stems: Contai
 
 
 def _find_prefixed(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return a word that has a negating prefix in only one of two texts."""
+    """Return a word that has a negating prefix in only one of two texts; otherwise None."""
     for first, second in ((claim, statement), (statement, claim)):
         for word in first.words:
             for prefix in _PREFIXES.get(claim.language, ()):
@@ -267,7 +274,7 @@ def _find_prefixed(claim: ParsedStatement, statement: ParsedStatement) -> str | 
 
 
 def _find_exchange(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return the first of two words that a claim swaps, compared with a sentence."""
+    """Return the first of two words that a claim swaps, compared with a sentence, or None."""
     if claim.language not in _EXCHANGED:
         return None
     mine, theirs = (
@@ -305,7 +312,10 @@ def _find_swapped_word(mine: Sequence[str], theirs: Sequence[str]) -> str | None
 def _find_replaced_word(
     claim: ParsedStatement, statement: ParsedStatement, passage: ParsedPassage
 ) -> str | None:
-    """Return a word of a claim that replaces another and is from elsewhere in the passage."""
+    """Return a word of a claim that replaces a word of the sentence, or None.
+
+    The replacing word must occur elsewhere in the passage.
+    """
     if claim.language in UNSPACED:
         return None
     share, replacements = align_words(claim, statement)
@@ -334,8 +344,8 @@ def _find_replaced_word(
 def _find_counterpart(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
     """Return a word of a claim that differs in scope or role from the word that it replaces.
 
-    Examples: "all" of something replaces some kinds of it; `not` replaces `only`; a role replaces
-    its counterpart, such as the landlord the tenant.
+    Examples: "all" of something replaces some kinds of it; `not` replaces `only`; "landlord"
+    replaces its counterpart "tenant". None without such a word.
     """
     if claim.language in UNSPACED:
         return None
@@ -387,7 +397,7 @@ def _find_crossed_word(claim: ParsedStatement, statement: ParsedStatement) -> st
 
 
 def _find_other_number(ours: Sequence[Word], others: Sequence[Word]) -> str | None:
-    """Return a number word that replaces a different number."""
+    """Return a number word that replaces a different number; None without such a word."""
     if len(ours) != 1 or len(others) != 1 or ours[0].written in ARTICLES:
         return None
     mine, theirs = (parse_word_values(word.written) for word in (ours[0], others[0]))
@@ -397,7 +407,11 @@ def _find_other_number(ours: Sequence[Word], others: Sequence[Word]) -> str | No
 def _is_listed(
     new: frozenset[str] | set[str], statement: ParsedStatement, passage: ParsedPassage
 ) -> bool:
-    """Return whether words are further items of a list that a segment of a sentence starts."""
+    """Return whether words are further items of the list that a segment belongs to.
+
+    They are if they stand in another segment of the same sentence, and that segment has no content
+    word in common with this segment.
+    """
     if (at := passage.by_part.get(statement)) is None:
         return False
     beside = [part for part in passage.sentences[at].parts if part.content & new]
@@ -415,7 +429,7 @@ def _list_words_before(statement: ParsedStatement, passage: ParsedPassage) -> fr
 def _list_contrary_bounds(
     claim: ParsedStatement, claim_text: str, passage: ParsedPassage
 ) -> Iterator[str]:
-    """Yield the numbers that a claim bounds on the opposite side from similar sentences.
+    """Yield the numbers for which a claim and similar sentences state opposite bounds.
 
     For example, the claim says "at least 3" and the sentence "at most 3".
     """

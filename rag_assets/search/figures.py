@@ -175,7 +175,7 @@ class Figures:
 
     @classmethod
     def merge(cls, parts: Sequence[Figures]) -> Figures:
-        """Return one object with the figures of all parts."""
+        """Combine the figures of several passages."""
         return cls(
             frozenset[str]().union(*(part.values for part in parts)),
             frozenset[str]().union(*(part.bare for part in parts)),
@@ -186,7 +186,7 @@ class Figures:
         )
 
     def contain(self, figure: Figure) -> bool:
-        """Return whether any reading of a claim's figure is among these figures."""
+        """Return whether these figures include any reading of a claim's figure."""
         if figure.literal is not None:
             return _compile_literal_pattern(figure.literal).search(self.text) is not None
         if figure.dates:
@@ -262,7 +262,7 @@ def _find_figures(text: str) -> Iterator[Figure]:
 
 
 def _extract_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
-    """Return a text without its dates, and the removed dates, each with its readings."""
+    """Return a text without its dates, and each removed date as written with its readings."""
     found: list[tuple[str, frozenset[Date]]] = []
 
     def take(match: re.Match[str]) -> str:
@@ -351,7 +351,10 @@ def _find_quantities(text: str) -> Iterator[Figure]:
 
 
 def _list_readings_of_number(written: str) -> list[list[frozenset[float]]]:
-    """Return the readings of a number, each a list of numbers; empty for a version like 3.11.7."""
+    """Return the readings of written digits, each a list of numbers with their possible values.
+
+    For example, "1 234" may be one number or two. A version like 3.11.7 has no reading.
+    """
     if " " in written:
         joined = _list_readings_of_number(written.replace(" ", ""))
         return [
@@ -426,7 +429,7 @@ def _parse_unit(text: str, end: int) -> frozenset[Unit]:
 
 
 def _find_unit_word(word: str) -> str:
-    """Return a word; in a script without blanks after units, only the unit at its start."""
+    """Return the unit at the start of a word in a script without blanks; otherwise the word."""
     if word in UNITS or unicodedata.category(word[0]) != "Lo":
         return word
     beginnings = (word[:length] for length in range(_MAX_UNSPACED_UNIT_CHARACTERS, 0, -1))

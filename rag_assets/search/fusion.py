@@ -33,7 +33,7 @@ FOREIGN_WORD_FACTOR: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class NormalizedRanking:
-    """The normalized scores of a ranking, which can be added up.
+    """The scores of a ranking, normalized so that they can be added to those of other rankings.
 
     Attributes:
         scores: normalized scores by id, best first; the best score is 1.

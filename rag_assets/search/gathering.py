@@ -109,6 +109,10 @@ def _choose_adjoining(
     """Return the first candidate that adjoins a kept candidate, or else the first of all.
 
     Only candidates with the best score are considered.
+
+    Args:
+        same: candidates with the same text, best first.
+        kept: document id, index key and ordinal of each kept candidate.
     """
     for candidate in same:
         beside = {
@@ -142,12 +146,12 @@ def _list_other_uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str
 
 
 def gathers_passages(tenant: Tenant) -> bool:
-    """Return whether the passages of a tenant's searches are gathered."""
+    """Return whether passages of the same document are merged in a tenant's searches."""
     return not get_profile(tenant.profile).keeps_passages
 
 
 def merges_copies(tenant: Tenant) -> bool:
-    """Return whether near copies share one hit; hits in source code have their own order."""
+    """Return whether near copies of a passage share one hit; in source code they do not."""
     return gathers_passages(tenant) and not tenant.reads_facts
 
 
@@ -223,7 +227,9 @@ def spread_documents(
 
 
 def find_lowest_near_score(scores: Sequence[float]) -> float:
-    """Return the lowest score that is near: as far below the fifth as the fifth is below the first.
+    """Return the lowest score that counts as near.
+
+    It lies as far below the fifth score as the fifth lies below the first.
 
     Args:
         scores: scores of at least one item, best first.
@@ -232,7 +238,7 @@ def find_lowest_near_score(scores: Sequence[float]) -> float:
 
 
 def is_crowded(items: Sequence[Passage]) -> bool:
-    """Return whether one document has more of the first positions than allowed."""
+    """Return whether one document has more than two of the first five positions."""
     counts = Counter(map(get_document_id, items[:_FIRST_PLACES]))
     return max(counts.values(), default=0) > _MAX_PER_DOCUMENT
 
@@ -243,7 +249,7 @@ def get_document_id(item: DistinctText | Passage) -> str:
 
 
 def are_neighbours(one: DistinctText, other: DistinctText) -> bool:
-    """Return whether two candidates will become one hit, judging by their ordinals."""
+    """Return whether two candidates are consecutive passages, which will become one hit."""
     return (
         _get_version(one.candidate) == _get_version(other.candidate)
         and not (one.candidate.within or other.candidate.within)
@@ -356,9 +362,10 @@ def _get_span(passage: Passage) -> tuple[int, int]:
 
 
 def _are_of_one_kind(one: Passage, other: Passage) -> bool:
-    """Return whether two passages have the same version, part of the document and copies.
+    """Return whether two passages may be merged into one hit.
 
-    If they differ, a copy of only one of them would be named for the text of both, or not at all.
+    They must belong to the same version and the same sheet or slide, and have the same copies:
+    otherwise the merged hit would name a copy that contains only part of its text.
     """
     fields, others = one.fields, other.fields
     return (
@@ -431,7 +438,7 @@ def _list_years(passage: Passage) -> frozenset[str]:
 
 
 def _merge_copies(shown: Passage, other: Passage, scores: Mapping[str, object]) -> Passage:
-    """Return the passage to show for two near copies, with the other's document added to it."""
+    """Return one passage for two near copies; it also names the document of the other copy."""
     times = (other.fields.get("modified_at") or "", shown.fields.get("modified_at") or "")
     is_equal = shown.id in scores and scores.get(other.id) == scores[shown.id]
     first, second = (other, shown) if is_equal and times[0] > times[1] else (shown, other)

@@ -58,7 +58,7 @@ def build_part_excerpt(
     *,
     language: str | None = None,
 ) -> str:
-    """Return an excerpt of a text about one part of it; it contains the whole part if that fits.
+    """Return an excerpt about one part of a text, with the whole part if it fits.
 
     Args:
         text, question, length, language: see build_excerpt().
@@ -167,7 +167,7 @@ class BlockPart:
     """A block within a passage.
 
     Attributes:
-        start, end: in the text of the passage.
+        start, end: character offsets in the text of the passage, half open.
         share: weighted share of the words of a question or claim that the block contains, 0 to 1.
     """
 
@@ -393,7 +393,9 @@ def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
 
 
 def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
-    """Return the uncut hits that fit into the budget, each with the definitions that lead to it.
+    """Return the hits that fit into the budget uncut.
+
+    A hit is taken only together with the hits of the definitions that lead to it.
 
     Args:
         hits: best first.
@@ -418,7 +420,7 @@ def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[
 
 
 def truncate_hit(hit: Hit, text: str) -> Hit:
-    """Return a hit that keeps only the start of its text, and the passages within that part."""
+    """Return a hit with only the start of its text, and with the passages within that start."""
     end = hit.start + len(text)
     ranges = (
         replace(passage_range, end=min(passage_range.end, end))
@@ -502,7 +504,7 @@ class BudgetStep:
     def __init__(self, _: SearchServices) -> None: ...
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Build the hits; without a budget, from all passages."""
+        """Build the hits; without a token budget, all passages become hits."""
         search, walked = progress.search, progress.walk
         with progress.timings.measure("pack"):
             hits = build_hits(progress)

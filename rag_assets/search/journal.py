@@ -35,11 +35,11 @@ class _JournalEntry:
 
 
 class SearchJournal:
-    """Writes rag_search_started, rag_search_completed and paused_for_input.
+    """Writes the events rag_search_started, rag_search_completed and paused_for_input.
 
-    Questions are recorded with their credentials masked, and are cut if they are too long. Of
-    passages, only ids and scores are recorded. If there are more searches than can be written, the
-    events of some are dropped and counted.
+    Credentials in questions are masked, and long questions are cut. Passages are recorded only by
+    their ids and scores. If searches arrive faster than events can be written, some events are
+    dropped and counted.
 
     Args:
         catalog: stores the events.
@@ -59,7 +59,7 @@ class SearchJournal:
     def start_search(
         self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
     ) -> JournaledSearch:
-        """Record the start of a search. The returned object records its end.
+        """Record the start of a search, and return an object that records its end.
 
         Args:
             request: the request, with the credentials in its question masked.
@@ -77,7 +77,10 @@ class SearchJournal:
             self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
 
     def record_floor(self, progress: SearchProgress) -> None:
-        """Record the floor of a question in the background; the last floor sets the threshold."""
+        """Record the floor of a question in the background (see scoring).
+
+        The last question of a calibration also sets the threshold.
+        """
         if self._recorded:
             self._batcher.put(progress)
 
@@ -132,10 +135,12 @@ class SearchJournal:
 
 @dataclass(frozen=True, slots=True)
 class JournaledSearch:
-    """The journal's view of a search.
+    """A search that was recorded in the journal; records its further events.
 
     Attributes:
-        search_id, query: included in all of its events.
+        ref: the tenant.
+        search_id, query: included in all events of the search.
+        caller: name of the caller, as recorded in the events.
     """
 
     journal: SearchJournal
@@ -145,7 +150,7 @@ class JournaledSearch:
     query: str
 
     def record_result(self, answer: SearchAnswer, progress: SearchProgress) -> None:
-        """Record the result: all passages, and the passages that fit into the budget."""
+        """Record the end of a search: its passages, and those of them that became hits."""
         debug = answer.debug
         passages = [part for passage in progress.answered for part in passage.parts or (passage,)]
         cosines = [progress.cosines.get(passage.id) for passage in passages]

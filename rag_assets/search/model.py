@@ -209,7 +209,10 @@ class Filters(_FrozenModel):
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
-        """Return stored forms of the values by key; a hit must have at least one for each key."""
+        """Return the values that a hit must have, by key, in all forms that the index may contain.
+
+        A hit must have at least one of the forms for each key; None stands for a missing key.
+        """
         return {
             key: _list_stored_forms(value if isinstance(value, tuple) else (value,))
             for key, value in self.metadata.items()
@@ -217,7 +220,7 @@ class Filters(_FrozenModel):
 
     @property
     def unwanted_metadata(self) -> dict[str, tuple[str, ...]]:
-        """Return, by key, the stored forms of the values that a hit must not have."""
+        """Return the values that a hit must not have, by key, in all forms in the index."""
         return {
             key: tuple(filter(None, _list_stored_forms(values)))
             for key, values in self.without_metadata.items()
@@ -232,7 +235,7 @@ class Filters(_FrozenModel):
 
 
 def _list_stored_forms(values: Iterable[_Value | None]) -> tuple[str | None, ...]:
-    """Return the stored forms that the index may hold for values; a number has several."""
+    """Return all forms in which the index may store values; a number has several."""
     return tuple(dict.fromkeys(word for value in values for word in _list_stored_forms_of(value)))
 
 
@@ -251,7 +254,7 @@ def _list_stored_forms_of(value: _Value | None) -> tuple[str | None, ...]:
 
 
 def _find_written_number(text: str) -> float | None:
-    """Return the number that is usually written in this form, if any; 1.10 is a version instead."""
+    """Parse a number in its usual notation; None for other texts, such as the version 1.10."""
     if not _NUMBER.fullmatch(text):
         return None
     number = float(text) if "." in text else int(text)

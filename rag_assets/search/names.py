@@ -60,6 +60,8 @@ class _Word:
     """A word in its sentence.
 
     Attributes:
+        written: the word as written.
+        folded: the word in lower case, without compatibility forms.
         begins: whether it is the first word of a sentence, an item or a cell.
         is_first: whether its position alone may be the reason for its capital.
     """
@@ -71,17 +73,17 @@ class _Word:
 
     @property
     def is_capitalized(self) -> bool:
-        """Return whether it starts with a capital."""
+        """Return whether the word starts with a capital."""
         return self.written[:1].isupper()
 
     @property
     def is_acronym(self) -> bool:
-        """Return whether it has a capital after its first letter, as in SLA and PostgreSQL."""
+        """Return whether the word has a capital after its first letter, as in SLA or PostgreSQL."""
         return any(map(str.isupper, self.written[1:]))
 
     @property
     def is_code(self) -> bool:
-        """Return whether it has a capital after a lower-case letter, as in KeyError."""
+        """Return whether the word has a capital after a lower-case letter, as in KeyError."""
         return _CAPITAL_WITHIN.search(self.written) is not None
 
 
@@ -102,7 +104,7 @@ class NamedWords:
 
     @classmethod
     def merge(cls, parts: Sequence[NamedWords]) -> NamedWords:
-        """Return one object with the words of all parts."""
+        """Combine the words of several passages."""
         return cls("\n".join(part.text for part in parts), parts=tuple(parts))
 
     @cached_property
@@ -144,7 +146,7 @@ class NamedWords:
 
     @cached_property
     def initials(self) -> str:
-        """Return the first letters of the words, joined."""
+        """Return the first letters of all words in order, as one string."""
         return "".join(word.folded[0] for word in self.words)
 
     @cached_property
@@ -157,7 +159,7 @@ class NamedWords:
 
     @cached_property
     def names_by_beginning(self) -> Mapping[str, Sequence[str]]:
-        """Return the names by their first letters, which inflected forms of a name share."""
+        """Return the names by their first letters, which the inflected forms of a name share."""
         found = defaultdict[str, list[str]](list)
         for name in self.names:
             found[name[:_MIN_STEM_LETTERS]].append(name)
@@ -165,7 +167,7 @@ class NamedWords:
 
     @cached_property
     def names_by_neighbours(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
-        """Return runs of capitalized words by the words around them, without duplicates."""
+        """Return the runs of capitalized words, grouped by the words around them, each run once."""
         found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
         if self.parts:
             for part in self.parts:
@@ -203,20 +205,20 @@ class NamedWords:
         return frozenset(_get_script(word.folded) for word in self.words)
 
     def _begins_a_word(self, folded: str) -> bool:
-        """Return whether any word starts with this text."""
+        """Return whether any word of the passages starts with this text."""
         at = bisect_left(self.sorted_words, folded)
         return at < len(self.sorted_words) and self.sorted_words[at].startswith(folded)
 
     def is_lower(self, folded: str) -> bool:
-        """Return whether the word occurs without a capital."""
+        """Return whether the passages contain this word without a capital."""
         return folded in self.lower_case
 
     def resembles(self, folded: str) -> bool:
-        """Return whether a name occurs in a similar form, which may be another language's."""
+        """Return whether the passages contain a similar name, such as one in another language."""
         return bool(difflib.get_close_matches(folded, self.names, n=1, cutoff=_SPELT_ALIKE))
 
     def has(self, word: _Word) -> bool:
-        """Return whether a word occurs, possibly inflected or as part of another word."""
+        """Return whether the passages contain a word, or an inflected or compound form of it."""
         folded = word.folded
         is_word = folded in UNITS if word.is_acronym else _is_ordinary_word(folded)
         if is_word or folded in self.vocabulary:
@@ -280,14 +282,17 @@ def find_missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
 
 
 def _is_missing(word: _Word, cited: NamedWords) -> bool:
-    """Return whether passages lack a name like a word, although they use the word's script."""
+    """Return whether the passages lack a word and every similar name.
+
+    A word in a script that the passages do not use never counts as missing.
+    """
     is_comparable = _get_script(word.folded) in cited.scripts
     is_like = not word.is_code and cited.resembles(word.folded)
     return is_comparable and not cited.has(word) and not is_like
 
 
 class _NamePositions:
-    """The positions of names in a claim; each is looked up once in the cited passages."""
+    """The positions of names in a claim; the passages are searched only once for each position."""
 
     def __init__(self, words: Sequence[_Word], cited: NamedWords, everything: NamedWords) -> None:
         self._words, self._cited, self._everything = words, cited, everything
@@ -330,7 +335,7 @@ class _NamePositions:
 
 
 def _get_neighbours(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
-    """Return up to two words before a run of words and two after it, within its sentence."""
+    """Return the words around a run: up to two before it and two after it, within its sentence."""
     before: list[str] = []
     at = begin
     while len(before) < _NEIGHBOUR_WORDS and at and not words[at].begins:
@@ -345,7 +350,7 @@ def _get_neighbours(words: Sequence[_Word], begin: int, end: int) -> _Neighbours
 
 
 def _find_runs(words: Sequence[_Word]) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of runs of capitalized words; a run ends with its sentence."""
+    """Yield the start and end of each run of capitalized words; no run crosses a sentence end."""
     at = 0
     while at < len(words):
         end = at + 1

@@ -26,9 +26,9 @@ _TOLERANCE: Final = 1e-6
 """Tolerance that is larger than the rounding error of a product of floats, and smaller than one
 shingle."""
 _MAX_WORD_CHARACTERS: Final = 14
-"""Average number of characters of a word, including the space after it."""
+"""Maximum average length of a word, including the space after it, in scripts with spaces."""
 _MIN_LONG_WORD: Final = 5
-"""Minimum characters of a word that only few texts have in common."""
+"""Minimum characters of a long word; shorter words occur in most texts."""
 _MAX_SHORT_UNIT: Final = 2
 """Maximum letters of a unit that is recognized only after a number, as in 5 m."""
 _BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
@@ -59,13 +59,13 @@ _INVERTING_WORDS: Final = frozenset(map(_fold_text, list_inverting_words()))
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of a passage, prepared for comparison."""
+    """The text of a passage, and its words in the forms that comparisons need."""
 
     text: str
 
     @cached_property
     def comparable_parts(self) -> frozenset[str]:
-        """Return the long words; in a script without spaces, all pairs of adjacent characters."""
+        """Return the long words; in scripts without spaces, all pairs of adjacent characters."""
         runs = self.text.casefold().split()
         if len(self.text) <= _MAX_WORD_CHARACTERS * len(runs):
             return frozenset(run for run in runs if len(run) >= _MIN_LONG_WORD)
@@ -83,12 +83,12 @@ class Wording:
 
     @cached_property
     def distinct(self) -> frozenset[str]:
-        """Return the distinct words."""
+        """Return the set of folded words."""
         return frozenset(folded for folded, _ in self.words)
 
     @cached_property
     def shingles(self) -> frozenset[tuple[str, ...]]:
-        """Return all sequences of _SHINGLE_WORDS words."""
+        """Return all sequences of _SHINGLE_WORDS consecutive folded words."""
         words = [folded for folded, _ in self.words]
         return frozenset(
             tuple(words[at : at + _SHINGLE_WORDS])
@@ -108,7 +108,7 @@ class Wording:
 
     @cached_property
     def figures(self) -> Counter[str]:
-        """Return the character runs that contain digits, with their signs and the next word."""
+        """Count the figures: runs that contain a digit, each with its sign and the next word."""
         runs = [run.strip(_AROUND_FIGURES) for run in _fold_text(self.text).split()]
         return Counter(
             f"{run} {after}"
@@ -118,13 +118,13 @@ class Wording:
 
     @cached_property
     def sentences(self) -> frozenset[tuple[str, ...]]:
-        """Return the words of each sentence."""
+        """Return the folded words of each sentence."""
         parts = (Wording(part).words for part in _SENTENCE_ENDS.split(self.text))
         return frozenset(tuple(folded for folded, _ in words) for words in parts if words)
 
     @cached_property
     def word_counts(self) -> Counter[str]:
-        """Return the number of occurrences of each word."""
+        """Return the number of occurrences of each folded word."""
         return Counter(folded for folded, _ in self.words)
 
 
@@ -170,11 +170,17 @@ def _changes_meaning(word: str) -> bool:
 
 
 def _split_words(run: str) -> list[str]:
-    """Return the words of a run without blanks; in a script without blanks, each character."""
+    """Split a run that contains no blank.
+
+    In scripts without blanks, each character becomes a word; otherwise the run is one word.
+    """
     return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
 
 
 def may_be_copies(one: Wording, other: Wording) -> bool:
-    """Return whether two passages have at least half of their long runs in common."""
+    """Return whether two passages share at least half of their long words; a fast first check.
+
+    In scripts without spaces, pairs of characters are compared instead of words.
+    """
     common = len(one.comparable_parts & other.comparable_parts)
     return 2 * common >= max(len(one.comparable_parts), len(other.comparable_parts))

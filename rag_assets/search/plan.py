@@ -82,7 +82,7 @@ class StepLists:
             self._require_usable(profile, names)
 
     def plan(self, profile: str, services: SearchServices) -> SearchPlan:
-        """Return the steps of a profile, created with these services."""
+        """Return the plan of a profile's searches, with steps that use these services."""
         known = {**BUILT_IN, **self.added}
         names = tuple(self.profiles.get(profile) or DEFAULT_STEPS)
         return SearchPlan(tuple((name, known[name](services)) for name in names), services)
@@ -111,7 +111,7 @@ class StepLists:
 
 
 def installed_steps(systems: Systems | None = None) -> StepLists:
-    """Return the steps of systems, and the lists that their profiles choose.
+    """Return the steps that systems add, and the step lists that their profiles choose.
 
     Args:
         systems: by default the installed systems.
@@ -127,10 +127,10 @@ def installed_steps(systems: Systems | None = None) -> StepLists:
 
 
 def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFactory]) -> None:
-    """Require that optional steps stand only where the data that they work on exists.
+    """Require that optional steps run where the data that they work on exists.
 
     Raises:
-        ConfigurationError: a step has another position.
+        ConfigurationError: a step has a different position.
     """
     places = {name: place for place, name in enumerate(names)}
     rules = (
@@ -158,7 +158,7 @@ def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFac
 def _iter_rules_of_systems(
     names: Sequence[str], known: Mapping[str, StepFactory]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield the rules for the order of steps that the trusted steps in a list declare."""
+    """Yield the order that trusted steps require, as (step, "before" or "after", other step)."""
     for name in names:
         factory = known[name]
         if isinstance(factory, type) and _is_trusted(factory) and issubclass(factory, TrustedStep):
@@ -167,7 +167,7 @@ def _iter_rules_of_systems(
 
 
 def _is_trusted(kind: type) -> bool:
-    """Return whether the plan keeps all changes by steps of a class."""
+    """Return whether all changes made by steps of a class are kept (see SearchPlan)."""
     if kind in _BUILT_IN_TYPES:
         return True
     return issubclass(kind, TrustedStep) and kind.__module__.startswith(_OWN_MODULES)
@@ -176,8 +176,10 @@ def _is_trusted(kind: type) -> bool:
 class SearchPlan:
     """Runs the steps of a list.
 
+    Changes by added steps are limited (see the module), unless the step is trusted.
+
     Args:
-        steps: by name, in order; see StepLists for the required steps.
+        steps: the steps in order, each with its name; see StepLists for the required steps.
         services: services that verify the results of steps.
 
     Raises:
@@ -236,9 +238,10 @@ class SearchPlan:
         return after
 
     def _needs_verification(self, step: Step, after: SearchProgress) -> bool:
-        """Return whether access could have been revoked unnoticed since the last verification.
+        """Return whether a step may have taken so long that access was revoked in the meantime.
 
-        A reranker, or a step that is not built in, takes a noticeable time.
+        If so, the candidates are verified again. This holds for a reranker, and for steps that are
+        not built in.
         """
         if after.verified is None or after.repeat or type(step) in _BRIEF:
             return False
@@ -380,10 +383,9 @@ class BuildSearches:
         return found
 
     async def _settle_vectors(self, found: SearchProgress, *, named: bool) -> SearchProgress:
-        """Remove the report of missing vectors if the build's vectors are back in its index.
+        """Clear the report that vectors were missing if the build's vectors are back in its index.
 
-        They may have moved back into the index after the search started; the index then answered
-        with them.
+        If they moved back after the search started, the index already answered with them.
         """
         if not found.uses_index_vectors:
             return found

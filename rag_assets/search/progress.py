@@ -31,7 +31,7 @@ RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
 
 
 class Timings:
-    """Durations in milliseconds, by part; repeated measurements of a part add up."""
+    """The milliseconds that each part of a search takes; repeated measurements are added up."""
 
     def __init__(self) -> None:
         self.milliseconds: dict[str, float] = {}
@@ -47,7 +47,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Maximum seconds for parts of a search. With None, only the limits of connections apply.
+    """Time limits of a search, in seconds; with None, only the time limits of connections apply.
 
     Attributes:
         embedding_seconds: limit for the vector of the question.
@@ -65,7 +65,7 @@ NO_LIMITS = Patience()
 def limit_time(
     seconds: float | None, build_error: Callable[[float], RagAssetsError]
 ) -> Iterator[None]:
-    """Cancel the code in this block of a coroutine if it takes too long.
+    """Cancel the body of a `with` statement in a coroutine if it takes too long.
 
     Args:
         seconds: the limit; None for no limit.
@@ -141,12 +141,12 @@ class ResolvedSearch:
 
     @property
     def depth(self) -> int:
-        """Return the number of candidates to rank, of which the first become hits."""
+        """Return how many candidates to rank; the best of them become hits."""
         return self.limit if self.rerank is None else max(self.limit, self.rerank.first)
 
     @property
     def needs_vector(self) -> bool:
-        """Return whether a cosine is needed; a search by words alone needs no paid embedding."""
+        """Return whether the question must be embedded; a search by words alone needs no vector."""
         return self.mode != "text" or self.min_cosine is not None
 
     def prefers(self, uri: str) -> bool:
@@ -156,7 +156,7 @@ class ResolvedSearch:
 
 
 def is_within_any(path: str, paths: Sequence[str] | None) -> bool:
-    """Return whether a path lies in one of these paths; True if they are None."""
+    """Return whether a path lies in at least one of these paths; True without paths (None)."""
     return paths is None or any(is_within(path, other) for other in paths)
 
 
@@ -194,7 +194,11 @@ def _resolve_floors(
 
 
 def _resolve_token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
-    """Return the request's budget; without one, a share of the reading model's context window."""
+    """Return the maximum number of tokens of all hits; None for no limit.
+
+    It is the request's budget or, by default, the profile's share of the reading model's context
+    window.
+    """
     share = get_profile(tenant.profile).share_of_window
     window = _find_window(tenant, request)
     if request.token_budget is not None or share is None or window is None:
@@ -203,7 +207,7 @@ def _resolve_token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
 
 
 def _find_window(tenant: Tenant, request: SearchRequest) -> int | None:
-    """Return the context window of the model that reads the hits; None if no model is named."""
+    """Return the context window in tokens of the model that reads the hits; None if unknown."""
     own = tenant.chat_model
     model = request.model or (own.model if own else None)
     if model is None:
@@ -269,7 +273,7 @@ class VerifiedCandidates:
     at: float
 
     def without(self, ids: Collection[str]) -> VerifiedCandidates:
-        """Return the verified candidates except some."""
+        """Return the verified candidates without the candidates with these ids."""
         if not ids:
             return self
         rankings = [
@@ -280,7 +284,7 @@ class VerifiedCandidates:
 
     @property
     def by_id(self) -> dict[str, Candidate]:
-        """Return every candidate once, by id."""
+        """Return the candidates of all rankings by id, each once."""
         return {c.id: c for ranking in self.rankings for c in ranking.candidates}
 
 
@@ -326,7 +330,12 @@ class DistinctText:
     def to_passage(
         self, fields: Mapping[str, Any], block_fields: Mapping[str, Any] | None = None
     ) -> Passage:
-        """Return the passage with its own stored fields and the stored fields of its block."""
+        """Return the passage for this text.
+
+        Args:
+            fields: stored fields of the candidate's entry.
+            block_fields: stored fields of its best block's entry.
+        """
         return Passage(self.candidate, self.also, fields, block_fields)
 
 
@@ -357,7 +366,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Reranking:
-    """Scores of a reranker.
+    """The result of reranking.
 
     Attributes:
         scores: by id of the scored passages; empty if reranking failed.
@@ -474,5 +483,5 @@ class SearchProgress:
 
     @property
     def answered(self) -> Sequence[Passage]:
-        """Return the passages that become hits, unless a token budget leaves some out."""
+        """Return the passages that become hits, unless they exceed the token budget."""
         return self.passages[: self.search.limit]

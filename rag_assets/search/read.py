@@ -149,7 +149,10 @@ class ReadStep:
     async def _find_equal(
         self, progress: SearchProgress, order: Sequence[DistinctText]
     ) -> Sequence[Candidate]:
-        """Return all entries with these texts, if hits name every document that contains them."""
+        """Return all entries with the texts of these candidates; empty outside source code.
+
+        In source code, a hit names every document that contains its text.
+        """
         if not progress.search.tenant.reads_facts:
             return ()
         return await find_equal_texts(
@@ -184,9 +187,10 @@ class ReadStep:
 
 
 def _choose_first_texts(progress: SearchProgress) -> Sequence[DistinctText]:
-    """Return the candidates that may be among the hits, judging by their ordinals.
+    """Return the candidates to read: enough for the hits and for the passages merged into them.
 
-    Consecutive passages will become one hit, so more of them are read than there are hits.
+    Consecutive passages of a document will become one hit, so more of them are read than there are
+    hits.
     """
     order, depth = progress.order, progress.search.depth
     if not merges_copies(progress.search.tenant):
@@ -218,7 +222,10 @@ async def find_equal_texts(
 def _merge_cosines(
     progress: SearchProgress, order: Sequence[DistinctText], entries: Mapping[str, StoredEntry]
 ) -> dict[str, float]:
-    """Return all known cosines; a passage shown for its block has the higher of both cosines."""
+    """Return the cosines of all candidates, by id.
+
+    A passage that is shown for its block has the higher of their cosines.
+    """
     read = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
     known = {**progress.cosines, **read}
     for distinct in order:
@@ -238,11 +245,10 @@ def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
 class JoinStep:
     """Adds to each passage the other documents that contain its text, in tenants of source code.
 
-    A ranking alone does not suffice, because it is limited: if a hundred documents contain a text,
-    it may contain only two of them.
+    A ranking alone does not name all of them, because it is limited: if a hundred documents contain
+    a text, it may contain only two of them.
 
-    The index returned the entries of these documents when the texts were read. The catalog is
-    queried only if there are any.
+    ReadStep has fetched the entries with equal texts. If there are any, the catalog verifies them.
 
     Args:
         services: search the index and read the catalog.
@@ -253,7 +259,7 @@ class JoinStep:
         self._verify = VerifyStep(services)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add the other documents that the caller may read, without changing any order."""
+        """Add to each passage the other readable documents with the same text; keep the order."""
         progress = replace(progress, has_joined_documents=True)
         others = _list_others(progress, progress.equal_texts)
         for attempt in range(_MAX_ATTEMPTS):
@@ -276,7 +282,7 @@ def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[C
 
 
 def _are_replaced(others: Sequence[Candidate], found: VerifiedCandidates) -> bool:
-    """Return whether only outdated versions of a readable document were found."""
+    """Return whether a readable document was found only in outdated versions."""
     confirmed = {candidate.document_id for candidate in found.by_id.values()}
     return any(
         other.document_id in found.versions and other.document_id not in confirmed
@@ -355,7 +361,7 @@ class GatherStep:
         return further or replace(progress, passages=found[: search.limit])
 
     async def _may_have_others(self, progress: SearchProgress) -> bool:
-        """Return whether a search may find other documents than its candidates belong to."""
+        """Return whether a repeated search may find documents that have no candidate yet."""
         if len({candidate.document_id for candidate in progress.confirmed.by_id.values()}) > 1:
             return True
         documents = progress.search.request.filters.documents
@@ -375,10 +381,10 @@ async def _gather_in_thread(progress: SearchProgress) -> tuple[Sequence[Passage]
 
 
 def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
-    """Return the merged hits, best first, and whether candidates not fetched may be better.
+    """Return the merged passages, best first, and whether candidates not fetched yet may be better.
 
-    They may be better if one document has more than two of the first positions, and if candidates
-    that were not fetched may be near.
+    That is possible if one document has more than two of the first positions, and if candidates
+    that were not fetched may have nearly the same score.
     """
     search, passages = progress.search, progress.passages
     if not merges_copies(search.tenant):

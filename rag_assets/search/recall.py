@@ -64,10 +64,10 @@ def compute_recall_limit(progress: SearchProgress) -> int:
 
 
 def compute_first_count(progress: SearchProgress) -> int | None:
-    """Return how many candidates suffice if few are left out; None for the whole ranking.
+    """Return how many candidates to fetch first; None for the whole ranking.
 
-    If a single ranking determines the order of the hits, later candidates do not matter. A search
-    that may leave out many candidates, or reorder them, needs all of them.
+    A part is enough if a single ranking determines the order of the hits, and if few candidates
+    will be left out. A search that may reorder candidates needs all of them.
     """
     search = progress.search
     in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
@@ -145,7 +145,11 @@ class RecallStep:
     async def _fetch_rankings(
         self, progress: SearchProgress, wanted: Sequence[RankingRequest]
     ) -> tuple[SearchProgress, list[list[Candidate]]]:
-        """Return the rankings; the index replaces a separate vector store that does not answer."""
+        """Return the progress and the candidates of each ranking.
+
+        If a separate vector store does not answer, the index is searched instead, and the progress
+        records this.
+        """
         index_name = progress.serving.index_name
         try:
             return progress, await self._searcher.rankings(index_name, progress.owner, wanted)
@@ -207,7 +211,7 @@ def _list_queries(progress: SearchProgress) -> list[_Query]:
 
 
 def _list_entry_filters(progress: SearchProgress) -> list[EntryFilter]:
-    """Return the request's filters and, if paths are preferred, the filters with these paths."""
+    """Return the filter of the request; if it prefers paths, also the filter for them."""
     wide = build_entry_filter(progress)
     filters = progress.search.request.filters.paths
     preferred = progress.search.request.must_include_paths
@@ -244,7 +248,7 @@ def build_entry_filter(progress: SearchProgress) -> EntryFilter:
 
 @final
 class VerifyStep:
-    """Keeps the catalog's current versions; every list of steps includes it (see SearchPlan).
+    """Keeps only candidates that the catalog confirms; every list of steps includes this step.
 
     Args:
         services: read the catalog and decide what callers may read.
@@ -290,7 +294,7 @@ class VerifyStep:
     def _list_outdated(
         self, progress: SearchProgress, verified: VerifiedCandidates
     ) -> frozenset[tuple[str, str, str]]:
-        """Return the documents that a walk reached through outdated cached entries.
+        """Return the documents that a walk found only as outdated entries in the cache.
 
         Another ranking may have found other passages of these documents in their current version.
         """
@@ -350,9 +354,9 @@ class VerifyStep:
 
 
 def _lacks_candidates(progress: SearchProgress, verified: VerifiedCandidates) -> bool:
-    """Return whether a search that filters by scopes would find more than remains here.
+    """Return whether to search again with a filter by scopes, because too few candidates remain.
 
-    A ranking that ended before its limit is complete.
+    A ranking that ended before its limit is complete, so a filter would find no more.
     """
     limit = compute_recall_limit(progress)
     wanted = compute_candidate_count(progress.search.depth, progress.fetch_factor)
@@ -365,7 +369,7 @@ def _lacks_candidates(progress: SearchProgress, verified: VerifiedCandidates) ->
 
 
 def _cut_vector_rankings(verified: VerifiedCandidates, count: int) -> VerifiedCandidates:
-    """Return the candidates that a search that filters by scopes would have fetched."""
+    """Cut each vector ranking to the length that a search with a filter by scopes would fetch."""
     rankings = [
         replace(ranking, candidates=ranking.candidates[:count])
         if ranking.kind == "vector"
@@ -391,7 +395,11 @@ def _keep_current(
 def _list_replaced(
     rankings: Sequence[Ranking], verified: VerifiedCandidates
 ) -> set[tuple[str, str, str]]:
-    """Return current documents for which only outdated versions were found."""
+    """Return the readable documents that were found only in outdated versions.
+
+    Returns:
+        Document id, key of the found version, and key of the current version.
+    """
     present = {c.document_id for ranking in verified.rankings for c in ranking.candidates}
     return {
         (c.document_id, c.index_key, verified.versions[c.document_id].indexed_key)

@@ -177,14 +177,14 @@ class AsyncRetriever:
         return await run_sync(self.masker.text, question)
 
     async def load(self) -> None:
-        """Load resources that the first question would otherwise wait for."""
+        """Load the credential rules, so that the first question does not wait for them."""
         await run_sync(self.masker.load)
 
     async def can_still_read(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
         """Return whether the caller may still read the document of every hit in an answer.
 
-        A document that was replaced since the search still counts as readable, as it was valid
-        during the search.
+        A document that was replaced since the search counts as readable, because its former version
+        was valid during the search.
 
         Args:
             ref: the tenant that answered; another tenant may have the same id by now.
@@ -220,7 +220,7 @@ class AsyncRetriever:
     def _add_breadcrumbs(
         self, tenant_id: str, principals: Sequence[str], hits: Sequence[Hit]
     ) -> tuple[Hit, ...]:
-        """Return hits with the titles of the pages above them, if the caller may read these pages.
+        """Add to each hit the titles of those pages above it that the caller may read.
 
         A comment has no title, so it gets the title of its page.
         """
@@ -232,7 +232,11 @@ class AsyncRetriever:
         )
 
     def _start_opening_origins(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
-        """Open the sources that describe the origins of hits; this runs while the search does."""
+        """Start to open the sources that describe the origins of hits, during the search.
+
+        Returns:
+            The task; None if the tenant has no such source.
+        """
         if not describes_origins(tenant):
             return None
         opening = asyncio.create_task(

@@ -178,7 +178,7 @@ class FuseStep:
 def _collect_best_scores(
     kind: RankingKind, rankings: Sequence[Ranking], within: BlockGroups
 ) -> dict[str, float]:
-    """Return each candidate's score in the rankings of one kind.
+    """Return the candidates' best scores in all rankings of one kind, by id.
 
     A passage that is shown in place of its blocks has the highest of their scores.
     """
@@ -191,7 +191,9 @@ def _collect_best_scores(
 
 
 def _lacks_candidates(progress: SearchProgress, order: Sequence[DistinctText], found: int) -> bool:
-    """Return whether candidates not fetched could change the hits, or be named by them.
+    """Return whether more candidates must be fetched, because they could change the hits.
+
+    They could become hits, or have the text of a hit and be named by it.
 
     Args:
         order: distinct texts, best first.
@@ -227,7 +229,7 @@ def compute_threshold(floors: Sequence[float]) -> float:
 
 
 class ScoreStep:
-    """Scores every text by its cosine if there is a threshold.
+    """Drops the texts whose cosine is below the threshold, if there is one.
 
     Args:
         services: services that compute cosines in the index.
@@ -237,7 +239,11 @@ class ScoreStep:
         self._searcher, self._reader = services.searcher, services.reader
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Keep the texts that are near enough; without a threshold all of them."""
+        """Drop the texts whose cosine is below the threshold.
+
+        Texts that belong to a name in the question are kept. Without a threshold, all texts are
+        kept, unless the question is unrelated to all of them.
+        """
         if progress.vector is not None and progress.search.floors is not None:
             progress = await self._calibrate_threshold(progress)
         threshold = progress.search.min_cosine
@@ -267,7 +273,10 @@ class ScoreStep:
         )
 
     async def _calibrate_threshold(self, progress: SearchProgress) -> SearchProgress:
-        """Return the search with a threshold from random passages, if there are enough of them."""
+        """Set the search's threshold by comparing the question with random passages.
+
+        If there are too few passages, the search keeps its threshold.
+        """
         search, floor = progress.search, progress.floor
         assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018
         if floor is None:
@@ -291,7 +300,10 @@ class ScoreStep:
 
 
 def lacks_query_words(progress: SearchProgress) -> bool:
-    """Return whether no readable text has a word of the question, in tenants that read facts."""
+    """Return whether no readable text contains a word of the question; only in source code.
+
+    It is also False if vectors alone rank, or if the question names a known definition.
+    """
     search, query = progress.search, progress.search.request.query
     is_named = progress.walk is not None and bool(progress.walk.ids)
     is_asked = search.tenant.reads_facts and search.mode != "knn" and not is_named
@@ -299,11 +311,12 @@ def lacks_query_words(progress: SearchProgress) -> bool:
 
 
 def _is_nonsense(progress: SearchProgress) -> bool:
-    """Return whether a question is unrelated to all texts of a tenant that reads facts.
+    """Return whether a question is unrelated to all texts of a tenant of source code.
 
-    Vectors rank texts for any question. Without a cosine threshold, only missing words can show
-    that no text is about it, if the question is an identifier or has several English words. Other
-    questions, such as misspelt questions or questions in another language, are left to the vectors.
+    Vectors rank texts for any question. Without a cosine threshold, only missing words can prove
+    that no text is about the question. This is decided only for questions that consist of names or
+    have several English words. Other questions, such as misspelt questions or questions in another
+    language, are left to the vectors.
     """
     query = progress.search.request.query
     if not lacks_query_words(progress) or not query.isascii():
@@ -363,7 +376,15 @@ def order_by_reranker(
 def blend_scores(
     reranking: Reranking, ids: Sequence[str], fused: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Return the weighted means of both scores of these ids, each mapped to the range 0 to 1."""
+    """Return the weighted mean of the reranker's score and the fused score of each passage.
+
+    Both scores are first mapped to the range 0 to 1. With a blend of 1, the reranker's scores are
+    returned unchanged.
+
+    Args:
+        ids: ids of the passages that were reranked.
+        fused: fused scores by id.
+    """
     blend = reranking.blend
     if blend == 1 or not ids:
         return reranking.scores
@@ -374,7 +395,7 @@ def blend_scores(
 
 
 def _scale_scores(scores: Mapping[str, float]) -> dict[str, float]:
-    """Map the best score to 1 and the last to 0; if all are equal, map all to 0."""
+    """Map the highest score to 1 and the lowest to 0; if all are equal, map all to 0."""
     least, most = min(scores.values()), max(scores.values())
     return {id_: (score - least) / ((most - least) or 1.0) for id_, score in scores.items()}
 
@@ -463,13 +484,16 @@ def build_scores(progress: SearchProgress) -> tuple[Scores, ...]:
 
 
 def find_best_cosine(progress: SearchProgress, passage: Passage) -> float | None:
-    """Return the cosine of a passage; for merged passages, the highest."""
+    """Return the cosine of a passage; for merged passages, the highest; None if none is known."""
     ids = [part.id for part in passage.parts] or [passage.id]
     return max((progress.cosines[id_] for id_ in ids if id_ in progress.cosines), default=None)
 
 
 def _map_ranks(progress: SearchProgress, kind: RankingKind) -> dict[str, int]:
-    """Return the ranks in the first ranking of a kind, which includes all filtered candidates."""
+    """Return the candidates' ranks by id, counted from 1, in the first ranking of a kind.
+
+    The first ranking is not limited to the paths that the request prefers.
+    """
     for ranking in progress.confirmed.rankings:
         if ranking.kind == kind:
             return {c.id: rank for rank, c in enumerate(ranking.candidates, start=1)}

@@ -49,7 +49,7 @@ _LISTS: Final = ("documents", "paths", "languages", "tags", "within")
 
 
 def build_answer(progress: SearchProgress) -> SearchAnswer:
-    """Return the answer with its hits, and how they were found."""
+    """Build the answer from a finished search, with details of the search and its skipped steps."""
     hits, mode = tuple(progress.hits or ()), progress.search.mode
     fault = progress.reranking.fault if progress.reranking else None
     degraded: dict[SkippableStep, DegradedReason] = {"rerank": fault} if fault else {}
@@ -117,11 +117,13 @@ def _get_strategy(progress: SearchProgress) -> SearchStrategy:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The opened sources of a tenant that describe origins; they can be opened before hits exist.
+    """The opened sources of a tenant that describe the origins of hits.
+
+    They can be opened while the search runs.
 
     Attributes:
-        sources: by source that can be read locally, the function that describes its files'
-            origins.
+        sources: functions that return the origins of files, by name of the source; only sources
+            that this process can read.
     """
 
     sources: dict[str, DescribeOrigin]
@@ -150,7 +152,7 @@ class Origins:
 
 
 def describes_origins(tenant: Tenant) -> bool:
-    """Return whether a tenant has a source that reads facts and describes its files' origins."""
+    """Return whether a tenant of source code has a source that can describe origins of files."""
     return tenant.reads_facts and any(
         tenant.source_kind(source).describe is not None for source in tenant.sources
     )
@@ -184,7 +186,13 @@ def _describe_files(described: DescribeOrigin, uris: Sequence[str]) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A value to look up. Without criteria, it is already known to be unmatched."""
+    """A filter value of a request that no hit matches, to be looked up in the index.
+
+    Attributes:
+        place: position of the value in the request, such as filters.paths.0.
+        problem: the warning to give if no document matches.
+        criteria: the filter to look up; empty if it is already known that no document matches.
+    """
 
     place: str
     problem: str
@@ -255,7 +263,7 @@ async def find_unmatched_filters(
 async def _find_matched_fields(
     services: SearchServices, progress: SearchProgress, probes: Sequence[_Probe]
 ) -> set[str]:
-    """Return the fields of the probes that a readable document matches."""
+    """Return the places of the probes that match at least one document that the caller may read."""
     if progress.scopes is None:
         progress = await add_scopes(progress, services)
     readable = EntryFilter(scopes=progress.scopes, moved=progress.moved)
@@ -281,7 +289,7 @@ async def _find_matched_fields(
 
 
 def _list_probes(progress: SearchProgress) -> Iterator[_Probe]:
-    """Yield the values of a request that no hit proves to match."""
+    """Yield a probe for each filter value that is not matched by any hit."""
     request, hits = progress.search.request, progress.hits or ()
     filters = request.filters
     if request.source_types == ():

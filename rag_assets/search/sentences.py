@@ -123,7 +123,7 @@ class Numbers:
 
     @classmethod
     def parse(cls, text: str) -> Numbers:
-        """Return the numbers of a text."""
+        """Find the hosts, ports, telephone numbers and card numbers in a text."""
         folded = normalize_characters(text)
         if _RUN.search(folded) is None and "::" not in folded:
             return cls()
@@ -134,7 +134,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """The numbers in passages, normalized from all notations.
+    """All numbers in passages, with which the Numbers of a claim are compared.
 
     Attributes:
         runs: numbers, as digits only.
@@ -148,14 +148,14 @@ class Digits:
 
     @classmethod
     def parse(cls, text: str) -> Digits:
-        """Return the numbers in a text."""
+        """Collect all numbers in a text."""
         folded = normalize_characters(text)
         joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", folded)
         return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_find_hosts(folded)))
 
     @classmethod
     def merge(cls, parts: Sequence[Digits]) -> Digits:
-        """Return one object with the numbers of all parts."""
+        """Combine the numbers of several passages."""
         return cls(
             frozenset[str]().union(*(part.runs for part in parts)),
             "\n".join(part.joined for part in parts),
@@ -172,7 +172,7 @@ class Digits:
 
 
 def normalize_characters(text: str) -> str:
-    """Return a text with compatibility forms and the digits of any script as plain characters."""
+    """Replace compatibility forms by plain characters, and digits of any script by 0 to 9."""
     compatible = _INVISIBLE_MARKUP.sub("", unicodedata.normalize("NFKC", text).casefold())
     if compatible.isascii():
         return compatible
@@ -410,7 +410,7 @@ def _has_address(word: str) -> bool:
 
 
 def _may_continue(answer: str, cut: int) -> bool:
-    """Return whether an address may continue after a cut in its word, as after the ? of a query.
+    """Return whether an address may continue after a cut, for example after the ? of a query.
 
     A Chinese or Japanese full stop ends the address if words of that language follow.
     """
@@ -418,7 +418,10 @@ def _may_continue(answer: str, cut: int) -> bool:
 
 
 def _find_cuts(prose: str, start: int, end: int) -> Iterator[int]:
-    """Yield Unicode's cuts, in windows: after a full stop it would scan without limit."""
+    """Yield the sentence ends that Unicode's rules find, in windows of limited length.
+
+    Without windows, the rules would read the whole remaining text at each full stop.
+    """
     while start < end:
         stop = min(start + _MAX_SENTENCE_CHARACTERS, end)
         cuts = [cut for cut, _ in find_unicode_sentence_cuts(prose, start, stop)]
@@ -431,7 +434,7 @@ def _find_cuts(prose: str, start: int, end: int) -> Iterator[int]:
 
 
 def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
-    """Return whether the full stop before a cut belongs to an abbreviation only."""
+    """Return whether the full stop before a cut marks only an abbreviation."""
     before = answer[max(start, cut - _MAX_ABBREVIATION_CHARACTERS) : cut]
     if answer[cut].isdigit() and _BEFORE_NUMBER.search(before):
         return True
@@ -443,7 +446,7 @@ def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
 
 
 def _attach_markers(answer: str, prose: str) -> Iterator[AnswerPart]:
-    """Yield blocks; lines after a block that contain only markers are part of it."""
+    """Yield the blocks of an answer; lines with only markers are added to the block above them."""
     held: AnswerPart | None = None
     open_ended = False
     for block in _iter_blocks(prose):
@@ -460,7 +463,10 @@ def _attach_markers(answer: str, prose: str) -> Iterator[AnswerPart]:
 
 
 def _iter_blocks(prose: str) -> Iterator[AnswerPart]:
-    """Yield lines, since headings and list items end with their line. A fence is one block."""
+    """Yield the blocks of an answer: a fence, a table head, or a single line.
+
+    Single lines are blocks because headings and list items end with their line.
+    """
     lines = prose.splitlines(keepends=True)
     at = number = 0
     tabular = False

@@ -83,7 +83,14 @@ class AlteredEntries:
 
 @dataclass(slots=True)
 class _CachedBuild:
-    """The cached entries of a build in one state."""
+    """The cached entries of a build.
+
+    Attributes:
+        state: the build's state when they were read; see EntryCache.
+        until: when they expire, in seconds of the monotonic clock.
+        documents: entries by document id.
+        count: number of entries, plus one for each document.
+    """
 
     state: Hashable
     until: float
@@ -106,10 +113,10 @@ class _CachedBuild:
 class EntryCache:
     """A cache of document entries by build, for one event loop.
 
-    A step that looks up places reads the same few documents again and again. Cached entries are
-    valid while the build is in the state that the step names, and for at most a minute. The catalog
-    also confirms cached candidates. If a search finds outdated entries here, it is repeated with
-    entries from the index.
+    Some steps look up the same few documents again and again. Cached entries are valid while the
+    build is in the state that the step names, and for at most a minute. The catalog also confirms
+    cached candidates. If a search finds outdated entries here, it is repeated with entries from the
+    index.
 
     Args:
         searcher: reads the index.
@@ -129,15 +136,18 @@ class EntryCache:
         places: Sequence[Place],
         prefetch: Iterable[str] = (),
     ) -> list[Candidate] | None:
-        """Return the entries at these places, in the same order; None if there are too many.
+        """Return the entries at these places, in the order of the places, each once.
 
         Args:
             index_name, owner: the build.
             state: a value that stays equal as long as no document changes.
             places: at most MOST_PLACES.
-            prefetch: documents that later questions may ask for. They are read in the same
-                request as documents that are not cached, since a request costs more than the
-                entries it returns.
+            prefetch: documents that later lookups may need. They are read in the same request as
+                documents that are not cached, since a request costs more than the entries it
+                returns.
+
+        Returns:
+            The entries; None if the documents have too many entries to read at once.
         """
         known = self._known((index_name, owner), state)
         wanted = dict.fromkeys(place.document_id for place in places)
@@ -172,7 +182,7 @@ class EntryCache:
     def forget_former(
         self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
     ) -> frozenset[str]:
-        """Remove entries of outdated versions from the cache, and return their documents' ids.
+        """Remove documents from the cache whose cached entries are outdated, and return their ids.
 
         Args:
             index_name, owner: the build.
@@ -217,7 +227,7 @@ class EntryCache:
 
 
 def _list_entries(places: Sequence[Place], known: _CachedBuild) -> list[Candidate]:
-    """Return the entries at places, without duplicates."""
+    """Return the cached entries at these places, in the order of the places, each once."""
     found: dict[str, Candidate] = {}
     for place in places:
         for entry in known.documents.get(place.document_id, ()):
@@ -233,7 +243,7 @@ class _CountResult:
 
 
 class BuildCompleteness:
-    """Counts the entries of builds alongside searches, in one event loop.
+    """Counts the entries of builds during searches, in one event loop.
 
     Entries of an index can disappear without this project's involvement: an index is rolled back,
     or somebody deletes entries. Searches then still answer, but with fewer results. A build is
@@ -354,7 +364,7 @@ class SearchServices:
         object.__setattr__(self, "completeness", completeness)
 
     def get_system_service(self, make: Callable[[], ServiceT]) -> ServiceT:
-        """Return a service of a system, created only once for these services.
+        """Return a service of a system; it is created once and shared by all steps.
 
         Args:
             make: creates the service; for example its class.
@@ -390,15 +400,15 @@ class QuestionReader(Protocol):
     """
 
     def topic(self, query: str) -> str:
-        """Return the words of a question to search for, without those that only state a purpose."""
+        """Return a question without the words that only name the wanted kind of definition."""
 
     def consists_of_names(self, query: str) -> bool:
-        """Return whether a question consists only of names that some text must contain."""
+        """Return whether a question consists only of names, which a relevant text contains."""
 
     async def complete(
         self, services: SearchServices, progress: SearchProgress, answer: SearchAnswer
     ) -> SearchAnswer:
-        """Add to the answer what the facts show, such as a warning or a question to the user."""
+        """Return the answer, completed from the facts: for example with a warning or a question."""
 
 
 def find_question_reader(tenant: Tenant) -> QuestionReader | None:

@@ -96,7 +96,7 @@ class Word:
 
 @dataclass(frozen=True)
 class ParsedStatement:
-    """A sentence or a clause."""
+    """A sentence or a clause, split into words."""
 
     words: tuple[Word, ...]
     language: str
@@ -126,12 +126,12 @@ class ParsedStatement:
 
     @cached_property
     def pairs(self) -> dict[ParsedStatement, Sequence[tuple[str, str]]]:
-        """Return the cached results of list_opposite_pairs, by the other statement."""
+        """Return a cache of list_opposite_pairs, by the statement that is compared."""
         return {}
 
     @cached_property
     def alignments(self) -> dict[ParsedStatement, Alignment]:
-        """Return the cached results of align, by the other statement."""
+        """Return a cache of align_words, by the statement that is compared."""
         return {}
 
     @cached_property
@@ -155,7 +155,10 @@ class ParsedStatement:
 
     @cached_property
     def restrictors(self) -> frozenset[str]:
-        """Return the words next to which a negated phrase may mean the same as its opposite."""
+        """Return the restrictors of the statement, such as "only" and "unless".
+
+        With such a word, a negated phrase may mean the same as its opposite.
+        """
         return get_word_list("restrictors", self.language) & {word.written for word in self.words}
 
     @cached_property
@@ -176,7 +179,7 @@ class ParsedStatement:
         return others if len(others) < len(self.words) else ()
 
     def find_inverting_words(self, stems: frozenset[str]) -> frozenset[str]:
-        """Return the words that may invert a negation, from clauses with one of the stems."""
+        """Return the words that may invert a negation, in clauses with one of the stems."""
         clauses = self.find_clauses(stems)
         words = [word for word in self.words if word.clause in clauses]
         restrictors = get_word_list("restrictors", self.language) & {word.written for word in words}
@@ -195,7 +198,10 @@ class ParsedStatement:
 
     @cached_property
     def focus(self) -> frozenset[str]:
-        """Return the stems that negations apply to: the next or, in some languages, the last."""
+        """Return the stems of the words that negations apply to.
+
+        This is the content word after a negation; in some languages, the one before it as well.
+        """
         negators = get_word_list("negators", self.language)
         found: list[str] = []
         for at, word in enumerate(self.words):
@@ -206,7 +212,7 @@ class ParsedStatement:
         return frozenset(found)
 
     def polarity(self, stem: str) -> frozenset[bool]:
-        """Return whether the clauses that contain a word are negated: True, False, or both."""
+        """Return whether the clauses with a word are negated: True, False or both."""
         return frozenset(
             word.clause in self.negated_clauses for word in self.words if word.stem == stem
         )
@@ -214,7 +220,7 @@ class ParsedStatement:
 
 @dataclass(frozen=True, eq=False)
 class StatementIndex:
-    """Unique statements, indexed by their words to find those worth comparing with a claim."""
+    """Unique statements, indexed by word so that statements similar to a claim are found fast."""
 
     statements: tuple[ParsedStatement, ...]
 
@@ -283,7 +289,7 @@ class ParsedPassage:
 
     @cached_property
     def by_part(self) -> Mapping[ParsedStatement, int]:
-        """Return, for each segment, the index of the first sentence that contains it."""
+        """Return the index of the first sentence that contains each segment."""
         found: dict[ParsedStatement, int] = {}
         for at, sentence in enumerate(self.sentences):
             for part in sentence.parts:
@@ -292,7 +298,7 @@ class ParsedPassage:
 
     @cached_property
     def by_statement(self) -> Mapping[ParsedStatement, int]:
-        """Return, by statement, the index of the first sentence that is it or contains it."""
+        """Return the index of the first sentence that equals or contains each statement."""
         found = dict(self.by_part)
         for at, sentence in enumerate(self.sentences):
             found[sentence] = min(at, found.get(sentence, at))
@@ -300,7 +306,10 @@ class ParsedPassage:
 
 
 def compute_word_share(claim: ParsedStatement, statement: ParsedStatement) -> float:
-    """Return the share of a claim's words that a statement contains; opposites are not counted."""
+    """Return the share of a claim's content words that a statement contains, 0 to 1.
+
+    Words whose opposite is in the statement are left out.
+    """
     shared = claim.content & statement.stems
     contrary = {first for first, _ in list_opposite_pairs(claim, statement)}
     claimed = claim.content - (contrary - shared)
@@ -310,7 +319,7 @@ def compute_word_share(claim: ParsedStatement, statement: ParsedStatement) -> fl
 def list_opposite_pairs(
     claim: ParsedStatement, statement: ParsedStatement
 ) -> Sequence[tuple[str, str]]:
-    """Return the pairs of a claim's stem and a passage's stem that exclude each other."""
+    """Return pairs of opposite stems: one of the claim, and one of the statement."""
     if (pairs := claim.pairs.get(statement)) is None:
         pairs = claim.pairs[statement] = tuple(_find_opposites(claim, statement))
     return pairs
@@ -395,7 +404,12 @@ def align_words(claim: ParsedStatement, statement: ParsedStatement) -> Alignment
 
 @cache
 def get_opposites_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
-    """Return, for each word with opposites, its synonyms and the words that exclude it."""
+    """Return the groups of opposites that contain each stem.
+
+    Returns:
+        For each group: whether its sides are converses, such as buy and sell; the stem's own side,
+            which contains its synonyms; and the stems of all other sides.
+    """
     found: dict[str, list[_Side]] = {}
     for are_converses, sides in list_opposites(language):
         for side in sides:
@@ -468,7 +482,7 @@ def _iter_unspaced_words(text: str, language: str) -> Iterator[Word]:
 
 @cache
 def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
-    """Return a pattern for the words in a language's lists, longest first, or one character."""
+    """Compile a pattern that matches a word in a language's lists, or else one character."""
     listed = {word for _, sides in list_opposites(language) for side in sides for word in side}
     listed |= get_word_list("negators", language) | get_word_list("restrictors", language)
     longest = sorted(listed, key=len, reverse=True)
@@ -477,7 +491,10 @@ def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=_MAX_CACHED)
 def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
-    """Return the sides on which a sentence bounds each of its numbers; negation swaps sides."""
+    """Return the sides ("low", "high") on which a sentence bounds its numbers, by number.
+
+    A negation swaps the sides.
+    """
     folded, found = normalize_characters(text), dict[str, set[str]]()
     rest = folded
     for pattern in _BOUNDED:
@@ -508,5 +525,5 @@ def iter_stems_of_value(statement: ParsedStatement, value: str) -> Iterator[str]
 
 @lru_cache(maxsize=64)
 def _split_sentences(passage: str) -> tuple[str, ...]:
-    """Return the sentences of a passage without markers; cached like the parsed sentences."""
+    """Return the sentences of a passage without citation markers; the last results are cached."""
     return tuple(blank_markers(passage[part.start : part.end]) for part in split_answer(passage))

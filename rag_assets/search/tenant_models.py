@@ -66,13 +66,13 @@ class _CachedModel(Generic[_ModelT]):
 
 
 class _ModelCache(Generic[_ModelT]):
-    """Models by key; the least recently used are dropped first."""
+    """A cache of models by key, which drops the least recently used models first."""
 
     def __init__(self) -> None:
         self._cached: LRUCache[Hashable, _CachedModel[_ModelT]] = LRUCache(_MAX_MODELS)
 
     async def get(self, key: Hashable, make: Callable[[], _ModelT]) -> _ModelT:
-        """Return the model of a key.
+        """Return the cached model for a key; create it if there is none.
 
         Args:
             key: identifies a tenant and the configuration of its model.
@@ -218,7 +218,7 @@ class RerankerPool:
         *,
         known: Reranking | None = None,
     ) -> Reranking:
-        """Score the first passages of an order.
+        """Score the first passages of an order with a tenant's reranker.
 
         Args:
             order: best first; only passages that the caller may read, since their text may be

@@ -27,7 +27,7 @@ Unit: TypeAlias = tuple[str, float]
 
 
 def extract_content_words(text: str, analysis: str = "en") -> frozenset[str]:
-    """Return the terms of a text without stop words; a compound yields itself and its parts.
+    """Return the search terms in a text except stop words; a compound yields itself and its parts.
 
     Args:
         text: a text, or a single word.
@@ -181,7 +181,7 @@ def list_negative_stems(language: str) -> frozenset[str]:
 
 @cache
 def get_counterparts(language: str) -> Mapping[str, frozenset[str]]:
-    """Return the stems of the counterparts of each role in a language."""
+    """Return the stems of each role's counterparts, by stem: for "tenant", those of "landlord"."""
     counterparts: dict[str, frozenset[str]] = {}
     for pair in _LISTS["roles"].get(language, "").splitlines():
         sides = [_stem_words(side, language) for side in pair.split(":")]
@@ -193,7 +193,12 @@ def get_counterparts(language: str) -> Mapping[str, frozenset[str]]:
 
 @cache
 def list_opposites(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]], ...]:
-    """Return a language's groups of opposites: whether the sides are converses, and their stems."""
+    """Return a language's groups of opposites.
+
+    Returns:
+        For each group: whether its sides are converses, such as buy and sell, and the stems of each
+            side.
+    """
 
     def stems(side: str) -> frozenset[str]:
         bases = (IRREGULAR.get(word, word) for word in side.split())

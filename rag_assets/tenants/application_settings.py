@@ -62,10 +62,13 @@ NO_SETTINGS = ApplicationSettings()
 def find_wanted_embedder(
     settings: ApplicationSettings, operators: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the embedder that the settings ask for, as in tenants.yaml; None: the operator's.
+    """Return the embedder that an application has chosen, as in tenants.yaml.
 
     Args:
         operators: the operator's embedder, as in tenants.yaml.
+
+    Returns:
+        The embedder; None if the application leaves the choice to the operator.
     """
     model, dimensions = settings.embedding_model, settings.dimensions
     if settings.provider is not None:
@@ -84,7 +87,11 @@ def find_wanted_embedder(
 
 
 def is_pending(settings: ApplicationSettings, operators: Mapping[str, Any]) -> bool:
-    """Return whether the settings ask for another embedder than the tenant uses."""
+    """Return whether the settings ask for a different embedder than the tenant uses now.
+
+    Args:
+        operators: the operator's embedder, as in tenants.yaml.
+    """
     return find_wanted_embedder(settings, operators) != settings.embedder
 
 
@@ -95,15 +102,18 @@ def find_settled_embedder(
     *,
     is_same: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
 ) -> Mapping[str, Any] | None:
-    """Return the embedder in force after the operator has configured a different embedder.
+    """Return the embedder to keep using after the operator has configured a different embedder.
 
-    An embedder with other vectors has to wait, and so does an embedder from the settings. Prices
-    and limits apply immediately.
+    An embedder with other vectors, whether from the operator or from the settings, is not used
+    until the tenant is indexed again. New prices and limits apply immediately.
 
     Args:
         settings: the application's settings; the tenant has been indexed.
         former, operators: the operator's embedder before and after the change, as in tenants.yaml.
         is_same: whether two embedders return the same vectors.
+
+    Returns:
+        The embedder, as in tenants.yaml; None: the embedder that the operator has configured now.
     """
     wanted = find_wanted_embedder(settings, operators)
     present = former if settings.embedder is None else settings.embedder

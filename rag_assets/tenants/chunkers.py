@@ -35,7 +35,10 @@ class _InstalledChunkers:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema only when it is requested, so that systems are not loaded before."""
+        """Return a schema with the names of the installed chunkers.
+
+        Systems are loaded only when the schema is requested.
+        """
         return {"type": "string", "enum": [*installed_kinds().chunkers]}
 
 
@@ -44,7 +47,7 @@ ChunkerName = Annotated[str, _InstalledChunkers()]
 
 @lru_cache(maxsize=256)  # called for every document
 def _list_media_types(name: str) -> frozenset[str]:
-    """Return the media types of a format name; empty if the name is unknown."""
+    """Return the media types that a format name stands for; empty if the name is unknown."""
     if name == "code":
         return SOURCE_CODE
     media_type = name if "/" in name else find_media_type(f"name.{name}")
@@ -90,7 +93,7 @@ class ChunkerConfig(BaseModel):
 
     @property
     def parameters(self) -> ChunkParameters:
-        """Return the settings, completed with the defaults of the chunker."""
+        """Return these settings, with the chunker's defaults in place of omitted settings."""
         return build_chunk_parameters(
             self.chunker,
             max_tokens=self.max_tokens,
@@ -145,7 +148,7 @@ class ChunkerRule(ChunkerConfig):
         return frozenset().union(*map(_list_media_types, self.formats))
 
     def matches(self, *, source: str, source_type: str, media_type: str) -> bool:
-        """Return whether the rule applies to a document."""
+        """Return whether a document meets every condition of the rule."""
         return (
             (not self.formats or media_type in self.media_types)
             and (not self.sources or source in self.sources)
@@ -153,7 +156,7 @@ class ChunkerRule(ChunkerConfig):
         )
 
     def identity(self) -> dict[str, Any]:
-        """Return all fields that determine the chunks; they are hashed into keys."""
+        """Return all fields that affect the chunks; the hashes in keys include them."""
         return {
             **self.parameters.identity(),
             "media_types": sorted(self.media_types),

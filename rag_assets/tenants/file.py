@@ -40,9 +40,9 @@ class ListedTenants:
 
     Attributes:
         configs: configuration of each tenant by id, valid and with absolute paths.
-        places: where each tenant is declared, for people.
+        places: by id, where the list declares the tenant, as text for people.
         problems: errors in the list; tenants with an error are not in `configs`.
-        kept: ids of tenants with an error, which stay as they are.
+        kept: ids of tenants with an error; their present configuration is kept.
         complete: whether everything could be read; only then does a tenant that is not in the list
             count as removed.
     """
@@ -55,14 +55,15 @@ class ListedTenants:
 
 
 class TenantList(Protocol):
-    """Loads the tenants that a key of tenants.yaml names."""
+    """Loads the tenants that the value of one key of tenants.yaml refers to."""
 
     def __call__(self, written: Any, folder: Path, cache: Path | None) -> ListedTenants:
         """Return the tenants of the list.
 
         Args:
+            written: the value of the key.
             folder: the folder of tenants.yaml, to which relative paths refer.
-            cache: folder that caches parsed content.
+            cache: folder that caches parsed content; None: parse on each call.
 
         Raises:
             ConfigurationError: the value is not usable.
@@ -75,18 +76,22 @@ _FORMAT = "1"
 
 
 class ParsedFile:
-    """Caches the plain values of the content that was parsed last."""
+    """A cache file with the parsed content of another file; only the last content is cached.
+
+    Args:
+        path: location of the cache file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, content: bytes, parse: Callable[[bytes], Any]) -> Any:
-        """Return the plain values of a file.
+        """Return the parsed content of a file, from the cache if possible.
 
         Args:
             content: the bytes of the file.
-            parse: returns the plain values on a cache miss; its exceptions are passed on, and not
-                cached.
+            parse: parses the bytes to plain values on a cache miss; its exceptions are passed on,
+                and not cached.
         """
         digest = hashlib.sha256(_FORMAT.encode() + content).hexdigest()
         cache = self._read_cache()
@@ -216,7 +221,7 @@ class TenantsFile:
             self._entry(document, tenant_id)["enabled"] = enabled
 
     def remove(self, tenant_id: str) -> None:
-        """Remove a tenant from the file; a tenant that is not listed changes no file."""
+        """Remove a tenant from the file; if the file does not list it, do nothing."""
         if all(entry.get("id") != tenant_id for entry in self._values()["tenants"]):
             return
         with self._edit() as document:
@@ -233,7 +238,7 @@ class TenantsFile:
         )
 
     def _values(self) -> dict[str, Any]:
-        """Return the content of the file as plain values."""
+        """Return the content of the file as plain values, from the cache if it has not changed."""
         content = self._content()
         if self._read_last is None or self._read_last[0] != content:
             if self._parsed is None:
@@ -244,7 +249,7 @@ class TenantsFile:
         return self._read_last[1]
 
     def _read(self) -> dict[str, Any]:
-        """Return the content of the file for editing: with comments, order and quotes."""
+        """Parse the file for editing, so that comments, order and quotes are kept."""
         return self._require_valid(self._parse(self._content()))
 
     def _content(self) -> bytes:
@@ -401,7 +406,7 @@ def _build_yaml() -> YAML:
 
 
 def _to_plain(value: Any) -> Any:
-    """Convert a value to plain types that JSON can hold."""
+    """Convert a parsed value to the types of JSON, without comments and line numbers."""
     if isinstance(value, Mapping):
         return {str(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

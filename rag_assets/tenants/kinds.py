@@ -15,7 +15,7 @@ from rag_assets.plugins.registry import Systems, installed_systems
 
 @dataclass(frozen=True, slots=True)
 class TenantKinds:
-    """The kinds that tenants may name.
+    """The kinds of sources and chunkers that a tenant's configuration may name.
 
     Attributes:
         sources: kinds of sources by name.

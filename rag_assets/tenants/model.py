@@ -78,7 +78,7 @@ class _ConfigModel(BaseModel):
 
 
 class _SystemEntries:
-    """A list in a tenant's configuration with entries of a model that a system defines.
+    """Validates a list in a tenant's configuration; a system defines the model of its entries.
 
     Args:
         key: the list's key in tenants.yaml and in `System.tenant_settings`.
@@ -99,7 +99,7 @@ class _SystemEntries:
     def __get_pydantic_json_schema__(
         self, core: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema only when it is requested."""
+        """Return the schema of the entries; the system is loaded only when it is requested."""
         return {**handler(_load_entries_adapter(self._key).core_schema), "default": []}
 
     def _validate_entries(self, value: Any) -> tuple[BaseModel, ...]:
@@ -152,7 +152,7 @@ class ParserConfig(_ConfigModel):
 
     @property
     def limits(self) -> ParseLimits:
-        """Return the limits of one document."""
+        """Return the time and memory limits for parsing one document."""
         return ParseLimits(seconds=self.seconds, memory_bytes=self.memory_mb * 1024 * 1024)
 
     def require_installed(self) -> None:
@@ -168,7 +168,7 @@ class ParserConfig(_ConfigModel):
 
     @property
     def options(self) -> ParseOptions:
-        """Return the options of parsing without the limits.
+        """Return the options of parsing, without the limits.
 
         Raises:
             ConfigurationError: a variable, a package or a language's data is missing.
@@ -380,7 +380,7 @@ class Tenant(_ConfigModel):
     _kinds: TenantKinds = PrivateAttr(default_factory=installed_kinds)
 
     def model_post_init(self, context: Any) -> None:
-        """Remember the kinds that were used for validation."""
+        """Remember which kinds the configuration was validated with."""
         if isinstance(context, TenantKinds):
             self._kinds = context
 
@@ -391,10 +391,10 @@ class Tenant(_ConfigModel):
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str, path: str = ""
     ) -> ChunkParameters:
-        """Return the chunk parameters of a document: of the first matching rule, else the tenant's.
+        """Return the chunk parameters of a document: of the first matching rule, else the default.
 
         Args:
-            source_type: the document type of the source.
+            source, source_type: name of the document's source, and its document type.
             path: the document's path within its source; some chunkers depend on it.
         """
         rules = (
@@ -409,7 +409,7 @@ class Tenant(_ConfigModel):
 
     @cached_property
     def own_frameworks(self) -> str:
-        """Return the frameworks as one text, for keys and workers; "" without frameworks."""
+        """Return the tenant's own frameworks as one text, for keys and workers; "" without any."""
         if not self.frameworks:
             return ""
         values = [
@@ -420,30 +420,33 @@ class Tenant(_ConfigModel):
 
     @cached_property
     def fact_readers(self) -> Mapping[str, int]:
-        """Return its chunkers that read facts, by name, each with the version of its reader."""
+        """Return the version of each fact reader of the tenant, by the name of its chunker."""
         kinds = {config.parameters.kind for config in (self.chunker, *self.chunkers)}
         readers = {kind.name: kind.reading_version for kind in kinds if kind.read is not None}
         return dict(sorted(readers.items()))
 
     @property
     def reads_facts(self) -> bool:
-        """Return whether one of its chunkers reads the facts in texts."""
+        """Return whether at least one of the tenant's chunkers reads facts from texts."""
         return bool(self.fact_readers)
 
     @property
     def chunk_types(self) -> frozenset[str]:
-        """Return the source types that its chunkers may give to chunks."""
+        """Return the source types that the tenant's chunkers may assign to chunks."""
         kinds = (config.parameters.kind for config in (self.chunker, *self.chunkers))
         return frozenset(type_ for kind in kinds for type_ in kind.chunk_types)
 
     def get_retention_days(self, source_type: str) -> int | None:
-        """Return the days that documents of a source type are kept; None for no limit."""
+        """Return for how many days documents of a source type are kept; None for no limit."""
         days = self.retention_days
         return days.get(source_type) if isinstance(days, dict) else days
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the metadata of all its documents: the ids of its organization and project."""
+        """Return metadata that every document of the tenant gets: its organization and project.
+
+        The result is empty if the profile does not require a project.
+        """
         if not get_profile(self.profile).requires_project:
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}
@@ -465,7 +468,7 @@ class Tenant(_ConfigModel):
         return get_profile(self.profile).threshold(embedder_id, use)
 
     def calibrates(self, embedder_id: str) -> bool:
-        """Return whether the tenant's first questions to an embedder measure a threshold."""
+        """Return whether the tenant's first questions measure the threshold for an embedder."""
         retrieval = self.retrieval
         if retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set:
             return False

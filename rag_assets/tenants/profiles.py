@@ -13,7 +13,7 @@ from rag_assets.tenants.kinds import installed_kinds
 
 DEFAULT_PROFILE = "documents"
 _CHOICES = {"chunker": "chunker", "embedder": "provider"}
-"""For each field, the setting that its other settings belong to."""
+"""For each field, the setting that must equal the profile's for its other defaults to apply."""
 _NOT_INSTALLED = "no system is installed: install rag-assets again (`make setup`)"
 
 
@@ -46,7 +46,7 @@ def apply_profile(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def get_configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the sources of a stored configuration: its own, or else its profile's."""
+    """Return the sources in a stored configuration, or else the profile's default sources."""
     if "sources" in config:
         own: Sequence[Mapping[str, Any]] = config["sources"]
         return own
@@ -55,7 +55,7 @@ def get_configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, A
 
 
 def get_configured_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the embedder of a stored configuration, with its profile's as default."""
+    """Return the embedder in a stored configuration, completed with the profile's defaults."""
     embedder: Mapping[str, Any] = apply_profile(config).get("embedder") or {}
     return embedder
 
@@ -76,7 +76,7 @@ def get_profile(name: str) -> Profile:
 
 
 def _add_own_sources(profile: Profile, sources: Sequence[Any]) -> list[Any]:
-    """Return the sources plus those that every tenant of the profile has, each once."""
+    """Add the sources that every tenant of the profile has; they replace equally named ones."""
     own = list(profile.sources_of_all)
     for reference in profile.sources_beside:
         make: Callable[[Mapping[str, Any]], dict[str, Any]] = load_reference(reference)
@@ -94,7 +94,12 @@ def _holds_files(source: object) -> bool:
 
 
 def _is_same_choice(default: Any, wanted: Any, choice: str) -> bool:
-    """Return whether the profile's other settings of a field apply: the choice is the same."""
+    """Return whether a field's other defaults apply: both values make the same choice.
+
+    Args:
+        default, wanted: the field in the profile and in the tenant's configuration.
+        choice: the setting that must be equal, such as the provider of an embedder.
+    """
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
     return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
 

@@ -62,9 +62,10 @@ class Project:
 
     @property
     def tenant_ids(self) -> tuple[str, ...]:
-        """Return ids for its tenant, in order of preference; the last id is unique to the project.
+        """Return possible ids for the project's tenant, the preferred one first.
 
-        The first id is readable, if the form of the names rules out collisions.
+        The last id is unique to the project. It is preceded by a readable id if the form of the
+        names rules out collisions.
         """
         organization, project = self.organization, self.project
         plain = f"{organization}.{project}"
@@ -113,7 +114,10 @@ class ProjectSettings(BaseModel):
 
 
 def require_name(what: str, name: str) -> None:
-    """Require a usable id of an application.
+    """Require that an id from an application is valid.
+
+    Args:
+        what: names the id in the error.
 
     Raises:
         InvalidRequest: the id is empty, too long, or contains control characters.
@@ -207,7 +211,7 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
 
 
 def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
-    """Return the effective values of ProjectSettings.
+    """Return the values of all fields of ProjectSettings that apply to a tenant, with defaults.
 
     Args:
         tenant: the tenant with its configured provider, which may be "auto".
@@ -226,9 +230,14 @@ def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
 def _keep_project_values(
     config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]
 ) -> None:
-    """Keep a project's caps and its chat model's name.
+    """Copy a project's caps and the name of its chat model to its new configuration.
 
     The gateway of the chat model is taken from the initial settings.
+
+    Args:
+        config: the new configuration, which is changed.
+        beginning: the initial configuration of projects.
+        present: the current configuration of the project.
     """
     if present.get("caps"):
         config["caps"] = present["caps"]
@@ -267,7 +276,7 @@ def _find_embedder(config: Mapping[str, Any], provider: str | None) -> dict[str,
 
 
 def _set_field(config: dict[str, Any], field: str, value: Any) -> None:
-    """Set a field; None removes it, so that the profile decides."""
+    """Set a field; None removes it, so that the profile's default applies."""
     if value is None:
         config.pop(field, None)
     else:
@@ -275,7 +284,7 @@ def _set_field(config: dict[str, Any], field: str, value: Any) -> None:
 
 
 def _build_stem(name: str) -> str:
-    """Return the readable part of a name in an id."""
+    """Convert a name to the readable part of a tenant id: lower-case ASCII, at most _STEM long."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub("[^a-z0-9]+", "-", plain).strip("-")[:_STEM].strip("-") or "x"
 

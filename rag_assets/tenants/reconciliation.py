@@ -34,10 +34,10 @@ class _TenantRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TenantChanges:
-    """The changes that the catalog needs.
+    """The changes that bring the catalog in line with a list of tenants.
 
     Attributes:
-        put: tenants to create or update, and whether they are enabled.
+        put: configurations of tenants to create or update, and whether each tenant is enabled.
         disable: ids of tenants that were removed from the list.
         foreign: listed ids that another home folder lists with another configuration.
     """
@@ -103,7 +103,7 @@ def split_conflicts(
     of_file: Collection[str],
     known: Mapping[str, _TenantRecord],
 ) -> tuple[dict[str, Mapping[str, Any]], list[RagAssetsError]]:
-    """Return a list's tenants with ids that are not used elsewhere, and the problems of the others.
+    """Return the tenants of a list whose ids are free, and the problems of the others.
 
     A tenant of tenants.yaml takes precedence over a tenant of another list. So does a tenant that
     was created over the API, or was once in tenants.yaml, because it may contain data that no list

@@ -50,7 +50,10 @@ class _InstalledKinds:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return the schema only when it is requested, so that systems are not loaded before."""
+        """Return a schema with the configurations of the installed kinds of sources.
+
+        Systems are loaded only when the schema is requested.
+        """
         kinds = [kind for kind in installed_kinds().sources.values() if not kind.implicit]
         written: Any = Union[tuple(kind.config for kind in kinds)]  # noqa: UP007
         return handler(TypeAdapter(written).core_schema)
@@ -73,12 +76,13 @@ def choose_source(
     kind: str,
     refusal: type[ConfigurationError],
 ) -> SourceT:
-    """Return the source for pushed content: the named source, or the only candidate.
+    """Return the source that accepts pushed content: the named source, or the only candidate.
 
     Args:
         takes: the tenant's sources of the kind, by name.
         wanted: the name that was given, if any.
         kind: the `type` of these sources in tenants.yaml.
+        refusal: the class of the error to raise.
 
     Raises:
         ConfigurationError: no source matches, or several do; raised as `refusal`.

@@ -131,7 +131,7 @@ def find_assigned(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _find_listed(text: str, name: Name) -> Iterator[SecretSpan]:
-    """Find the items of a list: `tokens: [X, Y]`, or lines that start with a dash."""
+    """Find the credentials in a list after a name: `tokens: [X, Y]`, or lines with a dash."""
     found = _LISTED.match(text, name.end, name.end + _REACH)
     if found is None:
         return
@@ -157,7 +157,7 @@ def _find_value(text: str, name: Name) -> SecretSpan | None:
 
 
 def _find_paired(text: str, name: Name) -> SecretSpan | None:
-    """Find the password of `Login: admin / X`."""
+    """Find the password X after a user: `Login: admin / X`."""
     pair = _PAIR.match(text, name.end, name.end + _REACH) if name.text.isalpha() else None
     if pair is None or not _is_paired(text, pair):
         return None
@@ -165,7 +165,7 @@ def _find_paired(text: str, name: Name) -> SecretSpan | None:
 
 
 def _find_phrase(text: str, name: Name) -> SecretSpan | None:
-    """Find a passphrase of several plain words, which ends with the line."""
+    """Find a passphrase of several plain words after a name; it must end with the line."""
     found = _PHRASED.match(text, name.end, name.end + _REACH)
     if found is None or name.kind is not ValueKind.PASSWORD or not is_phrase(found["bare"]):
         return None
@@ -236,9 +236,9 @@ def _is_label(text: str, name: Name, value: str) -> bool:
 
 
 def _can_be_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
-    """Return whether this line allows a value of letters only to be a password.
+    """Return whether a value of letters only may be a password on this line.
 
-    It does if the rest of the line is empty and the line is not code.
+    The rest of the line must be empty, and the line must not be code.
     """
     begin = text.rfind("\n", 0, name.start) + 1
     end = text.find("\n", found.end())
@@ -260,7 +260,7 @@ def _can_be_letters_only(text: str, name: Name, value: str, found: re.Match[str]
 
 
 def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
-    """Return whether a line is code: by its form, its neighbours, or a value that is a variable."""
+    """Return whether a line is code, by its form, its neighbours, or a variable as its value."""
     near = _get_paragraph(text, begin, end)
     if _LINE_CODE.search(line) or _TYPED.search(near):
         return True
@@ -420,7 +420,7 @@ def _find_cell(line: str, column: int) -> tuple[int, int] | None:
 
 
 def _select_patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns to match with the text after a name."""
+    """Yield the patterns to try on the text after a name, by what precedes the name."""
     yield _ELEMENT
     if _FIRST_IN_ELEMENT.search(text, max(0, name.start - 60), name.start):
         yield _LABELLED
@@ -463,9 +463,9 @@ def _accept_in_markup(
 
 
 def _is_password_call(name: Name, found: re.Match[str]) -> bool:
-    """Return whether a call takes a password itself: `setPassword("X")`, `PASSWORD || "X"`.
+    """Return whether the argument of a call is the password: `setPassword("X")`, `PASSWORD || "X"`.
 
-    Other calls take a text about a password.
+    In other calls, the argument is a text about a password.
     """
     if "(" not in found[0]:
         return True

@@ -77,7 +77,7 @@ _GROUPS = ("within", "inside", "double", "single", "bare")
 
 
 def _find_flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find the value of a flag with the name of a credential."""
+    """Find the values of flags that are named like a credential: `--password X`."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or (anchor.start and text[anchor.start - 1] not in _BEFORE_FLAG):
@@ -160,7 +160,7 @@ def _accept_known(found: re.Match[str]) -> SecretSpan | None:
 def _accept(
     found: re.Match[str], *, password: bool = True, strict: bool = True, known: bool = False
 ) -> SecretSpan | None:
-    """Return the span of a match's value; None if the value is not a credential.
+    """Return the span of the value in a match; None if the value is not a credential.
 
     Args:
         password: whether a password is expected; otherwise a key is expected.
@@ -251,7 +251,7 @@ _LINE_PATTERNS: Sequence[tuple[str, str]] = (
 def _find_program_flags(
     programs: re.Pattern[str], value: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
-    """Find the value of a flag that means a credential only to some programs."""
+    """Find the values of a flag that means a credential only on command lines of some programs."""
     for anchor in anchors:
         at = anchor.start + 1
         low = max(0, at - _COMMAND_LINE)
@@ -263,7 +263,7 @@ def _find_program_flags(
 
 
 def is_written_value(value: str) -> bool:
-    """Return whether a command's value is not a manual's example like `mypassword`, `COMMUNITY`."""
+    """Return whether a command's value may be real, unlike `mypassword` or `COMMUNITY`."""
     if value.isdigit() or value.isupper():
         return False
     lowered = value.lower()
@@ -355,7 +355,10 @@ def _is_line_start(text: str, at: int) -> bool:
 
 
 def is_device_secret(found: re.Match[str]) -> bool:
-    """Return whether the value of a line is a credential; a value of letters must end the line."""
+    """Return whether the value in a device's configuration line is a credential.
+
+    A value of letters only must end the line.
+    """
     value = found["value"].rstrip(".,:")
     if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
         return False
@@ -369,7 +372,7 @@ _KEY = re.compile(r"[ \t]+key[ \t]+" + _TYPE + _QUOTED)
 
 
 def _find_server_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find the indented `key X` below the line of a RADIUS or TACACS server."""
+    """Find `key X` on an indented line below the line that defines a RADIUS or TACACS server."""
     for anchor in anchors:
         found = _KEY.match(text, anchor.start + 1, anchor.end + _LINE_LEFT)
         if found is None or not is_device_secret(found):

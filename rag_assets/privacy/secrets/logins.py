@@ -104,7 +104,7 @@ def _accept_in_header(found: re.Match[str]) -> SecretSpan | None:
 
 
 def _is_opaque(text: str, end: int, value: str) -> bool:
-    """Return whether a value after a known scheme is random, not a word that describes a value."""
+    """Return whether a value after a known scheme is random, unlike the description of a value."""
     letters = value.replace("-", "").replace("_", "")
     if not letters.isalpha():
         return True

@@ -144,7 +144,7 @@ _PIN = re.compile(r"(?:PIN|Pin|pin|PUK|ПИН|暗証番号)(?:[ -]?(?:code|Code|
 
 
 def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
-    """Find the names of credentials, in order, each once."""
+    """Find the names of credentials in a text, in order and without overlaps."""
     done = 0
     for anchor in anchors:
         if anchor.start < done:
@@ -170,9 +170,9 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
 
 
 def value_kind(name: str) -> ValueKind | None:
-    """Return the kind of value that a name announces, for example as the name of a column.
+    """Return the kind of value that a name, such as the name of a column, announces.
 
-    None if the name announces no credential.
+    None if it is not the name of a credential.
     """
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
@@ -206,7 +206,7 @@ def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
 
 
 def _is_other_term(name: str, words: list[str]) -> bool:
-    """Return whether a name is a different term: 1Password, a first pass, the verdict PASS."""
+    """Return whether a name only looks like that of a password: 1Password, a first pass, PASS."""
     if words[:2] == ["1", "password"]:
         return True
     verdict = name.isupper() and len(words) == 1
@@ -222,7 +222,7 @@ _OTHER_BEFORE = {
 
 
 def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
-    """Return whether a name means something else: by the word before it, or a missing word."""
+    """Return whether the word before a name, or its lack, shows that no credential is meant."""
     low = max(0, start - _LEFT_REACH)
     if words[-1] == "passe":
         return _OF_PASSE.search(text, low, start) is None
@@ -297,7 +297,10 @@ _GENERIC_BEFORE = frozenset(
 
 
 def _find_kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
-    """Return the kind of value of a key, by the word before it: an API key, not a primary key."""
+    """Return the kind of value of "key", by the word before it: an API key, but not a primary key.
+
+    Also return the start of the name, which may include that word.
+    """
     if len(words) > 1:
         kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM
         return (None if words[-2] in _GENERIC_BEFORE else kind), start

@@ -181,7 +181,7 @@ def _is_reference(bare: str) -> bool:
 
 
 def _is_description(lowered: str) -> bool:
-    """Return whether a value describes what to fill in, or repeats one or two characters."""
+    """Return whether a value describes what to fill in, or is an example, or repetitive."""
     if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
         return True
     if (
@@ -206,7 +206,10 @@ def is_token_placeholder(body: str) -> bool:
 
 
 def has_placeholder_shape(lowered: str) -> bool:
-    """Return whether a long value repeats characters or follows an alphabet."""
+    """Return whether a long lower-case value repeats itself, follows an alphabet, or is published.
+
+    A published value is one of DOCUMENTED.
+    """
     if is_documented(lowered):
         return True
     plain = _SEPARATORS.sub("", lowered)

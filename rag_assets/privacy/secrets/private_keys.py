@@ -72,7 +72,7 @@ def _find_key_end(text: str, after: int) -> int:
 
 
 def _find_rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find every line with BEGIN RSA; the span excludes the markup at its start."""
+    """Find lines with BEGIN RSA that start no block; the span excludes leading markup."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or not _RSA_LINE.match(text, anchor.start):
@@ -97,7 +97,7 @@ def _find_putty_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpa
 
 
 def _find_bodies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find bodies of keys without BEGIN and END, recognised by their decoded content."""
+    """Find bodies of keys without BEGIN and END lines, recognized by their decoded content."""
     done = 0
     for anchor in anchors:
         if anchor.start < done:

@@ -197,7 +197,7 @@ def _accept(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
 
 
 def _accept_after_name(text: str, name: Name, found: re.Match[str]) -> SecretSpan | None:
-    """Return a value directly after its name, if the form of the value alone shows a credential."""
+    """Return the value directly after a name, if its form alone shows that it is a credential."""
     group = next(g for g in _GROUPS if found[g] is not None)
     start, end = found.span(group)
     end = _trim_end(text, start, end)
@@ -233,7 +233,7 @@ def _find_before(text: str, name: Name) -> SecretSpan | None:
 
 
 def _is_unlike_words(value: str) -> bool:
-    """Return whether a value is not a hyphenated word, number with a unit, date or version."""
+    """Return whether a value is unlike words, numbers with units, dates and versions."""
     return (
         re.fullmatch(
             r"[A-Za-z]+\d{0,2}(?:[-'’/][A-Za-z]+)+[.,;:!?]*|[A-Za-z]+(?:[-'’/][A-Za-z]+)*[.,;:!?]*|v?\d+[.,:/-][\d.,:/-]*[A-Za-z]{0,8}|v?\d{1,5}[A-Za-z]{0,8}",

@@ -22,7 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Anchor(NamedTuple):
-    """A match of an anchor: its start and end offset, half open."""
+    """A place in a text where a rule's anchor matches: start and end offset, half open."""
 
     start: int
     end: int
@@ -48,7 +48,7 @@ def build_rule(
     accept: Callable[[re.Match[str]], SecretSpan | None],
     *anchors: str,
 ) -> Rule:
-    """Return the rule that matches a pattern at its anchors.
+    """Return a rule that tries a pattern at each of its anchors.
 
     Args:
         pattern: starts at an anchor.
@@ -87,7 +87,7 @@ class RuleSet:
             self._automaton = AhoCorasick([a for rule in self._rules for a in rule.anchors])
 
     def scan(self, text: str) -> Iterator[SecretSpan]:
-        """Apply the rules; spans are unordered and may overlap."""
+        """Yield the credentials that the rules find; spans are unordered and may overlap."""
         self.load()
         assert self._automaton is not None  # noqa: S101 - load() just built it
         places: dict[int, list[tuple[int, int]]] = {}

@@ -98,7 +98,10 @@ class Kingfisher:
 
 
 def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
-    """Split a text into overlapping parts, since some rules take time quadratic in its length."""
+    """Yield the start and end of overlapping windows that cover a text of this length.
+
+    Some rules take time quadratic in the length of the text.
+    """
     start = 0
     while start + _WINDOW < length:
         yield start, start + _WINDOW
@@ -165,7 +168,7 @@ def load_own_rules() -> RuleSet:
 
 @cache
 def load_token_rules() -> RuleSet:
-    """Return the rules for tokens that their form alone identifies."""
+    """Return the rules for tokens that can be recognized by their form alone."""
     return RuleSet(read_token_rules())
 
 
@@ -238,7 +241,7 @@ class SecretScanner:
             yield SecretSpan(max(span.start, inner), span.end, span.rule)
 
     def _scan_part(self, text: str, start: int, end: int) -> Iterator[SecretSpan]:
-        """Scan a part of a text, both as a whole and line by line."""
+        """Scan a part of a text as a whole and line by line; offsets refer to the whole text."""
         part = text[start:end]
         for span in self._scan_text(part):
             yield _shift(span, start)
@@ -254,7 +257,7 @@ def _shift(span: SecretSpan, by: int) -> SecretSpan:
 
 
 def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
-    """Yield the lines around findings that a rule can reach; adjacent parts are joined."""
+    """Yield the spans of lines near findings that a rule can reach; adjacent spans are joined."""
     low = high = -1
     for span in spans:
         start, end = span.start, span.end

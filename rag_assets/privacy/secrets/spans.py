@@ -32,7 +32,7 @@ preferred."""
 
 
 def merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Sort spans, and join overlapping spans under the rule of the first one."""
+    """Return the spans sorted, and overlapping spans joined under the rule of the first of them."""
     result: list[SecretSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end, s.rule in _GENERIC)):
         if span.end <= span.start:

@@ -79,7 +79,7 @@ def _find_inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]
 
 
 def _find_values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | None]:
-    """Yield the spans of the string values in a row; None for other values."""
+    """Yield the span of each value in a row of values; None for a value that is not a string."""
     while start < end and (value := _VALUE.match(text, start, end)) and value.end() > start:
         yield value.span("text") if value["text"] is not None else None
         start = value.end()

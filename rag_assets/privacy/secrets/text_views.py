@@ -73,7 +73,7 @@ class View:
     """A transformed text, with offsets in the original.
 
     Attributes:
-        text: after the transformation.
+        text: the text after the transformation.
         pieces: the pieces of the view, in order.
     """
 
@@ -124,10 +124,11 @@ def find_candidates(text: str) -> list[tuple[int, int]]:
 
 
 def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """Copy lines with a candidate, blanking markup around words; None if there are no candidates.
+    """Return a view of lines with a candidate, with spaces in place of the markup around words.
 
     Most rules of libraries require a quotation mark, a space or the end of the text after a token.
-    They overlook a token in bold type or at the end of a sentence.
+    They overlook a token in bold type or at the end of a sentence. None is returned if no candidate
+    is next to markup or punctuation.
     """
     builder = ViewBuilder()
     done = 0
@@ -158,7 +159,10 @@ def _blank(mark: re.Match[str]) -> str:
 
 
 def fold_lookalikes(text: str) -> View | None:
-    """Return lines with lookalike, invisible or full-width characters as ASCII; None if none."""
+    """Return a view of lines with lookalike, invisible or full-width characters, in plain ASCII.
+
+    None is returned if no word contains such characters.
+    """
     if text.isascii():
         return None
     builder = ViewBuilder()
@@ -203,7 +207,7 @@ def is_mixed_word(word: str) -> bool:
 
 
 def find_lines(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the lines with matches, each once."""
+    """Yield the spans of the lines that contain matches, each line once."""
     done = 0
     for place in places:
         if place.start() < done:
@@ -232,7 +236,10 @@ _WORD_REACH = 240
 
 
 def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """Decode those encoded parts of a text that decode to readable text; None if there are none."""
+    """Return a view of the encoded parts of a text that decode to readable text.
+
+    None is returned if there are no such parts.
+    """
     builder = ViewBuilder()
     for word, at in _find_words(text, _PERCENT):
         _unquote(builder, word, at)
@@ -295,7 +302,7 @@ def _decode_hex(word: str) -> str | None:
 
 
 def _decode_readable(raw: bytes) -> str | None:
-    """Return the text of bytes; None if they are not readable text."""
+    """Decode UTF-8; return None if the bytes are not readable text."""
     try:
         plain = raw.decode()
     except UnicodeDecodeError:
@@ -349,7 +356,7 @@ class Seam:
 
 
 def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
-    """Join lines across which a token may continue; yield views with their seams."""
+    """Yield views that join lines across which a token may continue, each with its seams."""
     done = 0
     for gap in _find_gaps(text):
         if gap.start() < done:

@@ -67,7 +67,7 @@ class TokenKind:
     accepts: Callable[[str], bool] = is_token_body
 
     def match(self, text: str, start: int) -> int | None:
-        """Return the end of the token that starts here; None if no token does."""
+        """Return the end of the token that starts here; None if no token of this kind does."""
         prefix = self.prefix.match(text, start)
         if prefix is None:
             return None
@@ -75,9 +75,9 @@ class TokenKind:
         return body.end() if body is not None and self.accepts(body[0]) else None
 
     def rejected_end(self, text: str, start: int) -> int:
-        """Return the end of a placeholder that starts here and has the form of this kind.
+        """Return the end of a placeholder of this kind that starts at this offset.
 
-        Return `start` if no such placeholder starts here.
+        Return `start` if no placeholder starts there.
         """
         prefix = self.prefix.match(text, start)
         body = self.body.match(text, prefix.end()) if prefix is not None else None
@@ -85,14 +85,14 @@ class TokenKind:
 
 
 def can_start_token(text: str, start: int) -> bool:
-    """Return whether a token may start here, not inside a longer word."""
+    """Return whether a token may start at this offset, because it is not inside a longer word."""
     if start == 0 or text[start - 1] not in _LETTERS:
         return True
     return _ESCAPED.search(text, max(0, start - _ESCAPE_REACH), start) is not None
 
 
 def find_tokens(kind: TokenKind, text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find the tokens of one kind, anchored at its prefix."""
+    """Find the tokens of one kind, which start at the anchors."""
     done = 0
     for start, _ in anchors:
         if start < done or not kind.prefix.match(text, start) or not can_start_token(text, start):
@@ -106,7 +106,7 @@ def find_tokens(kind: TokenKind, text: str, anchors: Sequence[Anchor]) -> Iterat
 
 
 def _strip_markup(text: str, start: int, end: int) -> int:
-    """Return the end of a token without trailing markup that closes its emphasis."""
+    """Return the end of a token without trailing `_` or `-` that closes an emphasis around it."""
     while start and text[end - 1] in "_-" and text[start - 1] == text[end - 1]:
         start, end = start - 1, end - 1
     return end
@@ -159,7 +159,7 @@ def _is_continued(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
 
 
 def _unwrap(kind: TokenKind, text: str, start: int) -> tuple[str, list[int]]:
-    """Join the pieces of a token, with the offset of each character."""
+    """Return the joined pieces of a token that starts here, and the offset of each character."""
     joined: list[str] = []
     offsets: list[int] = []
     at = start
@@ -246,7 +246,7 @@ def _is_hash(value: str) -> bool:
 
 
 def _is_recovery_key(value: str) -> bool:
-    """Return whether the groups of a key differ.
+    """Return whether a recovery key is real: all its groups differ.
 
     A key such as `000000-000000-…` is a placeholder.
     """
@@ -290,7 +290,7 @@ def _find_aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSp
 
 
 def _join_windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]]:
-    """Return the text spans around anchors, joined if they overlap, so each is searched once."""
+    """Yield the text spans around anchors, joined if they overlap, so each is searched once."""
     low = high = 0
     for anchor in anchors:
         begin, finish = max(0, anchor.start - _AWS_REACH), anchor.end + _AWS_REACH
@@ -328,7 +328,7 @@ def _find_bitlocker_keys(text: str, anchors: Sequence[Anchor]) -> Iterator[Secre
 
 @cache
 def read_token_rules() -> tuple[Rule, ...]:
-    """Read the rules for tokens that their form alone identifies."""
+    """Read the rules for tokens that can be recognized by their form alone."""
     table = tomllib.loads(_TABLE.read_text(encoding="utf-8"))
     return (
         *map(_build_prefixed_rule, table["prefixed"]),

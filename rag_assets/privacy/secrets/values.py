@@ -81,7 +81,7 @@ def is_mixed(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Return whether a value looks generated: mixed, or a long run of letters and digits (hex)."""
+    """Return whether a value looks generated: is_mixed(), or long with letters and digits."""
     if is_mixed(value):
         return True
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
@@ -89,7 +89,7 @@ def is_random(value: str) -> bool:
 
 
 def is_token_body(body: str) -> bool:
-    """Return whether a text may be the rest of a token after its prefix, not a word or `xxxx`."""
+    """Return whether a text may follow a token's prefix: it is neither a word nor `xxxx`."""
     letters = [c for c in body if c.isalpha()]
     if is_token_placeholder(body):
         return False
@@ -136,7 +136,7 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
 
 
 def is_generated(value: str) -> bool:
-    """Return whether a value is certainly generated: long, in both cases, with digits."""
+    """Return whether a value is certainly generated: long, with both cases and digits, not code."""
     if len(value) < _GENERATED_LENGTH or "://" in value or _CODE.match(value):
         return False
     if not is_mixed(value) or not is_no_name(value) or "." in value[:-1] or ":" in value:
@@ -164,7 +164,7 @@ def _is_dense(value: str) -> bool:
 
 
 def is_no_name(value: str) -> bool:
-    """Return whether a value is not an identifier made of words such as `access_token_v2`."""
+    """Return whether a value is unlike an identifier made of words, such as `access_token_v2`."""
     if _TYPE_NAME.fullmatch(value):
         return False
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
@@ -172,12 +172,12 @@ def is_no_name(value: str) -> bool:
 
 
 def _is_scrambled(value: str) -> bool:
-    """Return whether a value has runs of capitals among lower-case letters, unlike a name."""
+    """Return whether a value has capitals in several places among small letters, unlike a name."""
     return len(_CAPITALS.findall(value)) >= _FEW
 
 
 def is_bare_password(value: str) -> bool:
-    """Return whether a value without quotation marks is a password: not only letters."""
+    """Return whether an unquoted value is a password: digits, symbols, or a mix with letters."""
     if is_symbols(value):
         return True
     value = value.rstrip(".)")
@@ -190,7 +190,7 @@ def is_bare_password(value: str) -> bool:
 
 
 def _is_expression(value: str) -> bool:
-    """Return whether a value without quotation marks is code; `Jane.Miller1` is a password."""
+    """Return whether an unquoted value is code; `Jane.Miller1` is a password, not code."""
     if _CODE_WITHIN.search(value):
         return True
     found = _CODE.match(value)
@@ -261,7 +261,7 @@ def _is_quoted_password(value: str) -> bool:
 
 
 def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> bool:
-    """Return whether the value of a table cell below or next to a name is a credential.
+    """Return whether the value in a table cell next to or below a name is a credential.
 
     Args:
         kind: the kind of value that the name announces.

@@ -31,7 +31,7 @@ class StoredFile:
     """A file in a store of blobs.
 
     Attributes:
-        name: its name relative to the store, with slashes.
+        name: its path relative to the store, with slashes.
         size: size in bytes.
         modified_at: when it was stored.
     """
@@ -45,19 +45,19 @@ class Place(Protocol):
     """A store for blobs. Names consist of ids, numbers and hashes, never of user input."""
 
     def create_receive_folder(self, folder: str) -> Path:
-        """Return an existing local folder in which files for a folder of the store are received."""
+        """Return an existing local folder in which to receive files for a folder of the store."""
         ...
 
     def stage(self, received: Path, name: str) -> None:
-        """Make a received file durable under a staging name."""
+        """Make a received file durable in the store, under a temporary (staging) name."""
         ...
 
     def move(self, name: str, to: str) -> None:
-        """Move a staged file to its name, replacing an existing file."""
+        """Move a staged file to its final name `to`, replacing an existing file."""
         ...
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a whole small file: a reader finds either the former or the new content."""
+        """Write a small file in one step: a reader finds either the former or the new content."""
         ...
 
     def stream(self, name: str) -> Iterator[bytes]:
@@ -266,7 +266,7 @@ def _list_files(folder: Path) -> Iterator[str]:
 
 
 def _make_private(folder: Path) -> None:
-    """Create a folder for this user only, and its parents, durably."""
+    """Create a folder that only this user can access, and its missing parents, durably."""
     if folder.is_dir():
         return
     _make_private(folder.parent)

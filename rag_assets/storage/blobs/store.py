@@ -52,7 +52,7 @@ class BlobStore:
     """The blobs of all tenants.
 
     Args:
-        place: where they are stored.
+        place: the folder or object store with the blobs.
     """
 
     def __init__(self, place: Place) -> None:
@@ -68,7 +68,7 @@ class BlobStore:
 
     @property
     def notes(self) -> BlobNotes:
-        """Return the notes about the catalog."""
+        """Return the store of notes about the catalog, which are next to the blobs."""
         return BlobNotes(self._place)
 
     def incarnations(self) -> Iterator[tuple[str, int]]:
@@ -95,7 +95,7 @@ class BlobNotes:
             return None
 
     def write(self, name: str, text: str) -> None:
-        """Write a note as a whole."""
+        """Write a note, replacing the former note."""
         with _available():
             self._place.write(name, text.encode())
 
@@ -113,10 +113,10 @@ class TenantBlobs:
         self._folder = folder
 
     def receive(self) -> ReceivedFile:
-        """Open a file to write to; leaving the `with` block deletes it unless it was kept.
+        """Open a new file for an upload; leaving the `with` block deletes it unless it was kept.
 
         Raises:
-            ServiceUnavailable: the place cannot be written to.
+            ServiceUnavailable: the store cannot be written to.
         """
         with _available():
             folder = self._place.create_receive_folder(f"{self._folder}/staged")
@@ -127,9 +127,9 @@ class TenantBlobs:
 
         Raises:
             BlobMissing: no blob has that hash.
-            BlobAltered: the blob's content has another hash; this is known only after the last
-                piece.
-            ServiceUnavailable: the place does not answer.
+            BlobAltered: the content has another hash. This is raised after the last piece, so do
+                not trust any piece before the end.
+            ServiceUnavailable: the store does not answer.
         """
         digest = hashlib.sha256()
         try:
@@ -183,7 +183,7 @@ class TenantBlobs:
 
 
 class ReceivedFile:
-    """A file that is being received; it is not stored until `keep`.
+    """An uploaded file while it is being received; it becomes a blob with `keep`.
 
     Args:
         place, folder: the store and the folder that the file belongs to.
@@ -215,7 +215,7 @@ class ReceivedFile:
         self.discard()
 
     def write(self, piece: bytes) -> None:
-        """Append a piece.
+        """Append a piece of the content.
 
         Raises:
             ServiceUnavailable: the file cannot be written, for example because the disk is full.
@@ -229,7 +229,7 @@ class ReceivedFile:
 
     @property
     def sha256(self) -> str:
-        """Return the hash of the bytes written so far."""
+        """Return the SHA-256, in hexadecimal, of the bytes written so far."""
         return self._digest.hexdigest()
 
     @contextmanager
@@ -249,7 +249,9 @@ class ReceivedFile:
             self._place.stage(self._path, self._staged)
 
     def keep(self) -> None:
-        """Move the staged file to the name of its hash, right before the catalog needs the blob.
+        """Make the staged file a blob: move it to the name of its hash.
+
+        Call it right before the catalog records that it needs the blob.
 
         Raises:
             ServiceUnavailable: see write().
@@ -271,7 +273,7 @@ def open_blobs(settings: Settings) -> BlobStore:
 
 
 def open_blobs_by_url(url: str, settings: Settings) -> BlobStore:
-    """Return the blobs at a present or former address of the installation."""
+    """Return the blobs at this address, which may be a former address of the installation."""
     return _open_store(url, settings.local / "received")
 
 
@@ -294,7 +296,11 @@ def _name(folder: str, sha256: str) -> str:
 
 @contextmanager
 def _available(*, may_lack: bool = False) -> Iterator[None]:
-    """Convert errors of the file system and of object stores to the project's errors."""
+    """Convert errors of the file system and of object stores to the project's errors.
+
+    Args:
+        may_lack: whether FileNotFoundError is passed on unchanged.
+    """
     try:
         yield
     except (RagAssetsError, GeneratorExit):

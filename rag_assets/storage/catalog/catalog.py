@@ -65,7 +65,7 @@ TablesT = TypeVar("TablesT")
 
 
 class Catalog:
-    """Access to the catalog, with one attribute per table or group of tables."""
+    """Access to the catalog, with one attribute for each table or group of tables."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -120,7 +120,7 @@ class Catalog:
         """Return the object through which a system accesses its tables, created once per catalog.
 
         Args:
-            make: makes the object; for example its class.
+            make: creates the object from the database; for example, its class.
         """
         if make not in self._of_systems:
             # If two threads make an object, both get the one that was stored first.
@@ -171,7 +171,11 @@ class Catalog:
 
 
 def _require_same(database: Database, owners: Database) -> None:
-    """Require that both accounts use the same database, before one of them upgrades it."""
+    """Require that both addresses lead to the same database, before the owner upgrades it.
+
+    Raises:
+        ConfigurationError: the owner's address names another database.
+    """
     with database.begin() as connection, owners.begin() as other:
         if present_database(connection) != present_database(other):
             raise ConfigurationError(

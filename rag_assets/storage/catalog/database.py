@@ -95,7 +95,7 @@ _Ts = TypeVarTuple("_Ts")
 
 @dataclass(frozen=True, slots=True)
 class TenantRef:
-    """A tenant's id with its incarnation, which distinguishes uses of the same id."""
+    """A tenant's id with its incarnation, which distinguishes successive uses of the id."""
 
     id: str
     incarnation: int
@@ -143,7 +143,7 @@ class Database:
         self._compare_when_used()
 
     def _compare_when_used(self) -> None:
-        """Replace broken connections of the pool, and compare the schema every few seconds.
+        """Replace broken connections of the pool, and check the schema every few seconds.
 
         Only connections that were idle for a second are pinged. If the pool pinged before each
         transaction, pings would be a third of a sync's round trips.
@@ -170,7 +170,7 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """Open a transaction that is committed at the end.
+        """Open a transaction that is committed at the end, or rolled back after an error.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -204,7 +204,7 @@ class Database:
 
     @contextmanager
     def driver(self) -> Iterator[Cursor[Any]]:
-        """Open a cursor of the driver itself; each statement is its own transaction.
+        """Open a cursor of psycopg without SQLAlchemy; each statement is its own transaction.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -281,17 +281,17 @@ class Database:
     def fetch_rows(
         self, query: TypedReturnsRows[*_Ts], parameters: Any = None
     ) -> Sequence[Row[*_Ts]]:
-        """Run a query in its own transaction, like all fetch methods, and return its rows."""
+        """Run a query in its own transaction, and return its rows."""
         with self.begin() as connection:
             return connection.execute(query, parameters).all()
 
     def fetch_row(self, query: TypedReturnsRows[*_Ts]) -> Row[*_Ts] | None:
-        """Return the first row of a query, if any."""
+        """Return the first row of a query; None without rows."""
         with self.begin() as connection:
             return connection.execute(query).first()
 
     def fetch_one(self, query: TypedReturnsRows[*_Ts]) -> Row[*_Ts]:
-        """Return the only row of a query."""
+        """Return the only row of a query; fail if it has none or several."""
         with self.begin() as connection:
             return connection.execute(query).one()
 
@@ -301,7 +301,7 @@ class Database:
             return connection.scalar(query)
 
     def fetch_values(self, query: TypedReturnsRows[_T]) -> Sequence[_T]:
-        """Return the first column of a query."""
+        """Return the first column of all rows of a query."""
         with self.begin() as connection:
             return connection.scalars(query).all()
 
@@ -343,14 +343,14 @@ class Database:
 
 
 class CatalogQueries:
-    """Base of the classes that read and write tables of the catalog."""
+    """Base class of the classes that read and write tables of the catalog."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
 
 def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
-    """Return a dataclass with the columns of a row that have the names of its fields.
+    """Build a dataclass from a row: each field takes the column of the same name.
 
     Args:
         row: a row of SQLAlchemy or of the driver.
@@ -361,7 +361,11 @@ def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
 
 
 def note_raised(connection: Connection, ref: TenantRef | None) -> None:
-    """Note for `after_raise` that a transaction raises a tenant's mark or, with None, the epoch."""
+    """Note, for `after_raise`, that a transaction raises a tenant's mark or the epoch.
+
+    Args:
+        ref: the tenant; None for the installation's epoch.
+    """
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 
@@ -384,7 +388,10 @@ def _require_usable(url: str) -> None:
 
 
 def connect_arguments() -> dict[str, Any]:
-    """Return the arguments of every connection to Postgres, with the program's schema revision."""
+    """Return the arguments of every connection to Postgres.
+
+    The application name contains the program's schema revision; see other_programs.
+    """
     from rag_assets.storage.catalog.migrate import HEAD
 
     return {"connect_timeout": 10, "application_name": f"{APPLICATION}{HEAD}"}
@@ -395,7 +402,7 @@ Texts: TypeAlias = Iterable[str] | BindParameter[list[str]]
 
 
 def texts_parameter(name: str) -> BindParameter[list[str]]:
-    """Return a parameter of a prepared statement that takes any number of texts."""
+    """Return a parameter of a prepared statement that takes a list of texts of any length."""
     kind: TypeEngine[list[str]] = ARRAY(Text)  # type: ignore[assignment]
     return bindparam(name, type_=kind)
 
@@ -418,7 +425,10 @@ def put_row(table: Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> 
 
 
 def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
-    """Return pairs as rows of `key` and `value`; any number of pairs needs only two parameters."""
+    """Return pairs as a table with columns `key` and `value`.
+
+    Any number of pairs needs only two parameters.
+    """
     keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
     return (
         func.unnest(literal(keys, ARRAY(Text)), literal(values, ARRAY(Text)))
@@ -459,7 +469,7 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def find_condition(error: Exception) -> ServiceUnavailable | None:
-    """Return the error for a condition of the server that an operator must resolve, or None."""
+    """Return the error for a condition of Postgres that an operator must resolve, or None."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
     return None if known is None else ServiceUnavailable(known[0], hint=known[1])
@@ -486,7 +496,7 @@ _CHANNEL = "rag_assets_changes"
 
 
 def notify(connection: Connection, tenant_id: str) -> None:
-    """Notify listeners, when the transaction commits, that a tenant has something to sync."""
+    """Tell listeners, when the transaction commits, that a tenant has something to sync."""
     connection.execute(select(func.pg_notify(_CHANNEL, tenant_id)))
 
 
@@ -505,7 +515,9 @@ class ChangeChannel:
                     notify(connection, tenant_id)
 
     def notifications(self, timeout: float) -> Iterator[str | None]:
-        """Yield the tenant of each notification, or TENANTS; None at the start and after timeouts.
+        """Yield the tenant of each notification, or TENANTS.
+
+        None is yielded at the start, and whenever `timeout` seconds passed without a notification.
 
         Args:
             timeout: seconds without a notification.

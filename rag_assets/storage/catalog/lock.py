@@ -36,7 +36,11 @@ _verified: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that holds, or last held, a tenant's lock."""
+    """The process that holds, or last held, a tenant's lock.
+
+    Attributes:
+        what: what the process does, for messages, such as "a hold".
+    """
 
     what: str
     run_id: str | None = None
@@ -91,9 +95,9 @@ class TenantLock(CatalogQueries):
 
         Args:
             holder: describes this process to others.
-            wait_seconds: time to wait for the current holder.
-            on_wait: called once with the current holder.
-            on_takeover: called with a former holder that did not release the lock.
+            wait_seconds: time to wait until the current holder releases the lock.
+            on_wait: called once with the current holder, before waiting.
+            on_takeover: called with a former holder that ended without releasing the lock.
 
         Raises:
             TenantLocked: the current holder did not release the lock in time.
@@ -149,7 +153,7 @@ class TenantLock(CatalogQueries):
         return bool(self._database.fetch_value(select(is_locked(tenant_id))))
 
     def holder(self, tenant_id: str) -> Holder | None:
-        """Return the last holder; None if it released the lock normally."""
+        """Return the current or last holder; None if the last holder released the lock normally."""
         query = select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
         stored = self._database.fetch_value(query)
         return Holder(**stored) if stored else None

@@ -55,7 +55,7 @@ _MIGRATION_LOCK = 0x7261675F61737365
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The migrations of the core, or of one system.
+    """The history of schema migrations of the core, or of one system.
 
     Attributes:
         version_table: the table with its current revision.
@@ -110,7 +110,11 @@ def run_script(connection: Connection, path: Path) -> None:
 
 
 def is_behind(database: Database, systems: Systems | None = None) -> bool:
-    """Return whether the catalog's tables differ from this program's schema; see migrate."""
+    """Return whether the catalog's tables have another revision than this program's schema.
+
+    Args:
+        systems: used instead of the installed systems.
+    """
     histories = list(_iter_histories(systems or installed_systems()))
     return _find_versions(database, histories) != {
         history.version_table: history.head for history in histories
@@ -124,7 +128,7 @@ def is_new(database: Database) -> bool:
 
 
 def _iter_histories(systems: Systems) -> Iterable[_History]:
-    """Yield the histories, the core's first, because tables of systems refer to its tables."""
+    """Yield the core's history first, because tables of systems refer to its tables."""
     yield _History(_VERSION_TABLE, HEAD)
     for owner in systems:
         if (migrations := owner.system.migrations) is not None:
@@ -195,7 +199,7 @@ def _upgrade_schema(connection: Connection, history: _History) -> None:
 
 
 def _list_known_revisions(history: _History) -> frozenset[str]:
-    """Return the revisions that the program's files define; empty if the files were replaced."""
+    """Return the revisions in the program's files; empty if the files lack the newest revision."""
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
 
@@ -263,7 +267,9 @@ def require_present_schema(database: Database, systems: Systems | None = None) -
 
 
 def other_programs(database: Database) -> list[str]:
-    """Describe connections to the catalog by programs with another schema, on any machine.
+    """Return descriptions of connections to the catalog by programs with another schema revision.
+
+    Programs on all machines are included.
 
     Raises:
         ServiceUnavailable: Postgres does not answer.
@@ -292,7 +298,7 @@ def _present_revision(connection: Connection, history: _History) -> str | None:
 
 
 def _too_new(history: _History, present: str) -> SchemaTooNew:
-    """Return the error for tables of a revision that the program does not have."""
+    """Return the error for tables with a revision that only a newer program has."""
     what, program = "the catalog has", f"rag-assets {version('rag-assets')}"
     if history.owner is not None:
         what = f"the catalog's tables of system {history.owner.name!r} have"
@@ -326,7 +332,7 @@ def _folder(owner: InstalledSystem, migrations: Migrations) -> Path:
 
 
 def _escape_path(path: Path) -> str:
-    """Return a path as a value of Alembic's configuration, in which % starts a variable."""
+    """Return a path with % escaped, because % starts a variable in Alembic's configuration."""
     return str(path).replace("%", "%%")
 
 

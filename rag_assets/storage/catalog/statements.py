@@ -50,7 +50,9 @@ class Statement:
 
 
 class BlockingRunner(CatalogQueries):
-    """Runs statements in the calling thread; each sees the data committed before it started.
+    """Runs prepared statements in the calling thread.
+
+    Each statement sees the data committed before it started.
 
     Args:
         database: the catalog's database, with the connections to use.

@@ -54,7 +54,7 @@ metadata = MetaData(
 
 
 def tenant_column(*, primary_key: bool = True) -> Column[str]:
-    """Return the column for a row's tenant; deleting the tenant deletes the row."""
+    """Return the column with a row's tenant; deleting the tenant also deletes the row."""
     return Column(
         "tenant",
         Text,
@@ -73,13 +73,21 @@ becomes due immediately. Times without a kind stay as they are.
 
 
 def now_column(name: str, kind: TimeKind | None = None) -> Column[object]:
-    """Return a column for a required time, by default the time at which the row is inserted."""
+    """Return a column for a required time, by default the time at which the row is inserted.
+
+    Args:
+        kind: how a time in the future is corrected; see TimeKind.
+    """
     when = DateTime(timezone=True)
     return Column(name, when, nullable=False, server_default=func.now(), info={"time": kind})
 
 
 def time_column(name: str, kind: TimeKind | None = None) -> Column[object]:
-    """Return a column for an optional time."""
+    """Return a column for an optional time.
+
+    Args:
+        kind: how a time in the future is corrected; see TimeKind.
+    """
     return Column(name, DateTime(timezone=True), info={"time": kind})
 
 
@@ -267,7 +275,7 @@ document_index = Table(
     Column("parse_key", Text),
     Column("chunk_set_key", Text),
     Column("chunk_count", Integer, nullable=False, server_default="0"),
-    # Of that version's passages; null if it was indexed before they were counted.
+    # Number of tokens in that version's passages; null if it was indexed before they were counted.
     Column("token_count", Integer),
     # Whether other versions may have entries: set before a write, cleared after clean-up.
     Column("dirty", Boolean, nullable=False, server_default=text("true")),
@@ -355,7 +363,7 @@ source_records = Table(
     time_column("pushed_at", "event"),
     # The page or database that it is attached to, if any.
     Column("page_uuid", Text),
-    # Of a comment.
+    # When a comment was resolved; null for other records.
     time_column("resolved_at"),
     # 0 if a person waits for it, 1 for bulk writes.
     Column("lane", SmallInteger, nullable=False, server_default="0"),

@@ -334,7 +334,7 @@ def is_english(query: str) -> bool:
 
 
 def is_certainly_english(query: str) -> bool:
-    """Return whether a query is an English sentence, or certainly consists of English key words."""
+    """Return whether a query is an English sentence, or key words that are certainly English."""
     language = sentence_language(query)
     if language is not None:
         return language == "en"

@@ -38,8 +38,8 @@ class ElasticsearchConnection:
         api_key: an encoded API key.
         account: name and password, if there is no API key.
         ca_file: certificates for verifying the server's certificate; None: the system's.
-        fingerprint: SHA-256 of the server's certificate or of an authority that signed it; compared
-            instead of verifying the certificate otherwise.
+        fingerprint: SHA-256 of the server's certificate or of an authority that signed it. If it is
+            set, it replaces all other verification of the certificate.
     """
 
     nodes: tuple[str, ...]
@@ -117,12 +117,12 @@ class ElasticsearchConnection:
 
 
 def to_connection(server: str | ElasticsearchConnection) -> ElasticsearchConnection:
-    """Return a connection unchanged, or the connection to an address."""
+    """Return a connection unchanged; turn an address into a connection with from_url()."""
     return ElasticsearchConnection.from_url(server) if isinstance(server, str) else server
 
 
 def _with_port(node: str) -> str:
-    """Return an address with its port, which the client requires."""
+    """Return an address with a port, which the client requires; default: the scheme's port."""
     parts = urlsplit(node)
     if parts.port is not None:
         return node

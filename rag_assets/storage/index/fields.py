@@ -87,21 +87,24 @@ def entry_source(entry: Entry) -> dict[str, Any]:
 
 
 def entry_terms(text: str, language: str | None) -> str:
-    """Return the terms of an entry: the mark of its analysis, and the terms of its text.
+    """Return the terms of an entry: a mark that names the analysis, and the terms of its text.
 
     Args:
         text: text of the passage, with title and headings.
-        language: language of the document, if certain.
+        language: language of the document; None if uncertain.
     """
     analysis = choose_analysis(text, language)
     return f"{MARK}{analysis} {lexical_terms(text, analysis)}"
 
 
 def length_weight(terms: float) -> float:
-    """Return the weight of each word in an entry with this number of terms.
+    """Return the factor, at most 1, by which an entry's words count; 350 terms halve it.
 
     In a long passage, a single word says less about the passage. Terms are counted instead of a
     model's tokens: an English term has one or two tokens, a Greek or Hindi term five.
+
+    Args:
+        terms: the number of terms of the entry.
     """
     return float(f"{0.5 ** (terms / _HALVING_TERMS):.6g}")
 
@@ -122,7 +125,7 @@ def hash_fields(fields: Mapping[str, Any], key: bytes | None) -> str:
 
 
 def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
-    """Return whether stored fields, with or without `terms`, match their digest."""
+    """Return whether stored fields, read with or without `terms`, match their digest."""
     digest, terms = fields.get("digest"), fields.get("terms")
     if not isinstance(digest, str) or not compare_digest(digest, hash_fields(fields, key)):
         return False
@@ -130,7 +133,10 @@ def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
 
 
 def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[str, Any]:
-    """Return stored fields with a new access scope; altered fields still fail verification."""
+    """Return stored fields with a new access scope, and a new digest if the old digest was valid.
+
+    Altered fields therefore still fail verification.
+    """
     changed = {**stored, "access_scope": scope}
     if is_intact(stored, key):
         changed["digest"] = hash_fields(changed, key)
@@ -140,14 +146,18 @@ def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict
 def build_stored_entry(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
-    """Build an entry from its stored fields; verify it if the generation has a digest key."""
+    """Build an entry from its stored fields; `intact` says whether they were verified.
+
+    Args:
+        cosine: similarity of the entry's vector and the query's; None without a query vector.
+    """
     return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
 
 
 def build_scanned_entry(
     id_: str, stored: Mapping[str, Any], routing: str | None, key: bytes | None
 ) -> ScannedEntry:
-    """Build the entry that a scan found, with defaults for missing fields.
+    """Build the result of a scan for an entry, with defaults for missing fields.
 
     Args:
         routing: the tenant whose searches may find the entry.
@@ -170,7 +180,11 @@ def build_scanned_entry(
 def entry_vector(
     owner: Owner, id_: str, fields: Mapping[str, Any], vector: npt.NDArray[np.float32] | None
 ) -> EntryVector:
-    """Return the vector of an entry that was read with all its fields."""
+    """Return an entry's vector, and whether the entry is genuine.
+
+    Args:
+        fields: all stored fields of the entry.
+    """
     known = {name: fields.get(name, "") for name in ("document_id", "index_key", "text_sha256")}
     genuine = "terms" in fields and is_intact(fields, owner.digest_key)
     if genuine:

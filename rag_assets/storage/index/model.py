@@ -33,31 +33,34 @@ Presence = Literal["present", "missing", "replaced"]
 
 @dataclass(frozen=True, slots=True)
 class IndexRef:
-    """An index, distinguished from a later index with the same name.
+    """A reference to one index; a later index with the same name has another reference.
 
     Attributes:
-        identity: assigned by the store; an index created later under the same name gets another
-            identity.
+        identity: assigned by the store to each index that it creates.
     """
 
     name: str
     identity: str
 
     def compute_presence(self, identity: str | None) -> Presence:
-        """Return whether the index is present, missing or replaced, from its name's identity."""
+        """Return whether the index still exists, is missing, or was replaced by another index.
+
+        Args:
+            identity: the identity of the index that has the name now; None if no index has it.
+        """
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"
 
 
 def suitable_index(dimensions: int) -> VectorIndex:
-    """Return the default kind of index for vectors of this length."""
+    """Return the default kind of vector index for vectors with this number of dimensions."""
     return "bbq_hnsw" if dimensions >= _FEWEST_BITS else "int8_hnsw"
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """The properties that distinguish indexes; generations with equal specs may share an index."""
+    """The properties of an index; generations with equal properties may share an index."""
 
     dimensions: int
     vector_index: VectorIndex = "int8_hnsw"
@@ -65,12 +68,12 @@ class IndexSpec:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The generation, of one incarnation of a tenant, that entries belong to.
+    """A generation of one incarnation of a tenant, as the owner of entries.
 
     Attributes:
         digest_key: the generation's key, which is never stored in the index. None in generations of
             the first four schemas: anyone with write access to the index can forge their digests.
-        vectors_beside: whether its vectors are searched in the separate vector store.
+        vectors_beside: whether the generation's vectors are searched in the separate vector store.
     """
 
     tenant: str
@@ -101,11 +104,11 @@ class BuildCount:
     """The number of searchable entries of a build.
 
     Attributes:
-        presence: whether the index that it was written to still exists; if not, the counts are 0.
+        presence: whether the build's index still exists; if not, the counts are 0.
         entries: the number of all its entries.
-        recent: the number of entries of the versions to count separately.
-        is_shown: whether the tenant's view shows exactly these entries; True for a build that is
-            not the serving one.
+        recent: the number of entries with one of `CountedBuild.recent_keys`.
+        is_shown: whether the tenant's view shows exactly these entries; always True for a build
+            that is not the serving one.
     """
 
     presence: Presence
@@ -153,8 +156,9 @@ class Entry:
     """One chunk of one version of a document, with its vector.
 
     Attributes:
-        chunk_type: its source type, if it differs from the document's.
-        within: for a block, the ordinals of the document's entries that contain part of it.
+        chunk_type: the chunk's source type; None if it is the document's.
+        within: if the chunk is a block, the ordinals of the document's entries that contain part of
+            it.
     """
 
     owner: Owner
@@ -171,7 +175,7 @@ class Entry:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Return the document's metadata and the names that the chunk defines."""
+        """Return the document's metadata, with the symbol and signature that the chunk defines."""
         named = self.chunk.definition
         if named is None:
             return dict(self.document.metadata)
@@ -195,11 +199,11 @@ def is_within(uri: str, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MovedPages:
-    """Pages with entries that may still have another access scope than their documents.
+    """Pages whose entries may not yet have the access scope of their documents.
 
     Attributes:
         readable: pages that may be read, whatever scope their entries have.
-        unreadable: pages that may not be read.
+        unreadable: pages that may not be read, whatever scope their entries have.
     """
 
     readable: tuple[str, ...] = ()
@@ -247,13 +251,13 @@ class EntryFilter:
 
     @property
     def by_readers_alone(self) -> bool:
-        """Return whether the filter excludes only entries that the caller may not read."""
+        """Return whether the filter restricts only access: its other conditions are all empty."""
         return replace(self, scopes=None, moved=NONE_MOVED) == EntryFilter()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A document whose entries are looked up, or one symbol in it.
+    """A document, or one symbol in it, whose entries a ranking returns.
 
     Attributes:
         document_id: the document.
@@ -266,7 +270,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Entries in a given order: all entries of the first place, then those of the next place.
+    """A ranking by place: first all entries of the first place, then those of the next place.
 
     Attributes:
         of: the places, at most MOST_PLACES.
@@ -280,7 +284,7 @@ MOST_PLACES = 200
 
 @dataclass(frozen=True, slots=True)
 class EqualTexts:
-    """Entries with one of these texts, in no particular order.
+    """A ranking of the entries that have one of these texts, in no particular order.
 
     Attributes:
         keys: see Candidate.text_key.
@@ -294,8 +298,8 @@ class RankingRequest:
     """A request for one ranking: by similarity to a vector, by words, or in a given order.
 
     Attributes:
-        by: the query's vector, of shape (dimensions,), or its text, or places, or texts; None: any
-            entries, in no particular order.
+        by: the query's vector, of shape (dimensions,); or the query's text; or places; or texts.
+            None: any entries, in no particular order.
         limit: the maximum number of entries in the ranking.
         entry_filter: the entries that the ranking may contain.
         first: how many of the best entries to return; None returns all.
@@ -370,9 +374,10 @@ class VersionCount:
     """The number of entries that a generation has of one version of a document.
 
     Attributes:
-        document_id, index_key, access_scope: fields of the entries; None if the entries lack them.
-        ids: checksum of the entries' ids with their ordinals, if the store can compute it; see
-            compute_checksum().
+        document_id, index_key, access_scope: the values that all counted entries have; None if the
+            entries lack the field.
+        ids: checksum of the entries' ids and ordinals (see compute_checksum); None if the store
+            cannot compute it.
     """
 
     document_id: str | None
@@ -385,9 +390,8 @@ class VersionCount:
 def compute_checksum(ids: Iterable[str]) -> int:
     """Return the checksum of the ids of a version's entries, in the order of their ordinals.
 
-    The checksum of all entries is the sum of the checksums of its parts. A store that computes it
-    must get the same number: the sum of the first 60 bits of each id's SHA-256, times its position
-    from 1.
+    It is the sum, over all ids, of the first 60 bits of the id's SHA-256 times its position,
+    counted from 1. A store that computes the checksum itself must get the same number.
     """
     return sum(int(sha256_hex(id_)[:15], 16) * place for place, id_ in enumerate(ids, start=1))
 
@@ -415,9 +419,9 @@ class Candidate:
         text_key: equal for equal texts; in generations of the first three schemas, equal for equal
             texts with equal titles and headings.
         ordinal: its position among the entries of its version.
-        within: for a block, the ordinals of the entries that contain part of it.
+        within: if it is a block, the ordinals of the entries that contain part of it.
         symbol: the symbol that it defines; empty if it defines none, or if not requested.
-        matched: in a ranking by words, how many different terms it contains; otherwise 0.
+        matched: in a ranking by words, how many of the query's words it contains; otherwise 0.
     """
 
     id: str
@@ -494,7 +498,11 @@ def indexed_key(
     page_uuid: str | None = None,
     passage_source: str | None = None,
 ) -> str:
-    """Return the hash of everything in the entries of a version."""
+    """Return the hash of all inputs that determine the entries of a version.
+
+    Args:
+        kinds: the kinds of the document's definitions, by name; None if it has no definitions.
+    """
     # Included only if there are requests: the keys of other documents must not change.
     anew = [reindex_requests] if reindex_requests else []
     typed = [dict(kinds)] if kinds else []

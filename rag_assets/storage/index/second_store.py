@@ -1,4 +1,4 @@
-"""Use of a second store for vectors: writes go to both stores, vector searches to the second.
+"""A second store for vectors: writes go to both stores, vector searches only to the second.
 
 Words and texts are only in the first store, together with its own copy of the vectors. The first
 store answers whenever the second does not.
@@ -39,8 +39,8 @@ class MirroredEntries:
     Args:
         first: the store of all entries.
         second: the second store of vectors.
-        on_failure: called after the second store missed a write; from then on the second store must
-            not answer.
+        on_failure: called when a write to the second store failed. It must stop searches from using
+            the second store, which now lacks entries.
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class NoteStore(Protocol):
         ...
 
     def write(self, name: str, text: str) -> None:
-        """Write a whole note, replacing the former note."""
+        """Write a note, replacing the former note."""
         ...
 
     def delete(self, name: str) -> None:
@@ -77,7 +77,7 @@ class EntryWriter(Protocol):
         ...
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
-        """Delete entries by id; return their number, including missing entries."""
+        """Delete entries by id; return the number of ids, including ids without an entry."""
         ...
 
     def delete_other_versions(
@@ -89,10 +89,10 @@ class EntryWriter(Protocol):
         guard: Callable[[], None],
         refreshed: bool = False,
     ) -> int:
-        """Delete the entries of other versions of these documents; return their number.
+        """Delete the entries of these documents that have another version; return their number.
 
         Args:
-            kept: by document_id, the version (index_key) to keep; None keeps no version.
+            kept: by document_id, the version (index_key) whose entries stay; None deletes all.
             guard: called before each write; raises when this writer may no longer write.
             refreshed: whether searches can already find everything that was written, as right after
                 `write`.
@@ -102,7 +102,7 @@ class EntryWriter(Protocol):
     def set_scopes(
         self, index_name: str, owner: Owner, scopes: Mapping[str, str], *, guard: Callable[[], None]
     ) -> int:
-        """Set the access scope of the entries of documents; return how many changed.
+        """Set the access scope of the entries of documents; return how many entries changed.
 
         Args:
             scopes: the access scope of each document, by document_id.
@@ -125,7 +125,9 @@ class EntryStore(EntryWriter, Protocol):
         digest_key: bytes | None = None,
         document_ids: Collection[str] | None = None,
     ) -> Iterator[ScannedEntry]:
-        """Yield every entry that a tenant's searches may find, of any generation or tenant.
+        """Yield every entry that a tenant's searches can reach, and whether it is intact.
+
+        This includes entries of all its generations, and misplaced entries of other tenants.
 
         Args:
             digest_key: digest key of the generation whose entries are verified.
@@ -136,11 +138,11 @@ class EntryStore(EntryWriter, Protocol):
     def strangers(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
-        """Yield, unverified, the entries that scan() finds and that none of these owners has."""
+        """Yield entries that scan() finds and none of these owners has, without verifying them."""
         ...
 
     def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
-        """Yield the number of a generation's entries for each version of each document."""
+        """Yield, for each version of each document, how many entries a generation has of it."""
         ...
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
@@ -160,7 +162,7 @@ class EntryStore(EntryWriter, Protocol):
     def matching(
         self, index_name: str, tenant: str, field: str, values: Collection[str]
     ) -> list[str]:
-        """Return ids of a tenant's entries, in any build, with one of these values in a field."""
+        """Return ids of a tenant's entries, in any build, whose field has one of these values."""
         ...
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
@@ -191,7 +193,7 @@ class EntrySearcher(Protocol):
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        """Return the ranking of each request, best first, ties broken by id.
+        """Return the ranking of each request: candidates, best first, ties broken by id.
 
         In a ranking by vector, the score of a candidate is its cosine. In a ranking by words, each
         word is weighted by its rarity among the entries that pass the filter; other entries have no
@@ -208,7 +210,7 @@ class EntrySearcher(Protocol):
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        """Return the cosine of each of these entries that exists, by id.
+        """Return the cosine of the query vector and each of these entries that exists, by id.
 
         Raises:
             IndexInconsistent: see rankings().
@@ -250,7 +252,7 @@ class EntrySearcher(Protocol):
     async def count(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
     ) -> tuple[int, int]:
-        """Count a generation's entries: all of them, and the entries with one of these index keys.
+        """Return the number of a generation's entries, and of those with one of these index keys.
 
         Raises:
             IndexInconsistent: see rankings().
@@ -258,7 +260,7 @@ class EntrySearcher(Protocol):
         ...
 
     async def presence(self, index: IndexRef) -> Presence:
-        """Return whether an index still exists and was not replaced."""
+        """Return whether an index is present, missing, or replaced by another of the same name."""
         ...
 
     async def close(self) -> None:
@@ -291,15 +293,19 @@ class IndexAdministration(Protocol):
         ...
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
-        """Return the index for a new generation of a tenant, creating it if necessary."""
+        """Return the index to write a new generation of a tenant to; create it if necessary.
+
+        Args:
+            placement: whether the index is shared with other tenants.
+        """
         ...
 
     def presence(self, index: IndexRef) -> Presence:
-        """Return whether an index still exists and was not replaced."""
+        """Return whether an index is present, missing, or replaced by another of the same name."""
         ...
 
     def require_usable(self, index_name: str) -> None:
-        """Require that an index can be searched; a missing index passes.
+        """Require that an index is searchable; a missing index passes.
 
         Raises:
             IndexUnavailable: the index is closed, blocked or red.
@@ -307,14 +313,14 @@ class IndexAdministration(Protocol):
         ...
 
     def conditions(self) -> list[RagAssetsError]:
-        """Return the errors that requests for indexes would raise, such as for a closed index.
+        """Return the errors that requests for indexes would raise now, such as for a closed index.
 
-        A nearly full disk is among them. Each request waits two seconds at most.
+        A nearly full disk is returned as an error, too. Each request waits two seconds at most.
         """
         ...
 
     def layout_differences(self) -> list[str]:
-        """Describe how the layout of existing indexes differs from new indexes."""
+        """Return descriptions of how existing indexes differ from the layout of new indexes."""
         ...
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
@@ -351,7 +357,7 @@ class IndexAdministration(Protocol):
         ...
 
     def bytes_per_entry(self, index_name: str) -> float | None:
-        """Return the average bytes on disk per entry; None if unknown or without entries."""
+        """Return an entry's average size on disk in bytes; None if unknown or without entries."""
         ...
 
     def drop(self, index_name: str) -> None:
@@ -377,7 +383,7 @@ class IndexAdministration(Protocol):
         ...
 
     def publish(self, index_name: str, owner: Owner) -> None:
-        """Make the tenant's view show exactly one generation, in one atomic change."""
+        """Make the tenant's view show exactly this generation, in one atomic change."""
         ...
 
     def withdraw(self, tenant: str) -> None:
@@ -389,7 +395,7 @@ class IndexAdministration(Protocol):
         ...
 
     def view(self, tenant: str) -> TenantView | None:
-        """Return the tenant's view with its contents; None if it does not exist."""
+        """Return the tenant's view and the tenants whose entries it shows; None if missing."""
         ...
 
 
@@ -405,7 +411,8 @@ class StoreConfig:
         server: connection to an Elasticsearch, or its address, or `memory:`.
         prefix: prefix of the names of indexes and views; separates installations that share a
             server.
-        shared_limit: when a shared index has this many entries, new generations use a new one.
+        shared_limit: when a shared index has this many entries, new generations use a new shared
+            index.
         vectors_url: address of a Postgres with additional copies of some builds' vectors, if any.
         installation: the owner of indexes, views and schemas; None: every user of the store owns
             all of them.

@@ -2,10 +2,9 @@
 
 Elasticsearch's standard analyzer does not split `snake_case_name`, and its core server has no
 stemmer. This module does both. A text is analyzed in its language, and its first term names that
-language. A query is analyzed in every language of the texts. So both agree, whatever the query's
-language is.
+language. A query is analyzed in every language of the texts, so it matches texts of all languages.
 
-No score by words depends on an entry that the search may not find: terms are weighted by their
+A word score never depends on an entry that the search may not find: terms are weighted by their
 frequency among the entries that pass the filter, and an entry's length is compared with a constant.
 """
 
@@ -27,7 +26,7 @@ from rag_assets.storage.index.common_words import SOUTHEAST_ASIAN, prose_languag
 TERMS_VERSION: Final = 3
 """Increased whenever the same text yields other terms, so that all entries are written again."""
 FORMER: Final = "former"
-"""The analysis of entries of version 1: English stems in all languages, and no folding."""
+"""The analysis of entries of TERMS_VERSION 1: English stems in all languages, no folding."""
 PLAIN: Final = "plain"
 """The analysis of texts in languages without a stemmer: words are only folded."""
 MARK: Final = "lang="
@@ -57,9 +56,9 @@ _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     | dict.fromkeys(_OWN_SCRIPTS.split(), "en")
 )
 ANALYSES: Final = (*_STEMMERS, _VIETNAMESE, PLAIN)
-"""All analyses of entries of this version."""
+"""All analyses of entries of the present TERMS_VERSION."""
 EVERY_ANALYSIS: Final = (FORMER, *ANALYSES)
-"""All analyses that entries of an index may have."""
+"""All analyses of entries of the present and earlier versions."""
 _SCRIPTS: Final = (
     # The first letter of a word, the languages written in its script, and the usual language among
     # them.
@@ -97,7 +96,7 @@ _SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}]+")
 _UNSEPARATED: Final = re.compile(rf"({_SIGNS.pattern}|{_SOUTHEAST_ASIAN.pattern})")
 _PAIR, _TRIPLE = 2, 3
 _UNMARKED: Final = re.compile(rf"[^\W\d_]{{{_TRIPLE + 1},}}")
-"""Letters between marks, in runs longer than any term in entries of this version."""
+"""Letters between marks, in runs longer than any term of the present TERMS_VERSION."""
 _TERMS_PER_WORD: Final = (
     (re.compile(rf" (?=[{SOUTHEAST_ASIAN}])"), 10),
     (re.compile(rf" (?=[{_IDEOGRAPHS}{_KATAKANA}])"), 1.5),
@@ -134,7 +133,7 @@ _MARKS: Final = re.compile(r"[\u0300-\u036f]+")
 
 
 def choose_analysis(text: str, language: str | None) -> str:
-    """Return the analysis for a text, one of ANALYSES.
+    """Return how a text is to be analyzed: a language, or another value of ANALYSES.
 
     Args:
         language: language of the text's document, an ISO 639-1 code or the name of a programming
@@ -170,8 +169,8 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
 def list_words(text: str) -> list[str]:
     """Return the words of a query, whole and in parts, in lower case, neither folded nor stemmed.
 
-    Korean words are also returned whole, to match entries of version 1. For Thai and similar
-    scripts, the letters between marks are also returned, to match entries of versions 1 and 2.
+    Korean words are also returned whole, to match entries of TERMS_VERSION 1. For Thai and similar
+    scripts, the letters between marks are also returned, to match entries of TERMS_VERSION 1 and 2.
     """
     parts: list[str] = []
     for word in _split(_normalize(text)):
@@ -182,7 +181,7 @@ def list_words(text: str) -> list[str]:
 
 
 def count_words(terms: str) -> float:
-    """Return how many words the terms of an entry represent: a pair or triple is part of a word.
+    """Return how many words an entry's terms represent; a pair or triple is a fraction of a word.
 
     Args:
         terms: the terms of an entry, after the term that names the analysis.
@@ -196,7 +195,7 @@ def count_words(terms: str) -> float:
 
 
 def list_symbols(text: str) -> list[str]:
-    """Return the pictographs (such as emoji) in a text; they are searched as they are written."""
+    """Return the pictographs (such as emoji) in a text, which are searched without analysis."""
     return [] if text.isascii() else _SYMBOL.findall(text)
 
 
@@ -204,7 +203,7 @@ def list_symbols(text: str) -> list[str]:
 def build_forms(
     word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS
 ) -> Mapping[str, frozenset[str]]:
-    """Return the terms that texts may contain for a word, each with the analyses that produce it.
+    """Return the terms under which texts may contain a word, with the analyses that produce them.
 
     Args:
         analyses: analyses of the texts.
@@ -220,7 +219,7 @@ def build_forms(
 
 
 def is_phrase(word: str) -> bool:
-    """Return whether entries of version 1 contain a word only in their text, and not as a term."""
+    """Return whether entries of TERMS_VERSION 1 contain a word in their text but not as a term."""
     return any(kind.search(word) for kind in (_INDIC, _SIGNS, _SYMBOL))
 
 
@@ -230,7 +229,7 @@ def is_sequence(word: str) -> bool:
 
 
 def _is_term(word: str) -> bool:
-    """Return whether entries have a query word as a term; longer words are stored as pairs."""
+    """Return whether entries contain a query word as one term; longer words are stored as pairs."""
     if word.isascii():
         return True
     single = len(word) == 1 and _SIGNS.match(word) is not None
@@ -282,7 +281,7 @@ def _split(text: str) -> list[str]:
 
 
 def _with_parts(word: str) -> list[str]:
-    """Return a word in lower case, and its parts if it has several."""
+    """Return a word in lower case, followed by its parts if it has several."""
     if word.isascii():
         terms = [part.lower() for part in _PART.findall(word)]
         return [word.lower(), *terms] if len(terms) > 1 else terms
@@ -327,7 +326,7 @@ def _stem(word: str, analysis: str) -> str:
 
 
 def _language_in_script(word: str, analysis: str) -> str:
-    """Return the language in which a word is stemmed: the text's, if the word is in its script."""
+    """Return the language to stem a word in: the text's, or the usual language of its script."""
     if word[0].isdecimal():
         return PLAIN
     for letters, languages, usual in _SCRIPTS:
@@ -387,8 +386,8 @@ class QueryWords:
 
     Attributes:
         terms: words as `list_words` returns them, each with its number of occurrences in the query.
-        title_words: words of the terms, as they are written in titles and headings, each with its
-            terms.
+        title_words: words as they are searched in titles and headings, each with its parts in
+            `terms`.
         analyses: the expected analyses of the entries.
     """
 
@@ -403,17 +402,17 @@ class QueryWords:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return the analyses that are marked in entries."""
+        """Return the analyses that entries name in a mark: all except FORMER."""
         return tuple(analysis for analysis in self.analyses if analysis != FORMER)
 
     @property
     def phrases(self) -> tuple[str, ...]:
-        """Return the words that some entries contain only in their texts, as they are written."""
+        """Return the words to search in texts as written: some entries have no term for them."""
         return tuple(word for word in self.terms if self.is_written(word, self.analyses))
 
     @staticmethod
     def is_written(word: str, analyses: tuple[str, ...]) -> bool:
-        """Return whether a word is searched as it is written, in entries of these analyses."""
+        """Return whether a word must be searched in texts as written, given these analyses."""
         return is_phrase(word) and (FORMER in analyses or not build_forms(word, analyses))
 
 
@@ -421,7 +420,7 @@ class WeighedWord(NamedTuple):
     """A word of a query, with its weight and the forms in which it is searched.
 
     Attributes:
-        forms: the word's terms; only the best match counts.
+        forms: terms for the word; only the best match counts.
         is_written: whether it is also searched in the texts as it is written.
     """
 
@@ -464,14 +463,14 @@ def weighed_words(
 ) -> dict[str, WeighedWord]:
     """Return the words of a query that some entry contains, each with its weight.
 
-    A word is searched only in the forms that it has in the languages of these entries: a stem of
-    another language may be another word.
+    A word is searched only in the forms that it has in the languages of these entries, because a
+    stem in another language may be another word.
 
     Args:
         entries: number of entries that pass the filter.
         forms: by form, the number of these entries that have it among their terms.
         phrases: by word, the number of these entries that contain it as it is written.
-        marks: by analysis, the number of these entries that have it.
+        marks: by analysis, the number of these entries that have its mark.
     """
     analyses = present_analyses(entries, marks)
     weighed: dict[str, WeighedWord] = {}
@@ -496,7 +495,7 @@ def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
 
     Args:
         entries: the number of entries.
-        marks: by analysis, the number of these entries that have it.
+        marks: by analysis, the number of these entries that have its mark.
     """
     present = [analysis for analysis in ANALYSES if marks.get(analysis)]
     return (FORMER, *present) if sum(marks.values()) < entries else tuple(present)

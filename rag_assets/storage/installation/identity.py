@@ -62,10 +62,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A part of the installation that differs from the catalog's record.
+    """A difference between the installation and the record in its catalog.
 
     Attributes:
-        part: "catalog", "home", or the kind of a place.
+        part: what differs: "catalog", "home", or the kind of a store (see PlaceKind).
         error: the problem and its remedy.
         can_move: whether `installation move` resolves it.
     """
@@ -181,7 +181,10 @@ def present_places(settings: Settings) -> list[Place]:
 
 
 def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
-    """Return the recorded addresses; those within a home folder that was moved are adapted."""
+    """Return the recorded address of each store, by kind.
+
+    If the home folder was moved, addresses within it are returned with its present path.
+    """
     recorded = state.present_places
     former, present = Home(settings).recorded_path, str(settings.home)
     if former is None or former == present:
@@ -197,8 +200,9 @@ def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceK
 def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) -> None:
     """Require that Elasticsearch is the cluster that the catalog records.
 
-    The first cluster is recorded; its indexes and schemas from an earlier version of the program
-    are marked. A cluster that does not answer, or does not report its id, is not compared.
+    If none is recorded yet, this cluster is recorded. Its indexes and schemas that an earlier
+    version created without an owner are then marked as the installation's. A cluster that does not
+    answer, or does not report its id, is not compared.
 
     Raises:
         PlaceChanged: the cluster is not the recorded one.
@@ -219,7 +223,7 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
 def _join(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Identity:
-    """Record the missing parts of the identity in catalog, home and roots; return the identity."""
+    """Record what catalog, home and roots lack of the identity; return the identity."""
     row, present = state.row, present_places(settings)
     if row is None:
         row = catalog.installation.create()
@@ -238,7 +242,7 @@ def _mark(
 ) -> Identity:
     """Mark the roots and the home folder as the installation's; return its identity.
 
-    Former places that a root lists, and that a restored catalog lacks, are recorded again.
+    Former places that a root's marker lists, but a restored catalog lacks, are recorded again.
     """
     if lost := _list_forgotten_places(installation, state, stores):
         catalog.installation.record_former_places(lost)
@@ -267,7 +271,7 @@ def _mark(
 def _list_forgotten_places(
     installation: UUID, state: InstallationState, stores: Sequence[Root]
 ) -> list[Place]:
-    """Return the former places that roots of the installation list, and the catalog lacks."""
+    """Return former places that markers of the installation's roots list and the catalog lacks."""
     known = {(place.kind, place.address) for place in state.places}
     own = [root for root in stores if root.owner() == installation]
     kept = {place for root in own for place in root.former_places()}

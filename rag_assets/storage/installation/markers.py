@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 MARKER: Final = "rag-assets.json"
-"""Name of the file in a root, and in the `.local` of a home folder."""
+"""Name of the marker file, in a root and in the `.local` of a home folder."""
 ANCHOR: Final = "anchor"
 """Name of an empty file next to a marker, which is never changed."""
 
 
 class Root:
-    """The root of a store of files: a local folder, or a prefix of an object store.
+    """The root of the lake or of the blobs: a local folder, or a prefix of an object store.
 
     The root's marker contains the owner, the address at which the marker was written, the identity
     of its anchor, and the former places of the installation. In a copy of the root, the address or
@@ -46,9 +46,9 @@ class Root:
         self._settings = settings
 
     def owner(self) -> UUID | None:
-        """Return the installation that the root belongs to; None without a marker.
+        """Return the id of the installation that the root belongs to; None without a marker.
 
-        A store that does not answer has no owner: it cannot be written to either.
+        The owner of a store that does not answer is None, too: it cannot be written to either.
         """
         return parse_uuid(self._marker.get("installation"))
 
@@ -159,7 +159,7 @@ def make_anchor(folder: Path) -> None:
 
 
 def file_identity(path: Path) -> str:
-    """Return inode and change time of a file, which a copy never shares; empty if missing."""
+    """Return "<inode>:<change time>" of a file, which a copy never shares; "" if it is missing."""
     try:
         facts = path.stat()
     except OSError:
@@ -199,7 +199,7 @@ class Home:
 
     @property
     def file(self) -> Path:
-        """Return the file that describes the folder."""
+        """Return the path of the marker file in the home folder's `.local`."""
         return self._file
 
     @property
@@ -209,12 +209,12 @@ class Home:
 
     @property
     def recorded_path(self) -> str | None:
-        """Return the path at which the folder was last used."""
+        """Return the path at which the folder was last used; None for a new folder."""
         path = self._stored.get("path")
         return None if path is None else str(path)
 
     def is_copy(self) -> bool:
-        """Return whether the folder is a copy of the folder that its file describes."""
+        """Return whether the folder is a copy of the folder that its marker describes."""
         if not self._stored:
             return False
         anchor, recorded = self._anchor_identity(), str(self._stored.get("anchor", ""))
@@ -239,9 +239,9 @@ class Home:
 
         Args:
             installation: the new owner of the folder.
-            recorded_home: the id in the catalog of a folder with this path, used if the folder lost
-                its `.local`.
-            clone_of: the original, while the folder is being assigned to a clone.
+            recorded_home: the id that the catalog records for a folder with this path. It is used
+                if the folder has lost its marker.
+            clone_of: the original installation, while the folder is being assigned to a clone.
         """
         home = parse_uuid(self._stored.get("home"))
         if home is None or self.installation != installation:
@@ -269,6 +269,6 @@ class Home:
 
 
 def machine_name() -> str:
-    """Return the host name, with the machine id if it exists."""
+    """Return "<host name>/<machine id>", or only the host name if the machine has no id."""
     machine = read_text(Path("/etc/machine-id")).strip()
     return f"{socket.gethostname()}/{machine}" if machine else socket.gethostname()

@@ -29,7 +29,7 @@ _FILE: Final = "__file"
 
 
 def is_due(table: KeyedTable) -> bool:
-    """Return whether a table should be compacted, because that would speed up reading by key."""
+    """Return whether a table needs compaction: many files are small, or overlap in their keys."""
     small, large = _by_size(table.files(), table.kind.file_bytes)
     return len(small) >= MAX_SMALL_FILES or overlap_depth(large) > MAX_OVERLAP_DEPTH
 
@@ -37,12 +37,12 @@ def is_due(table: KeyedTable) -> bool:
 def compact(
     table: KeyedTable, live: Set[str] | None = None, dead: Set[str] = frozenset()
 ) -> Compaction | None:
-    """Merge files, drop duplicate and dead rows, and delete files that the table does not use.
+    """Merge files, drop duplicate and dead rows, and delete files that the table no longer uses.
 
     Args:
         table: the table; it need not exist.
         live: keys to keep; None keeps all.
-        dead: keys to drop in any case.
+        dead: keys to drop even if they are in `live`.
 
     Returns:
         the result; None if the table does not exist.
@@ -84,10 +84,11 @@ def files_to_merge(
 ) -> list[DataFile]:
     """Return the files to rewrite: small or wasteful files, or all if large files overlap too much.
 
-    Large files stay until many of them cover the same keys. So a row is rewritten only a few times,
-    and not in every compaction.
+    Large files are not rewritten until too many of them cover the same keys. A row is therefore
+    rewritten only a few times, and not in every compaction.
 
     Args:
+        file_bytes: files below half of this size are small.
         wasteful: paths of files with duplicate or dead rows.
     """
     small, large = _by_size(files, file_bytes)

@@ -37,9 +37,13 @@ def damaged_files(
 ) -> Iterator[DamagedFile]:
     """Yield the damaged files of a table.
 
+    The presence, size and footer of every listed file are checked.
+
     Args:
+        name: the table's name, for the result.
         table: the table; it need not exist.
-        decoded: a file is read completely if the hash of its name is in this range.
+        decoded: files to read completely: those whose names have a SHA-256 in this range. None
+            reads no file completely.
 
     Raises:
         ServiceUnavailable: the location could not be read.
@@ -60,9 +64,9 @@ def damaged_files(
 
 
 def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
-    """Remove damaged files from a table, so that the others can be read again.
+    """Remove damaged files from a table's log, so that its other files can be read again.
 
-    A log that cannot be read is deleted; `salvage` finds the rows of its files.
+    A log that cannot be read is deleted; `salvage` then finds the rows of its files.
     """
     damaged = list(damaged)
     if any(file.path == _LOG for file in damaged):
@@ -78,11 +82,12 @@ def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
 def salvage(
     table: KeyedTable, keys: Set[str], *, name: str | None = None, description: str = ""
 ) -> int:
-    """Append missing rows from files that the table does not list; return their number.
+    """Append the rows with these keys that only unlisted files contain; return their number.
 
     Args:
         table: the table; it need not exist.
-        name, description: those of the table, if this creates it.
+        keys: keys of the lost rows.
+        name, description: name and description of the table, used only if it is created.
     """
     left = set(keys)
     if not left:
@@ -102,7 +107,7 @@ def salvage(
 
 
 class _UnreadableLog(ValueError):
-    """The log of a table cannot be decoded."""
+    """The log of a table is damaged and cannot be decoded."""
 
 
 def _find_listed_files(table: KeyedTable) -> list[DataFile] | None:
@@ -163,7 +168,9 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
 
 
 def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) -> None:
-    """Require that a read by key finds each row: altered statistics of a file can hide rows.
+    """Require that reading by key returns every row of a file.
+
+    It misses rows if the file's statistics, which decide what is read, were altered.
 
     Raises:
         AlteredRows: the read misses a row.
@@ -192,7 +199,7 @@ _TEXTS = {
 def find_phrases_in_kept_texts(
     table: KeyedTable, dead: Set[str], phrases: Sequence[str]
 ) -> set[str]:
-    """Return the phrases that also occur in texts that are kept.
+    """Return those phrases that also occur in texts that are not being deleted.
 
     Args:
         table: the table of parsed texts.
@@ -211,7 +218,11 @@ def find_phrases_in_kept_texts(
 def files_holding(
     location: Location, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys
 ) -> Iterator[str]:
-    """Yield the files with a row that has a dead key, or has a phrase and is not needed."""
+    """Yield the paths of files that contain data of erased documents, relative to the location.
+
+    In a data file, such data is a row with a dead key, or a row with a phrase whose key is not
+    needed. In a table's log, it is a phrase.
+    """
     for url in location.files():
         parts = url[len(location.url) :].strip("/").split("/")
         if LOG_FOLDER in parts:

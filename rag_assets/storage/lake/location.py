@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 
 
 def embedder_slug(embedder_id: str) -> str:
-    """Return a readable folder name for an embedder, unique per embedder_id."""
+    """Return a readable folder name for an embedder; each embedder_id has a different name."""
     readable = re.sub(r"[^a-z0-9]+", "-", embedder_id.lower())[:40].strip("-")
     return f"{readable}-{sha256_hex(embedder_id)[:16]}".lstrip("-")
 
@@ -87,7 +87,7 @@ class Location:
         yield from sorted(name for name in names if _NAME.fullmatch(name))
 
     def child(self, name: str) -> Location:
-        """Return a subfolder with a name that the lake does not use itself."""
+        """Return a subfolder of any name; `/` accepts only names that are valid in a lake."""
         return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
 
     def read_file_size(self, url: str) -> int | None:
@@ -112,7 +112,7 @@ class Location:
         yield from sorted(f"{scheme}://{name}" for name in names)
 
     def read(self, url: str) -> str:
-        """Return the text of a file in the location; undecodable bytes are replaced."""
+        """Return the text of a file in the location; invalid UTF-8 is replaced."""
         if self.is_local:
             return Path(url).read_text(encoding="utf-8", errors="replace")
         filesystem, _ = self._filesystem()
@@ -155,7 +155,7 @@ class Location:
             filesystem.rm(root, recursive=True)
 
     def staged_files(self) -> list[Path]:
-        """Return a killed writer's incomplete files, which Delta's own clean-up does not find.
+        """Return incomplete files that a killed writer left; Delta's own vacuum does not find them.
 
         A local file is written as `<name>#<number>` and then renamed; listings omit such names. An
         object store keeps unfinished uploads separately, and its lifecycle rule deletes them.
@@ -185,7 +185,7 @@ class Location:
 
 
 class LakeNotes:
-    """Reads and writes notes (see NoteStore).
+    """Reads and writes notes about the catalog in the lake's root folder (see NoteStore).
 
     Args:
         location: the root of the lake.
@@ -203,7 +203,7 @@ class LakeNotes:
                 return None
 
     def write(self, name: str, text: str) -> None:
-        """Write a whole note."""
+        """Write a note, replacing the former note."""
         with _available("written"):
             self._location.write(name, text)
 

@@ -38,7 +38,7 @@ class ParsedRow:
 
 @dataclass(frozen=True, slots=True)
 class ParsedHead:
-    """A parsed document without its text."""
+    """The title, media type and digest of a parsed document, without its text."""
 
     digest: str
     title: str | None

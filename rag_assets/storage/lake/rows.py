@@ -158,7 +158,11 @@ class TableKind:
 
     @property
     def version(self) -> str:
-        """Return a hash of the original columns; a table with other columns has another folder."""
+        """Return a hash of the original columns, used as the folder name of the table.
+
+        Columns that were added later (`added`) are not part of it, so they do not change the
+        folder.
+        """
         first = {n: str(kind) for n, kind in self.schema.items() if n not in self.added}
         return compute_key("lake_schema", first)[:12]
 
@@ -181,7 +185,7 @@ CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped", "language")
 
 
 def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
-    """Return a data frame of parsed documents.
+    """Return a data frame with one row for each parsed document.
 
     Raises:
         DocumentRejected: a text cannot be encoded as UTF-8.
@@ -195,7 +199,7 @@ def parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
 
 
 def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
-    """Return a data frame of chunk sets.
+    """Return a data frame with one row for each chunk set.
 
     Raises:
         DocumentRejected: a text cannot be encoded as UTF-8.
@@ -220,17 +224,17 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
 def facts_by_key(
     frame: pl.DataFrame, wants_kind: Callable[[str], bool] | None = None
 ) -> dict[str, tuple[Fact, ...]]:
-    """Return facts by the key of their chunk set, from a frame with the columns key and facts.
+    """Return the facts of each chunk set, by its key, from a frame with the columns key and facts.
 
     Args:
-        wants_kind: returns whether to return facts of a kind; all kinds by default.
+        wants_kind: whether to return facts of this kind; all kinds by default.
     """
     stated = frame.select("key", "facts").drop_nulls()
     return {key: parse_facts(orjson.loads(facts), wants_kind) for key, facts in stated.iter_rows()}
 
 
 def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
-    """Return hashes of embedded texts, by chunk set and by the symbol that the chunk defines.
+    """Return the text_sha256 of defining chunks, by chunk set key and then by defined symbol.
 
     If a definition was split into several chunks, the first chunk is used.
     """
@@ -247,7 +251,7 @@ def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
 def vectors_frame(
     hashes: Sequence[str], vectors: npt.NDArray[np.float32], dimensions: int | None
 ) -> pl.DataFrame:
-    """Return a data frame of vectors.
+    """Return a data frame with one row for each vector.
 
     Args:
         hashes: text_sha256 of each vector.
@@ -271,7 +275,7 @@ def vectors_frame(
 
 
 def vector_rows(frame: pl.DataFrame) -> VectorRows:
-    """Return vectors with their hashes.
+    """Return the vectors in a data frame, with their hashes.
 
     Raises:
         BadVectors: the stored vectors differ in dimension.
@@ -427,7 +431,7 @@ def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
 
 
 def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
-    """Return a chunk's fields from its value stored by _blocks()."""
+    """Return the `blocks` and `of_block` of a chunk from the value that _blocks() stored for it."""
     if stored is None:
         return {}
     pairs = zip(stored["block_ids"], stored["starts"], strict=True)
@@ -436,7 +440,7 @@ def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _definitions(row: ChunkSetRow) -> list[dict[str, str]] | None:
-    """Return the definition of each chunk; None without the chunker of source code."""
+    """Return the definition of each chunk; None if no chunk has one (no source code)."""
     found = [chunk.definition for chunk in row.chunks if chunk.definition is not None]
     return [asdict(definition) for definition in found] or None
 

@@ -48,7 +48,10 @@ class VectorSpool:
         self._numbers = count(max(self._list_kept_numbers(), default=0) + 1)
 
     def reserve(self, texts: int) -> SpooledAnswer:
-        """Reserve the space for the vectors of a request.
+        """Reserve disk space for the vectors of one request.
+
+        Args:
+            texts: the number of vectors.
 
         Raises:
             ServiceUnavailable: the disk is full, or the folder cannot be written.
@@ -70,7 +73,10 @@ class VectorSpool:
         return SpooledAnswer(path)
 
     def kept(self) -> Iterator[tuple[SpooledAnswer, list[str], npt.NDArray[np.float32]]]:
-        """Yield the answers that an earlier writer left, each with its hashes and vectors."""
+        """Yield the complete answers that an earlier writer left, each with its hashes and vectors.
+
+        Incomplete files are deleted.
+        """
         for number in self._list_kept_numbers():
             answer = SpooledAnswer(self._folder / f"{number}{_ENDING}")
             content = answer.path.read_bytes()
@@ -85,17 +91,21 @@ class VectorSpool:
 
 
 class SpooledAnswer:
-    """The vectors of one request, or the space for them.
+    """A file of the spool: the vectors of one request, or the space reserved for them.
 
     Args:
-        path: path of the file with the vectors.
+        path: path of the file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def fill(self, keys: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
-        """Keep vectors of shape (len(keys), dimensions) in the reserved space."""
+        """Write vectors of shape (len(keys), dimensions) to the file.
+
+        Args:
+            keys: text_sha256 of each vector.
+        """
         packed = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
         head = {"texts": list(keys), "digest": blake2b(packed, digest_size=16).hexdigest()}
         with self.path.open("r+b") as file:
@@ -110,7 +120,7 @@ class SpooledAnswer:
 def _parse_answer(
     content: bytes, dimensions: int
 ) -> tuple[list[str], npt.NDArray[np.float32]] | None:
-    """Return the texts' hashes and the vectors in a file; None if it is incomplete."""
+    """Return the hashes and the vectors in a spool file; None if the file is incomplete."""
     head, _, packed = content.partition(b"\n")
     try:
         fields = orjson.loads(head)

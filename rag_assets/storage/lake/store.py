@@ -66,7 +66,7 @@ class Lake:
 
     @property
     def notes(self) -> LakeNotes:
-        """Return the notes about the catalog."""
+        """Return the store of notes about the catalog, in the lake's root folder."""
         return LakeNotes(self._location)
 
     def incarnations(self) -> Iterator[tuple[str, int]]:
@@ -109,7 +109,7 @@ class TenantLake:
         return rows.parsed_rows(self._tables.parsed().read(keys))
 
     def parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
-        """Return parsed documents without their texts, by parse_key."""
+        """Return title, media type and digest of parsed documents, by parse_key."""
         if not keys:
             return {}
         columns = ("key", "digest", "title", "media_type")
@@ -164,7 +164,7 @@ class TenantLake:
         return {key: tuple(hashes) for key, hashes in frame.iter_rows()}
 
     def chunk_set_heads(self, keys: Collection[str]) -> dict[str, ChunkSetHead]:
-        """Return chunk sets without their texts, by chunk_set_key."""
+        """Return chunk sets without their texts (see ChunkSetHead), by chunk_set_key."""
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
@@ -179,7 +179,7 @@ class TenantLake:
         Sets without facts are left out. No text is read.
 
         Args:
-            wants_kind: returns whether to return facts of a kind; all kinds by default.
+            wants_kind: whether to return facts of this kind; all kinds by default.
         """
         if not keys:
             return {}
@@ -188,7 +188,7 @@ class TenantLake:
         return rows.facts_by_key(self._tables.chunks().read(keys, ("key", "facts")), wants_kind)
 
     def definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
-        """Return the text_sha256 of chunks with a definition, by chunk_set_key and symbol."""
+        """Return the text_sha256 of chunks with a definition, by chunk_set_key, then by symbol."""
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
@@ -210,7 +210,7 @@ class TenantLake:
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
-        """Return the text_sha256, among these, without a vector of this embedder."""
+        """Return those of these text_sha256 for which no vector of this embedder is stored."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
@@ -222,7 +222,10 @@ class TenantLake:
         return rows.vector_rows(self._tables.vectors(embedder_id).read(hashes))
 
     def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
-        """Return vectors as little-endian float32 values, by the text_sha256 in a range."""
+        """Return the vectors whose text_sha256 is in a range, by text_sha256.
+
+        A vector is returned as the bytes of its little-endian float32 values.
+        """
         frame = self._tables.vectors(embedder_id).read_range(hashes, ("text_sha256", "vector"))
         return dict(frame.iter_rows())
 
@@ -304,7 +307,7 @@ class TenantLake:
         return LakeDamage(self._location, self._tables)
 
     def readable(self) -> TenantLake:
-        """Return the same tables without lost or damaged files, for checks."""
+        """Return a view of this lake that skips lost and damaged files, for checks."""
         lake = TenantLake(self._location, self._parent, self._guard)
         lake._tables = TenantTables(self._location, self._guard, skips_damaged=True)
         return lake
@@ -312,16 +315,17 @@ class TenantLake:
     # -- all tables
 
     def size(self) -> dict[str, TableSize]:
-        """Return the rows, files and bytes of each table that exists, by its name."""
+        """Return the number of rows, files and bytes of each table that exists, by its name."""
         tables = self._tables.all()
         return {
             name: table.size() for name, table in tables.items() if table.description() is not None
         }
 
     def due(self) -> list[str]:
-        """Return the names of the tables used through this object that have many small files.
+        """Return the names of the tables used through this object that should be compacted.
 
-        Other tables have not grown, so they are not opened, and no folder is listed.
+        See compaction.is_due. Other tables have not grown: they are not opened, and no folder is
+        listed.
         """
         used = self._tables.used()
         if not used:
@@ -331,10 +335,10 @@ class TenantLake:
         return [name for name, table in used.items() if compaction.is_due(table)]
 
     def compact_due(self) -> dict[str, Compaction]:
-        """Merge the files of the tables that are due, and keep all rows.
+        """Merge the files of the tables that are due for it, without dropping live rows.
 
         Returns:
-            the result for each table.
+            the result for each compacted table, by name.
 
         Raises:
             TenantGone, TenantLocked: raised by the guard; the tables stay readable.
@@ -384,26 +388,31 @@ class TenantLake:
         return {name: result for name, result in results.items() if result is not None}
 
     def _drop_spools(self) -> None:
-        """Delete the vectors that no writer has stored yet."""
+        """Delete all spooled vectors, which no writer has stored in a table yet."""
         if self._location.is_local and self._spools.is_dir():
             self._guard()
             shutil.rmtree(self._spools)
 
     def find_phrases_in_kept_texts(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
-        """Return the phrases that also occur in parsed texts that are kept.
+        """Return those phrases that also occur in parsed texts that are not being deleted.
 
         All texts are read.
+
+        Args:
+            dead: keys of the texts that are being deleted.
         """
         from rag_assets.storage.lake import files
 
         return files.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)
 
     def files_holding(self, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys) -> list[str]:
-        """Return the files, listed or not, that contain data of erased documents.
+        """Return the paths of files that contain data of erased documents, relative to the lake.
+
+        Files that no table lists are searched, too.
 
         Args:
             dead: keys that no row may have.
-            phrases: parts of texts that only rows with needed keys may have.
+            phrases: excerpts of texts that only rows with needed keys may contain.
             needed: keys of the rows that are needed.
         """
         from rag_assets.storage.lake import files

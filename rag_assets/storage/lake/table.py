@@ -39,7 +39,7 @@ _READER_ERRORS: Final = (OSError, ValueError, DeltaError, pl.exceptions.PolarsEr
 
 
 class AlteredRows(ValueError):
-    """The values of a row differ from the values that were written."""
+    """The values of a row differ from its checksum, so they were altered after writing."""
 
 
 def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
@@ -53,7 +53,7 @@ def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Check that the values of whole rows are unaltered; return the rows.
+    """Compare rows, read with all their columns, with their checksums; return the rows.
 
     Raises:
         AlteredRows: the checksum of a row differs.
@@ -102,7 +102,8 @@ def scan_rows(
 
     Args:
         urls: addresses of the files; at least one.
-        file_column: name of an added column with the path of each row's file.
+        file_column: name of an additional column with the path of each row's file; None adds no
+            column.
     """
     return pl.scan_parquet(
         list(urls),
@@ -165,12 +166,12 @@ class OpenTable:
             return self._table
 
     def forget(self) -> None:
-        """Open the table again at its next use."""
+        """Discard the open table and the cached keys; the next use opens it again."""
         with self._lock:
             self._forget()
 
     def leave_out(self, names: Collection[str]) -> None:
-        """Stop reading these files."""
+        """Skip the files with these names in all later reads."""
         self._left_out = frozenset(names)
 
     def scan(
@@ -179,12 +180,13 @@ class OpenTable:
         paths: Collection[str] | None = None,
         file_column: str | None = None,
     ) -> pl.LazyFrame:
-        """Return the rows of the table, or of the named files, including duplicates.
+        """Return the rows of the table, or of some of its files, including duplicates.
 
         Args:
             table: the version to read.
             paths: names of the files to read; all by default.
-            file_column: name of an added column with the path of each row's file.
+            file_column: name of an additional column with the path of each row's file; None adds no
+                column.
         """
         names = file_names(table) - self._left_out
         names &= names if paths is None else set(paths)
@@ -195,7 +197,7 @@ class OpenTable:
         return scan_rows(self.kind, self.location, urls, file_column)
 
     def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
-        """Return the keys that the table contains, each with the name of one of its files."""
+        """Return the wanted keys that exist, each with the name of a file that contains it."""
         with self._lock:
             rest = self._keep_keys(table)
             kept = pl.concat([_NOTHING.rename({"key": self._key}), *self._keys.values()])
@@ -207,7 +209,10 @@ class OpenTable:
         return pl.concat(found).unique(self._key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
-        """Cache the keys of new small files; return the new files whose keys are not cached."""
+        """Cache the keys of new files, the smallest first; return the new files left uncached.
+
+        The cache has at most _MOST_KEYS keys.
+        """
         names = file_names(table) - self._left_out
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
@@ -273,7 +278,7 @@ _PROPERTIES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of the table, with its lowest and highest key."""
+    """A file of a table: its size, its number of rows, and its lowest and highest key."""
 
     path: str
     bytes: int
@@ -304,7 +309,7 @@ class KeyedTable(OpenTable):
         self._skips_damaged = skips_damaged
 
     def missing(self, keys: Collection[str]) -> set[str]:
-        """Return the keys that the table lacks."""
+        """Return those of these keys that the table does not contain."""
         wanted = set(keys)
         found = self._with_retry(lambda table: self.locate(table, wanted))
         return wanted if found is None else wanted.difference(found[self.kind.key])
@@ -339,11 +344,11 @@ class KeyedTable(OpenTable):
     def append(
         self, frame: pl.DataFrame, *, name: str | None = None, description: str = ""
     ) -> None:
-        """Append rows in one commit: either all of them or, after a crash, no row.
+        """Append rows in one commit: after a crash, either all of them are stored or none.
 
         Args:
             frame: rows with the columns of the kind.
-            name, description: those of the table, if this first append creates it.
+            name, description: name and description of the table, used only if it is created.
 
         Raises:
             TenantGone, TenantLocked: raised by the guard; no row was written.
@@ -387,15 +392,19 @@ class KeyedTable(OpenTable):
         return None if metadata is None else metadata.description or ""
 
     def size(self) -> TableSize:
-        """Return the rows, files and bytes that the table refers to."""
+        """Return the number of rows, files and bytes in the newest version of the table."""
         return compute_table_size(self.files())
 
     def files(self) -> list[DataFile]:
-        """Return the files of the table."""
+        """Return the files in the newest version of the table; empty if it does not exist."""
         return self._with_retry(lambda table: data_files(table, self.kind.key)) or []
 
     def read_range(self, keys: HashRange, columns: Sequence[str]) -> pl.DataFrame:
-        """Return columns of the rows with keys in a range, without duplicates."""
+        """Return the rows with keys in a range, without duplicates.
+
+        Args:
+            columns: the columns to return.
+        """
         key = pl.col(self.kind.key)
         within = key >= keys.first
         if keys.end is not None:
@@ -444,9 +453,9 @@ class KeyedTable(OpenTable):
             return None
 
     def _find_damaged_files(self, participle: str) -> list[DamagedFile]:
-        """Return the damaged files of the table.
+        """Return the damaged files of the table, to explain an error.
 
-        After a failed read, all files are read completely to find them.
+        After a failed write, the contents of the files are not checked.
         """
         from rag_assets.storage.lake.files import damaged_files
 
@@ -457,7 +466,7 @@ class KeyedTable(OpenTable):
         """Convert errors of Delta Lake, Polars and the file system to the project's errors.
 
         Args:
-            participle: completes "the lake … cannot be".
+            participle: the last word of the message "the lake … cannot be", such as "read".
 
         Raises:
             TenantLocked: another process wrote at the same time.
@@ -480,7 +489,11 @@ class KeyedTable(OpenTable):
             raise self.unavailable(error, participle) from error
 
     def unavailable(self, error: BaseException, participle: str) -> ServiceUnavailable:
-        """Return the error for a location that could not be read or written."""
+        """Return the error for a location that could not be read or written.
+
+        Args:
+            participle: the last word of the message "the lake … cannot be", such as "read".
+        """
         if _NO_SPACE.search(str(error)):
             return disk_full(self.location.url, f"the lake cannot be {participle}")
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -54,7 +54,7 @@ class TenantTables:
         return self._get_vectors_table(embedder_slug(embedder_id))
 
     def of_embedders(self) -> dict[str, KeyedTable]:
-        """Return the tables of all embedders' vectors, by name."""
+        """Return the tables of vectors of all embedders, by name."""
         slugs = (self._location / _EMBEDDINGS).folders()
         return {f"{_EMBEDDINGS}/{slug}": self._get_vectors_table(slug) for slug in slugs}
 
@@ -67,7 +67,10 @@ class TenantTables:
         return dict(self._kept)
 
     def drop_former_versions(self) -> None:
-        """Delete tables with former columns; their contents can be computed again."""
+        """Delete parsed texts and chunks in tables whose columns an earlier version defined.
+
+        Their contents can be computed again.
+        """
         for name, table in ((_PARSED, self.parsed()), (_CHUNKS, self.chunks())):
             for version in (self._location / name).folders():
                 if version != table.kind.version:
@@ -118,7 +121,8 @@ class LakeDamage:
         """Return the listed files that are missing, truncated or unreadable.
 
         Args:
-            decoded: a file is read completely if the hash of its name is in this range.
+            decoded: files to read completely: those whose names have a SHA-256 in this range. None
+                reads no file completely.
         """
         if not any(self._location.folders()):
             return []
@@ -148,7 +152,8 @@ class LakeDamage:
 
         Args:
             lost: keys of the rows; None skips that table.
-            embedder_id: id of the embedder of the vectors.
+            embedder_id: the embedder whose lost vectors are restored.
+            dimensions: number of dimensions of these vectors.
         """
         from rag_assets.storage.lake.files import salvage
 

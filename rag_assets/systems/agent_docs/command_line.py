@@ -1,4 +1,4 @@
-"""The work of the commands `rag-assets agent …`."""
+"""Implementation of the commands `rag-assets agent`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PROGRESS_INTERVAL = 50
 
 
 def list_agents(*, as_json: bool) -> None:
-    """Print all agents."""
+    """Print a table of all agents: strategy, number of sources, and where each is declared."""
     rows = [
         {
             "id": agent.id,
@@ -142,7 +142,7 @@ def search_agent(id_: str, query: str, top_k: int | None, *, as_json: bool) -> N
 
 
 def show_status(ids: Sequence[str], *, as_json: bool) -> None:
-    """Print the state of agents' indexes."""
+    """Print the state of each agent's index: none, current or stale, and its passages."""
     from rag_assets.systems.agent_docs.pages import find_outdated
 
     configuration = _load()
@@ -191,7 +191,7 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
 
 
 def advise_agents(ids: Sequence[str], *, as_json: bool) -> None:
-    """Print advice for agents."""
+    """Print the recommended strategy for each agent's documentation, with token costs."""
     configuration, mask = _load(), SecretMasker()
     advice = [advise(configuration, agent, mask) for agent in _select(configuration, ids)]
     for item in advice:
@@ -228,7 +228,7 @@ def print_preload(id_: str, *, as_json: bool) -> None:
 
 
 def print_prompt(id_: str, *, as_json: bool) -> None:
-    """Print the prompt of an agent."""
+    """Print the prompt of an agent: its own text and its documentation, or a search hint."""
     configuration = _load()
     agent = find_agent(configuration, id_)
     _warn_of_empty(expand_patterns(agent.docs.sources.value, agent.base).empty)
@@ -243,7 +243,7 @@ def print_prompt(id_: str, *, as_json: bool) -> None:
 
 
 def print_tools(id_: str, *, as_json: bool) -> None:
-    """Print the tools of an agent."""
+    """Print the definition of the search tool, if the agent has it."""
     configuration = _load()
     agent = find_agent(configuration, id_)
     error = _find_embedder_error(configuration)
@@ -392,14 +392,14 @@ def _load() -> Configuration:
 
 
 def _select(configuration: Configuration, ids: Sequence[str]) -> list[Agent]:
-    """Return the agents with these ids; by default all that have sources."""
+    """Return the agents with these ids; without ids, all agents that have sources."""
     if ids:
         return [find_agent(configuration, id_) for id_ in ids]
     return [agent for agent in configuration.agents.values() if agent.docs.sources.value]
 
 
 def _select_with_tool(configuration: Configuration, ids: Sequence[str]) -> list[Agent]:
-    """Return the agents with these ids; by default all that have the search tool."""
+    """Return the agents with these ids; without ids, all agents that have the search tool."""
     agents = _select(configuration, ids)
     return [agent for agent in agents if ids or has_tool(configuration, agent)]
 

@@ -1,6 +1,6 @@
-"""The command runner: runs a command for its help or version, without shell, input or network.
+"""Runs commands to read their help or version, without a shell, input or network access.
 
-Commands get few environment variables and run within limits of time, output and number.
+Commands get few environment variables. Their time, output and number are limited.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _SOCKET_CALLS: Final[Mapping[str, tuple[int, int]]] = {
     "x86_64": (0xC000003E, 41),
     "aarch64": (0xC00000B7, 198),
 }
-"""By machine: the kernel's number of the architecture, and of the system call `socket`."""
+"""The kernel's number of the architecture, and of the system call `socket`, by machine."""
 _INDIRECT_SOCKET_CALLS: Final = (425, 438)
 """io_uring_setup and pidfd_getfd: other ways to get a socket."""
 
@@ -267,7 +267,10 @@ def _adopt_orphans() -> Iterator[None]:
 
 
 def _list_children() -> Set[int]:
-    """Return the children of all threads of this process; any of them may adopt an orphan."""
+    """Return the process ids of all children of this process.
+
+    The children of every thread are included, because any thread may adopt an orphan.
+    """
     pids = []
     for task in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
         with suppress(OSError):

@@ -41,7 +41,7 @@ _PROMPT_KEYS: Final = ("systemPrompt", "system_prompt", "prompt")
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The surroundings of a process: environment variables, working directory, home folder."""
+    """The environment variables, working directory and home folder of a process."""
 
     variables: Mapping[str, str]
     folder: Path
@@ -57,7 +57,7 @@ class Environment:
         return self.variables.get(name) or None
 
     def resolve(self, path: str, base: Path) -> Path:
-        """Resolve `~` and relative paths."""
+        """Return an absolute path; `~` is the home folder, other relative paths start at `base`."""
         if path == "~" or path.startswith("~/"):
             return self.home / path[2:]
         return base / path
@@ -74,11 +74,11 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """The content of a file, with its paths resolved.
+    """The settings in one agents.yaml, with their paths resolved.
 
     Attributes:
         is_user_file: whether it is the user's own file instead of a project's file.
-        rag: the present settings of the block `rag`, except `allow`.
+        rag: the settings that the file contains in its block `rag`, except `allow`.
         allow: paths outside a project's base that the project's file may name.
     """
 
@@ -108,10 +108,10 @@ def load_configuration(environment: Environment) -> Configuration:
 
 
 def load_file(path: Path, environment: Environment) -> Configuration:
-    """Read a file and environment variables, and `rag.allow` from the user's own file.
+    """Read the settings in one file and in environment variables.
 
-    Relative patterns start in the folder of the file; in a project's file, in the folder that
-    contains `.swebash`.
+    `rag.allow` is always read from the user's own file. Relative patterns start in the folder of
+    the file; in a project's file, in the folder that contains `.swebash`.
 
     Raises:
         ConfigurationError: the file or a variable is invalid.
@@ -147,11 +147,13 @@ def find_agent(configuration: Configuration, id_: str) -> Agent:
 
 
 def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Path, bool]]:
-    """Yield the existing files, the folder of their relative paths, and whether each is the user's.
+    """Yield the path of each agents.yaml, a folder, and whether it is the user's own file.
+
+    Relative paths in the file start at the folder.
 
     Raises:
-        ConfigurationError: the variable names a missing file, or the project's file links out of
-            the base.
+        ConfigurationError: the environment variable names a missing file, or the project's file is
+            a link that leads out of the base.
     """
     project_file, user_file = base / _PROJECT_FILE, environment.find_user_file()
     if project_file.is_file():
@@ -187,7 +189,7 @@ def _merge(
     *,
     is_for_tenants: bool = False,
 ) -> Configuration:
-    """Merge layers and variables, and check the paths that projects' files name.
+    """Merge layers and environment variables, and check the paths in projects' files.
 
     Args:
         is_for_tenants: whether the agents become tenants. If so, the agents of every file are
@@ -267,7 +269,7 @@ def _check_inside_base(
 def _check_sources(
     agents: Sequence[Agent], allow: Setting[tuple[Path, ...]], home: Path
 ) -> tuple[dict[str, ConfigurationError], list[str]]:
-    """Return an error per agent with sources outside its base, and warnings.
+    """Return an error for each agent with sources outside its base, by agent id, and warnings.
 
     Each warning names a source outside the base that `rag.allow` permits.
     """

@@ -147,7 +147,7 @@ class FileStore:
         return cached[1]
 
     def _write_index(self, agent_id: str, index: PassageIndex, state: IndexState | None) -> None:
-        """Replace the index file; the state file gets the new state before that."""
+        """Write the new state to the state file, then replace the index file."""
         path = self._index_path(agent_id)
         if path.exists() and _parse_index(path.read_bytes()) is None:
             rename_damaged(path)

@@ -126,7 +126,7 @@ def find_roots(patterns: Sequence[str], base: Path, home: Path | None = None) ->
 def find_outside_patterns(
     patterns: Sequence[str], base: Path, allowed: Sequence[Path], home: Path | None = None
 ) -> dict[str, bool]:
-    """Return the patterns with a root outside a base, and whether each is allowed.
+    """Return the patterns with a root outside a base; True for roots in an allowed path.
 
     Links are resolved.
 
@@ -361,11 +361,11 @@ class GlobsSource:
         return self._folders
 
     def locate_folder(self, folder: str) -> Path:
-        """Return the real path of one of `folders`."""
+        """Return the path of one of `folders`, with links resolved."""
         return Path(os.path.realpath(self._base / folder))
 
     def list(self) -> Iterator[ListedDocument]:
-        """List the matching files, each once, except those in the project's own state.
+        """List the matching files, each once, except files of this installation's own state.
 
         Raises:
             ListingFailed: a folder cannot be listed, or the patterns visit too many files.
@@ -463,9 +463,9 @@ class GlobsSource:
 
 
 def _require_allowed(config: GlobsConfig, folder: Path, roots: Roots) -> None:
-    """Refuse a folder outside the allowed folders, or in the project's own state.
+    """Refuse a folder outside the allowed folders, or within this installation's own state.
 
-    A folder that contains the project's state is allowed; files in that state are left out.
+    A folder that contains this state is allowed; the files in the state are left out.
     """
     if config.within and not is_inside(folder, config.within):
         raise ConfigurationError(
@@ -485,7 +485,13 @@ def _has_prefix(path: str, folder: str | Path) -> bool:
 
 
 def _find_home(config: GlobsConfig) -> Path:
-    """Return the folder for `~`; without a home, any folder unless a pattern needs it."""
+    """Return the home folder that `~` stands for.
+
+    If it is unknown and no pattern starts with `~`, the result is `/`.
+
+    Raises:
+        ConfigurationError: the home folder is unknown, but a pattern starts with `~`.
+    """
     try:
         return find_owner_home()
     except ConfigurationError:

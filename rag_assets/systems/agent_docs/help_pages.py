@@ -236,9 +236,9 @@ def _is_help(text: str) -> bool:
 
 
 def parse_subcommands(text: str) -> dict[str, str]:
-    """Return the possible subcommands in plain help, in order, with their summaries.
+    """Return the names in plain help that may be subcommands, with their summaries, in order.
 
-    Running a name shows whether it is a subcommand.
+    The caller runs each name to find out whether it is a subcommand.
     """
     names: dict[str, str] = {}
     for name, summary in (*_parse_lists(text), *((name, "") for name in _parse_choices(text))):
@@ -374,7 +374,10 @@ def build_man_pages(
 
 
 def _find_renderers(path: str) -> dict[str, _Renderer | None]:
-    """Return the renderer for each format; pandoc's Markdown is preferred to mandoc's text."""
+    """Return the renderer for each format of man pages; None if none is installed.
+
+    pandoc's Markdown is preferred to mandoc's text.
+    """
     mandoc, pandoc = (shutil.which(name, path=path) for name in ("mandoc", "pandoc"))
     text = _Renderer((mandoc, "-T", "utf8"), is_markdown=False) if mandoc else None
     markdown = ("-f", "man", "-t", "gfm", "--wrap=none", "--quiet", "--sandbox")
@@ -385,7 +388,7 @@ def _find_renderers(path: str) -> dict[str, _Renderer | None]:
 
 
 def _find_man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, Path]]:
-    """Return title and file of the pages in section 1 about a command and its subcommands."""
+    """Return title and file of each man page in section 1 about a command or its subcommands."""
     configured = map(Path, variables.get("MANPATH", "").split(os.pathsep))
     files: dict[str, Path] = {}
     for root in [folder for folder in configured if folder.is_absolute()] or _DEFAULT_ROOTS:

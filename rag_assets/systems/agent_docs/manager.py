@@ -100,7 +100,7 @@ class RagIndexManager:
     """Builds and searches the indexes of agents in a store.
 
     Args:
-        mask: masks credentials; by default with the project's rules.
+        mask: masks credentials; by default with our rules for credentials.
         trust: seals indexes; by default with the user's key.
     """
 
@@ -121,7 +121,7 @@ class RagIndexManager:
         self._words: dict[str, tuple[str, WordIndex]] = {}
         self._matches: dict[str, Matches] = {}
         self._failures: dict[str, Verdict] = {}
-        """Why a passage of an agent's index could not be returned."""
+        """Why a passage of an agent's index could not be returned, by agent id."""
 
     def ensure_index(
         self, agent_id: str, doc_sources: Sequence[str], base_dir: Path
@@ -251,7 +251,10 @@ class RagIndexManager:
         rank: Callable[[IndexState, int], list[SearchResult]],
         top_k: int,
     ) -> tuple[list[SearchResult], Verdict | None]:
-        """Return the best results that match their files, and why other results do not match."""
+        """Return the best results that match their files, and why others were dropped.
+
+        The reason is "altered" if any dropped passage was altered, else "stale"; None if all match.
+        """
         count, verdicts = top_k, set[Verdict]()
         matches = self._matches.get(agent_id)
         while True:
@@ -286,7 +289,11 @@ class RagIndexManager:
         return state if self._trust.is_sealed(agent_id, state) else None
 
     def _read_state(self, agent_id: str) -> IndexState | None:
-        """Return a sealed state; after a failure its file times are cleared, to read all files."""
+        """Return the state of an index; None if this user did not seal it.
+
+        If a stored passage failed its check, the file times are cleared, so that the next build
+        reads all files.
+        """
         state = self._read_sealed_state(agent_id)
         if state is None or agent_id not in self._failures:
             return state
@@ -564,7 +571,7 @@ class WordIndex:
 
     @classmethod
     def from_passages(cls, passages: Iterable[DocChunk]) -> WordIndex:
-        """Count the words of passages."""
+        """Build the index of the words in passages."""
         index = cls([], array("I"), {}, {}, frozenset())
         ids: list[str] = []
         analyses: set[str] = set()
@@ -598,7 +605,7 @@ class WordIndex:
         return {id_: -score for score, id_ in order}
 
     def term_coverage(self, id_: str, words: Collection[str]) -> float:
-        """Return the share of words that occur in a passage."""
+        """Return the share of these words that occur in a passage, from 0 to 1."""
         position = self.ids.index(id_)
         return sum(position in self._count_word(word) for word in words) / len(words)
 

@@ -46,7 +46,7 @@ class CommandPage:
 
     @property
     def file_name(self) -> str:
-        """Return the name of the page's file."""
+        """Return the name of the page's Markdown file, derived from the command."""
         return "-".join(re.sub(r"[^\w.+-]", "_", word) for word in self.command.split()) + ".md"
 
     def render(self) -> str:
@@ -57,7 +57,7 @@ class CommandPage:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Pages in the order of their commands, and warnings about omitted parts."""
+    """Pages in the order of their commands, and warnings about parts that were left out."""
 
     pages: tuple[CommandPage, ...]
     warnings: tuple[str, ...]
@@ -164,7 +164,10 @@ def _split_sections(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _parse_heading(line: str) -> str | None:
-    """Return the heading in a line: not indented, and ending in a colon or in capitals."""
+    """Return the heading in an unindented line that ends in a colon or is all capitals.
+
+    The result is None for other lines and for `usage:`.
+    """
     if not line or line[0].isspace() or len(line) > _MAX_HEADING_LENGTH:
         return None
     bare = line.rstrip()
@@ -174,13 +177,17 @@ def _parse_heading(line: str) -> str | None:
 
 
 def record_programs(programs: Mapping[str, str]) -> None:
-    """Record the file of each program with pages, by name, for find_outdated."""
+    """Record the file of each documented program, so that find_outdated can run it.
+
+    Args:
+        programs: path of each program, by name.
+    """
     recorded = {**_read_programs(), **programs}
     write_atomically(_programs_file(), json.dumps(recorded, indent=1, sort_keys=True))
 
 
 def find_outdated(files: Iterable[Path]) -> list[str]:
-    """Return a line for each recorded program whose version differs from its pages.
+    """Return a warning for each recorded program whose version differs from its pages.
 
     Args:
         files: documentation files; files that this module did not write are ignored.
@@ -370,7 +377,7 @@ class _RoffReader:
 
 
 def _convert_fonts(line: str) -> str:
-    """Convert bold text to Markdown: as code if it looks like code."""
+    """Convert bold text to Markdown: to code if it looks like code, else to bold."""
     pieces = _FONT.split(line)
     text = _unescape(pieces[0])
     for font, piece in zip(pieces[1::2], pieces[2::2], strict=True):

@@ -90,7 +90,7 @@ def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
 
 
 class SecretMasker:
-    """Masks credentials by the project's rules, which are loaded at the first call.
+    """Masks credentials by our rules, which are loaded at the first call.
 
     Args:
         cache: a private folder for compiled rules; by default in the user's cache folder.
@@ -176,7 +176,7 @@ class CutFile:
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Split a text into sentences, so that no two passages start at the same position.
+    """Split a text into passages of whole sentences, each with a different start.
 
     A passage that would start no later than the previous one starts with its new text instead. It
     is left out if it has no new text.
@@ -241,7 +241,9 @@ def may_have_changed(file: FileState, looked_ns: int) -> bool:
 def refresh_file_states(
     files: Iterable[MatchedFile], previous: IndexState
 ) -> tuple[FileState, ...] | None:
-    """Return the states of files with their current times; None if any content changed.
+    """Return the indexed states of files with their current modification times.
+
+    The result is None if a file was added, removed or changed, so that the index is outdated.
 
     Args:
         files: the files that the globs match now.
@@ -268,8 +270,8 @@ class Passages:
     Attributes:
         text_hashes: hash of the embedded text, by passage id.
         digests: digest of each passage by its id; see stores.compute_passage_digest.
-        texts: embedded texts that the previous index lacks, by hash.
-        left_out: files without passages, and why.
+        texts: texts to embed, by hash; the previous index has no vectors for them.
+        left_out: the reason for each file without passages, by path.
     """
 
     chunks: list[DocChunk] = field(default_factory=list)
@@ -300,7 +302,7 @@ class Passages:
             self.texts[passage.text_sha256] = passage.embedded
 
     def leave_out(self, file: MatchedFile, sha256: str, error: DocumentRejected) -> None:
-        """Record a file that cannot be indexed."""
+        """Record a file that cannot be indexed, and the reason."""
         self.files.append(FileState(file.path, file.size, file.mtime_ns, sha256))
         self.left_out[file.path] = error.advice
 
@@ -348,7 +350,10 @@ def collect_passages(
 
 
 def _find_altered_files(state: IndexState, chunks: Sequence[DocChunk]) -> set[str]:
-    """Return the files with stored passages that differ from those that were indexed."""
+    """Return the paths of files with stored passages that do not match their digests.
+
+    If a passage is missing or was added, the result contains all files.
+    """
     hashes = {file.path: file.sha256 for file in state.files}
     altered = {
         chunk.source_path

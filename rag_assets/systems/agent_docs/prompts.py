@@ -1,6 +1,6 @@
 """Prompts of agents: documentation within a token budget, or a hint to use the search tool.
 
-The module also estimates the cost of both.
+The module also estimates the token costs of both strategies.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _join_sections(sections: Sequence[DocSection]) -> str:
 
 
 def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to a maximum that fits.
+    """Return the largest number from 0 to a maximum that fits.
 
     Args:
         fits: must hold for all numbers below a number for which it holds.
@@ -159,7 +159,10 @@ def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
 
 
 def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:
-    """Return the separator and as many sentences of a section as fit; "" if none does."""
+    """Return the separator and as many sentences of a section as fit after a text.
+
+    The result is "" if not even the first sentence fits.
+    """
     ends = [cut for cut, _ in find_unicode_sentence_cuts(section, 0, len(section))]
 
     def cut(count: int) -> str:
@@ -169,7 +172,7 @@ def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:
 
 
 def _name_sections(sections: list[DocSection], documentation: Documentation) -> tuple[str, ...]:
-    """Name whole files by their path, and parts of a file by its sections' titles."""
+    """Return a name for each section: `path: title`, or once `path` for a whole file."""
     totals = {file[0].path: len(file) for file in documentation.files if file}
     counts = Counter(section.path for section in sections)
     names = [
@@ -211,7 +214,10 @@ def require_query(query: str) -> None:
 
 
 def has_tool(configuration: Configuration, agent: Agent) -> bool:
-    """Return whether an agent has the search tool: by its strategy, or because all agents do."""
+    """Return whether an agent has the search tool.
+
+    It does if it has sources, and its strategy is `rag` or all agents get the tool.
+    """
     if not agent.docs.sources.value:
         return False
     return agent.docs.strategy.value == "rag" or configuration.tool_for_all.value
@@ -252,7 +258,7 @@ def build_prompt(
 
 
 def build_hint(agent: Agent) -> str:
-    """Build the sentences that name the search tool and describe its documentation."""
+    """Build the sentences of a prompt that name the search tool and describe what it searches."""
     docs = agent.docs
     files = expand_patterns(docs.sources.value, agent.base).files
     description = format_source(docs.description.value or agent.description)
@@ -301,7 +307,10 @@ def _describe_files(files: Sequence[MatchedFile]) -> list[str]:
 
 
 def _find_folders(paths: Sequence[PurePosixPath]) -> list[str]:
-    """Return the folders at the first level that differs, those with most files first."""
+    """Return the folders at the first level where the paths differ, by number of files.
+
+    The result is empty if there are fewer than two such folders.
+    """
     parents = [path.parent.parts for path in paths]
     levels = zip(*parents, strict=False)
     depth = sum(1 for _ in takewhile(lambda level: len({*level}) == 1, levels))
@@ -338,7 +347,7 @@ _HEADER_TOKENS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The best way to give an agent its documentation.
+    """The recommended way to provide an agent's documentation, with its token costs.
 
     Attributes:
         way: preload, rag, or rag with Dagster.
@@ -385,7 +394,7 @@ def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
 
 
 def _recommend_strategy(files: int, tokens: int, chunks: int) -> tuple[Recommendation, str]:
-    """Return the best strategy for a size of documentation, and the reason."""
+    """Return the recommended strategy for documentation of this size, and the reason."""
     if chunks > _MAX_LOCAL_CHUNKS:
         return "dagster", f"over {_MAX_LOCAL_CHUNKS:,} chunks are for the Dagster way"
     if files < _MAX_PRELOAD_FILES and tokens < _MAX_PRELOAD_TOKENS:

@@ -216,7 +216,7 @@ class SqliteStore:
         return self._path.with_name(f".{self._path.name}.{suffix}")
 
     def _load_vectors(self, rows: _AgentRows) -> tuple[list[str], Vectors]:
-        """Return the ids and vectors of an index, read once for each state of it."""
+        """Return the ids and vectors of an index, from a cache while the state is unchanged."""
         record = rows.read_state_json()
         if record is None:
             return rows.read_vectors()
@@ -388,7 +388,7 @@ class SqliteStore:
 
 
 class _AgentRows:
-    """The rows of an agent, read and written over a connection."""
+    """Reads and writes the rows of one agent over a connection."""
 
     def __init__(self, connection: sqlite3.Connection, agent_id: str) -> None:
         self.agent_id = agent_id
@@ -399,7 +399,10 @@ class _AgentRows:
         return bool(self._connection.execute(query, {"agent": self.agent_id}).fetchone()[0])
 
     def matches_state(self, state: IndexState) -> bool:
-        """Return whether the rows match a state; rows of other programs have no vector."""
+        """Return whether the rows are those that a state describes.
+
+        They differ if their number does, or if another program wrote a row (without `vector`).
+        """
         if self._is_moving():
             return True
         total, foreign = (
@@ -516,11 +519,11 @@ class _AgentRows:
         return bool(self._read_value("SELECT EXISTS (SELECT 1 FROM moving WHERE agent_id = ?)"))
 
     def _build_query(self, columns: str) -> str:
-        """Return the query for the rows, valid only within the current transaction."""
+        """Return the query for the agent's visible rows, valid in the current transaction only."""
         return (_MOVING_ROWS if self._is_moving() else _SETTLED_ROWS).format(columns=columns)
 
     def _compare(self, chunks: Sequence[DocChunk], vectors: Vectors) -> tuple[list[str], list[int]]:
-        """Return the ids of rows to delete and the positions of passages to write."""
+        """Return the ids of rows to delete, and the positions of new or changed passages."""
         positions = {chunk.id: position for position, chunk in enumerate(chunks)}
         removed, same = [], set()
         query = f"SELECT {_CHUNK_COLUMNS}, vector FROM chunks WHERE agent_id = ?"  # noqa: S608 - ours
@@ -566,7 +569,7 @@ def _pack(vector: Vectors) -> bytes:
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:
-    """Copy the parts of the log that no reader needs into the database, without waiting."""
+    """Copy the log into the database, except what readers still need, without waiting."""
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 

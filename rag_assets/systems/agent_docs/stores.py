@@ -82,7 +82,7 @@ class FileState:
     """The state of a file at the time it was indexed.
 
     Attributes:
-        path: its source_path.
+        path: path of the file; the source_path of its passages.
         size: size in bytes.
         mtime_ns: modification time in nanoseconds of Unix time.
         sha256: hash of its bytes.
@@ -171,7 +171,7 @@ class PassageStore(Protocol):
         ...
 
     def delete_agent(self, agent_id: str) -> None:
-        """Delete an agent's index."""
+        """Delete an agent's passages, vectors and state."""
         ...
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
@@ -441,7 +441,7 @@ class Trust:
         return replace(state, seal=self._compute_seal(state))
 
     def is_sealed(self, agent_id: str, state: IndexState) -> bool:
-        """Return whether this user's key sealed a state; computed once per state."""
+        """Return whether a state has a valid seal by this user's key; the answer is cached."""
         verified = self._verified.get(agent_id)
         if verified is None or verified[0] is not state:
             if not hmac.compare_digest(self._compute_seal(state), state.seal):
@@ -457,7 +457,8 @@ class Trust:
 
         Args:
             state: a sealed state.
-            locations: absolute path of each file by its source_path; None skips the files.
+            locations: absolute path of each file by its source_path; None skips the comparison with
+                files.
         """
         hashes = self._verified[passage.agent_id][1] if passage.agent_id in self._verified else {}
         digest = compute_passage_digest(passage, hashes.get(passage.source_path, ""))

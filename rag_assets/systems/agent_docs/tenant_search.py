@@ -1,4 +1,4 @@
-"""Search for agents that are tenants: the tool `rag_search`, and results in the local order.
+"""The tool `rag_search` for agents that are tenants, with results ordered as by local stores.
 
 Elasticsearch scores in float32 as (1 + cosine) / 2, and breaks ties by entry id. The local stores
 score row by row in float64, round, and break ties by passage id. So the search step `exact` scores

@@ -26,7 +26,7 @@ from rag_assets.tenants.model import Tenant
 
 PROFILE: Final = "agent-docs"
 SOURCE: Final = "docs"
-"""Name of the only source of such a tenant."""
+"""Name of the only source of a tenant that is derived from an agent."""
 
 _TENANT_ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 _MAX_ID_LENGTH: Final = 63
@@ -36,7 +36,7 @@ _CACHE_VERSION: Final = "3"
 
 
 def derive_tenant_id(agent_id: str) -> str:
-    """Return the tenant id of an agent: the agent's id if it is valid, else a readable unique id.
+    """Return the tenant id of an agent: its own id if valid, else a readable unique id.
 
     The tenant's source stores the agent's own id in the setting `agent`.
     """
@@ -89,7 +89,7 @@ class _TenantCollector:
     is_complete: bool = True
 
     def add(self, config: Mapping[str, Any], origin: str) -> None:
-        """Add the tenant of an agent; an agent that two files declare is not used."""
+        """Add the tenant of an agent; if two files declare the agent, report it and add neither."""
         id_, agent = config["id"], config["sources"][0]["agent"]
         if id_ in self.origins:
             self.configs.pop(id_, None)
@@ -124,9 +124,9 @@ def _parse_paths(value: Any, folder: Path) -> list[Path]:
 
 
 class _Uncacheable(Exception):
-    """Agents were refused because of where links lead, which the cache key does not include.
+    """Agents were refused because a link leads out of their base.
 
-    For this reason, the result must not be cached.
+    The targets of links are not part of the cache key, so this result must not be cached.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -136,7 +136,7 @@ class _Uncacheable(Exception):
 def _read_file(
     path: Path, cache: Path | None
 ) -> tuple[list[tuple[dict[str, Any], str]], list[ConfigurationError]]:
-    """Return configuration and origin of each tenant in a file, and the errors of its agents."""
+    """Return the configuration and the origin of each tenant in a file, and errors of agents."""
     environment = Environment.from_process()
     with suppress(ConfigurationError):
         # The home folder is the same in every process of this user, whatever HOME is.
@@ -229,7 +229,7 @@ def _build_embedder_config(folder: Path, pooling: str | None) -> dict[str, Any]:
 
 
 def _add_embedder(config: dict[str, Any], model_origin: str) -> dict[str, Any]:
-    """Return a configuration with a model from another program's cache, unless it names a model.
+    """Return a tenant's configuration; if it names no model, add one from another program's cache.
 
     Args:
         model_origin: file and line if a project's file names the model; else "".

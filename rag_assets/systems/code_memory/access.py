@@ -67,7 +67,7 @@ class ProjectRequest:
     Attributes:
         identity: the caller.
         project: the project's id in the application.
-        tenant_id: the tenant of the project.
+        tenant_id: the tenant with the project's code memory.
     """
 
     identity: Identity

@@ -83,7 +83,8 @@ _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Maximum number of steps, each from a definition to its users, that are followed by name."""
 _STEPS_TO_USERS: Final = 2
-"""Maximum number of steps to a user found by name: from its route, and from tests of the route."""
+"""Maximum number of steps back from a user that was found by name: to its route, and on to tests of
+the route."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
@@ -94,6 +95,7 @@ class _Dependents(NamedTuple):
         nodes: the dependent nodes, each with the path of names that leads to it.
         relations: relations between them.
         uses: uses of the definitions, found by name.
+        notes: lines about what may be missing.
         is_known: whether at least one of the definitions exists.
     """
 
@@ -124,7 +126,7 @@ class CodeAnswers:
 
     @property
     def _has_several_repositories(self) -> bool:
-        """Return whether the tenant has several repositories, so that places must name theirs."""
+        """Return whether the tenant has several repositories, so that paths must name theirs."""
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:
@@ -215,13 +217,13 @@ class CodeAnswers:
         return limit_lines([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
-        """List all direct and indirect users of definitions, routes and tests first."""
+        """List all direct and indirect users of definitions, with routes and tests first."""
         return self._list_dependents(symbols, paths)
 
     def tests_of(
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
     ) -> str:
-        """List the tests that reach definitions, files or a route by HTTP, by calls, or by name."""
+        """List the tests that reach definitions, files or a route: by HTTP, by calls or by name."""
         return self._list_dependents(symbols, paths, route, only_tests=True)
 
     def _list_dependents(
@@ -294,12 +296,16 @@ class CodeAnswers:
         start_keys: Collection[NodeKey],
         stated: list[Relation],
     ) -> FoundUses:
-        """Add the users of definitions by name, step by step; return the uses of the first step.
+        """Add the users of definitions that are found by name only, step by step.
 
         Args:
             walks: the walks from the definitions in the question.
             found: nodes, each with the path of names to it; the users are added to it.
+            start_keys: the definitions in the question.
             stated: relations; the relations of the users are added to it.
+
+        Returns:
+            the uses of the definitions in the question, from the first step.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.start_names]
         frontier = _add_members(view, first)
@@ -341,7 +347,7 @@ class CodeAnswers:
         start_keys: Collection[NodeKey],
         stated: list[Relation],
     ) -> None:
-        """Add the routes and tests that relations lead to, from users that were found by name.
+        """Add the routes and tests that depend on users found by name, as relations state.
 
         Args:
             users: nodes in `found`.
@@ -407,7 +413,7 @@ class CodeAnswers:
         return format_place(uri, line, several=self._has_several_repositories)
 
     def rules_for(self, paths: Sequence[str]) -> str:
-        """List the rules, decisions, known bugs and documents about these files."""
+        """List the rules, decisions, known bugs and documents that concern these files."""
         view = self._walker.get_serving_view(self.tenant.id, self.caller)
         if view is None:
             return _NOTHING
@@ -421,7 +427,7 @@ class CodeAnswers:
     def list_hits(self, answer: SearchAnswer, question: str) -> str:
         """List hits with their locations and excerpts.
 
-        A hit that contains the whole question is shown from that line on.
+        The excerpt of a hit that contains the whole question starts at that line.
         """
         quotation = build_quotation(question)
         notes = [f"{warning.field}: {warning.problem}" for warning in answer.warnings]
@@ -439,7 +445,7 @@ class CodeAnswers:
         return limit_lines(lines, notes=notes)
 
     def _walk_models(self, walks: Sequence[WalkResult]) -> tuple[list[WalkResult], list[str]]:
-        """Walk from the models of a table, and from the relations between models that lead to them.
+        """Walk from the models of a table, and from the relations of other models to them.
 
         Args:
             walks: the walks from the table.
@@ -507,7 +513,7 @@ class CodeAnswers:
     def _explain_interpretation(
         self, question_name: str, walks: Sequence[WalkResult]
     ) -> Iterator[str]:
-        """Yield a line for each definition that a name is taken for, unless that is obvious."""
+        """Yield a line for each definition that a name is taken for; none if that is obvious."""
         start_nodes = {
             node.name: node
             for walk in walks
@@ -526,7 +532,7 @@ class CodeAnswers:
     def _explain_unknown(
         self, name: str, *walks: WalkResult, known: bool = False, first: str = ""
     ) -> str:
-        """Explain that a name is unknown or unused; list similar names and possible gaps.
+        """Explain that a name is unknown or unused; list similar names and what may be missing.
 
         Args:
             name: the name in the question.
@@ -554,7 +560,10 @@ class CodeAnswers:
 
 
 def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
-    """Return the line from which to show a hit, and the text to show."""
+    """Return the first line to show of a hit, and the text from there.
+
+    It starts at the quotation if the hit contains it, else the excerpt is returned.
+    """
     found = quotation.search(hit.text) if quotation is not None else None
     if found is None or hit.line_start is None or hit.line_end is None:
         return hit.line_start, hit.excerpt
@@ -588,13 +597,16 @@ def _format_omitted_note(uses: FoundUses) -> list[str]:
 
 
 def _get_last_name(name: str) -> str:
-    """Return the last part of a name as written in code; "" if it is not a single word."""
+    """Return the last part of a name as written in code; "" if it is not a word."""
     last = (name_parts(name, folded=False) or ("",))[-1]
     return last if _WORD.fullmatch(last) else ""
 
 
 def _suggest_search(*questions: str) -> list[str]:
-    """Return a command that finds all places of these names, even places that the index lacks."""
+    """Return a command that finds all occurrences of these names, even in files not indexed.
+
+    Empty if no name is a word.
+    """
     names = (question for question in questions if "/" not in question)
     words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MOST_TARGETS]
     if not words:
@@ -604,7 +616,7 @@ def _suggest_search(*questions: str) -> list[str]:
 
 
 def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
-    """Return definitions with their members; a user of a method also uses its class."""
+    """Return definitions with their members, whose users also use the definitions."""
     found = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
@@ -624,7 +636,7 @@ def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
 
 
 def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
-    """Yield a line if the path in a question is longer or shorter than the paths of its routes."""
+    """Yield a line if the requested path has more or fewer parts than the paths of its routes."""
     request = parse_request(written)
     shown = [name.removeprefix(ROUTE) for name in routes]
     depths = {path_template(name.partition(" ")[2]).count("/") for name in shown}
@@ -633,7 +645,10 @@ def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
 
 
 def _list_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
-    """Yield a line for each route with its targets; the details of one route may fill an answer."""
+    """Yield one line for each of several routes, with its targets.
+
+    The details of a single route may already fill an answer.
+    """
     for name, walk in zip(routes, walks, strict=True):
         runs = [
             relation.target
@@ -648,7 +663,7 @@ def _list_gap_notes(walk: WalkResult) -> list[str]:
 
 
 def _get_owner(name: str) -> str:
-    """Return the name of the definition that contains a definition; "" if there is none."""
+    """Return the name of the definition that contains the definition `name`; "" if none does."""
     at = max(name.rfind(mark) for mark in ("::", ".", "#"))
     return name[:at] if at > 0 else ""
 

@@ -101,7 +101,7 @@ def _split_along_sections(request: ChunkRequest) -> list[Passage]:
 def _iter_sections(
     regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the range of units of each section; a small section is joined with later sections."""
+    """Yield the range of units of each section; small sections are joined with later ones."""
     bounds = [section.low for section in merge_deeper_sections(find_sections(regions), levels)]
     edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
     yield from _join_small_ranges(edges, units, minimum, limit)
@@ -110,7 +110,10 @@ def _iter_sections(
 def _join_small_ranges(
     edges: Sequence[int], units: Units, minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges between edges; a range below the minimum is joined with later ranges."""
+    """Yield the ranges between consecutive edges, as indexes of units.
+
+    A range with fewer than `minimum` tokens is joined with later ranges, up to `limit` tokens.
+    """
     low = edges[0]
     for middle, high in zip(edges[1:], [*edges[2:], edges[-1]], strict=True):
         small = units.estimate_size(low, middle) < minimum
@@ -144,7 +147,10 @@ def _split_along_units(request: ChunkRequest, reading: CodeText) -> list[Passage
 def _group_units(
     regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield ranges of the packer's units: each unit marked as alone, and runs of other units."""
+    """Yield ranges of the packer's units to pack separately.
+
+    Each unit marked as alone is a range; units between them are joined up to the minimum.
+    """
     alone = {unit.start for unit in found if unit.alone}
     run: list[int] = []
     for index, region in enumerate(regions):
@@ -161,7 +167,7 @@ def _group_units(
 
 
 def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
-    """Return cuts after lines; the end of a statement ranks first, then a blank line."""
+    """Return a function that yields the offsets to cut at; ends of statements rank first."""
     ends = sorted({at for unit in found for at in unit.cuts})
 
     def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
@@ -176,14 +182,14 @@ def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
 
 
 class _DefinitionFinder:
-    """Finds the definition of each passage from the units in it."""
+    """A finder of the definition that a passage belongs to."""
 
     def __init__(self, text: str, found: Sequence[Unit]) -> None:
         self._text, self._found = text, found
         self._starts = [unit.start for unit in found]
 
     def add_definition(self, passage: Passage) -> Passage:
-        """Return the passage with its definition; a continuation also gets the unit's signature."""
+        """Return the passage with its definition; a continuation also gets its signature."""
         low = max(0, bisect_right(self._starts, passage.start) - 1)
         units = self._found[low : bisect_left(self._starts, passage.end)]
         if len(units) != 1:
@@ -196,7 +202,7 @@ class _DefinitionFinder:
 
 
 def _get_shared_definition(units: Sequence[Unit]) -> Definition:
-    """Return the role and the symbol that all these units share."""
+    """Return a definition with the role and the symbol that all units share, if they do."""
     roles, symbols = {unit.role for unit in units}, {unit.symbol for unit in units}
     return Definition(
         roles.pop() if len(roles) == 1 else _REST.role, symbols.pop() if len(symbols) == 1 else ""

@@ -76,7 +76,7 @@ def show_symbols(
     caller: Caller,
     as_json: bool,
 ) -> None:
-    """Print the definitions of a name."""
+    """Print the definitions with a name."""
     session.require_trusted_grants(caller.principals)
     found = Walker(session.catalog).find_definitions(tenant, caller, name=name)
     if as_json:

@@ -91,7 +91,7 @@ class HistoryTarget(NamedTuple):
 
     Attributes:
         uri: the URI of the file.
-        label: its path, or the definition's name with its place.
+        label: its path, or the definition's name with its location.
         lines: the lines of the definition; None for the whole file.
     """
 
@@ -101,7 +101,7 @@ class HistoryTarget(NamedTuple):
 
 
 class Histories:
-    """Reads the history of files from a tenant's Git repositories on this machine.
+    """A reader of the history of files in a tenant's Git repositories on this machine.
 
     Args:
         settings: settings that say which folders may be read.
@@ -191,7 +191,10 @@ class _HistoryWalk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines, compared with every parent; queue parents."""
+        """Return whether a commit changed the lines, compared with each of its parents.
+
+        The parents to follow are added to the queue.
+        """
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._iter_parents(commit):
@@ -235,7 +238,7 @@ class _HistoryWalk:
         return None if tree_file is None else tree_file.oid
 
     def _compare_versions(self, former: str, blob: str) -> list[DiffHunk] | None:
-        """Return the changed lines between two versions; None if one is too large to compare."""
+        """Return the differences between two versions; None if one is too large to compare."""
         import pygit2
 
         objects = self._repository.objects

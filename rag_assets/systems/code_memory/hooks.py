@@ -1,9 +1,10 @@
-"""Git hooks that report changes in a repository, next to its existing hooks.
+"""Git hooks that report changes in a repository, in addition to its existing hooks.
 
-A hook has a block for each tenant. A block creates an empty file with the tenant's id as its name.
-It starts no process, takes less than a millisecond, and ignores failures. In a shell script, the
-block is inserted after the first line, so that the script keeps its shell. A program or a script in
-another language cannot contain the block. It is renamed, and a new hook next to it runs it.
+A hook contains a block for each tenant. A block creates an empty file with the tenant's id as its
+name. It starts no process, takes less than a millisecond, and ignores failures. In a shell script,
+the block is inserted after the first line, so that the script keeps its shell. A program or a
+script in another language cannot contain the block. It is renamed, and a new hook next to it runs
+it.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def build_hook(block: str, kept: str | None) -> bytes:
 
 
 def insert_block(content: bytes, tenant: str, block: str) -> bytes:
-    """Return a script with exactly one block of the tenant, after the shebang if there is one."""
+    """Return a script with exactly one block for the tenant, placed after the shebang line."""
     bare = remove_block(content, tenant)
     if not bare.startswith(b"#!"):
         return block.encode() + bare
@@ -88,7 +89,7 @@ def remove_block(content: bytes, tenant: str) -> bytes:
 
 
 def is_ours(content: bytes) -> bool:
-    """Return whether a hook has this module's header."""
+    """Return whether a hook was created by this module, according to its header."""
     return content.startswith((_SHELL + _OURS).encode())
 
 
@@ -104,7 +105,7 @@ _HOOKS_PATH: Final = "core.hookspath"
 
 @dataclass(frozen=True, slots=True)
 class ChangedHooks:
-    """The changed hooks in a folder.
+    """The hooks that were changed in a folder.
 
     Attributes:
         hooks: names of the changed hooks.
@@ -226,7 +227,10 @@ def find_hooks_folder(repository: Path) -> Path:
 
 
 def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
-    """Return core.hooksPath from the configuration of the worktree or of the repository."""
+    """Return core.hooksPath from a repository's configuration; None if it is not set.
+
+    The configuration of the worktree takes precedence.
+    """
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
         own |= _read_settings(folders.own / "config.worktree")
@@ -234,7 +238,7 @@ def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
 
 
 def _read_user_hooks_path() -> str | None:
-    """Return core.hooksPath from the configuration of the user, or else of the machine."""
+    """Return core.hooksPath from the configuration of the user, else of the machine, else None."""
     found = (_read_settings(path).get(_HOOKS_PATH) for path in _list_user_config_files())
     return next(filter(None, found), None)
 
@@ -283,7 +287,7 @@ def _rename_former_hook(hook: Path) -> None:
 
 
 def _write_hook(hook: Path, content: bytes) -> None:
-    """Replace a hook atomically, because git may run it at any moment; the mode stays."""
+    """Replace a hook atomically, because git may run it at any moment; keep its mode."""
     if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
         raise ConfigurationError(
             f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, a file outside of the"

@@ -1,7 +1,7 @@
 """Manifests: the packages that a repository depends on, and the frameworks among them.
 
-Fact `depends_on` {package}: a package. In Composer's manifests it also has `constraint`, the
-allowed versions.
+Each dependency yields the fact `depends_on` {package}. In Composer's manifests it also has
+`constraint`, the allowed versions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def iter_manifest_facts(language: str, entries: Sequence[SettingsEntry]) -> Iter
 
 
 def _build_dependency(place: SettingsEntry | re.Match[str], package: str) -> Fact:
-    """Return the fact that a manifest depends on a package."""
+    """Return the fact `depends_on` for a package, with the span that states it."""
     span = (place.start, place.end) if isinstance(place, SettingsEntry) else place.span()
     return Fact("depends_on", *span, "", {"package": package})
 
@@ -95,7 +95,7 @@ def _iter_requirements(entries: Iterable[SettingsEntry]) -> Iterator[Fact]:
 
 
 def _contains_packages(table: Path) -> bool:
-    """Return whether the keys of a table are packages."""
+    """Return whether the keys of a TOML table at a path are names of packages."""
     if table[:2] == ("tool", "poetry"):
         inner = table[4:] if table[2:3] == ("group",) else table[2:]
         return inner == ("dependencies",) or table[2:] == ("dev-dependencies",)
@@ -174,14 +174,14 @@ _INCLUDE: Final = ("-", "#", "git+", "http:", "https:", ".", "/")
 
 
 def _iter_line_facts(text: str, pattern: re.Pattern[str]) -> Iterator[Fact]:
-    """Yield the dependencies in the lines that match a pattern, which has the group `name`."""
+    """Yield the dependencies in the lines that match a pattern; its group `name` is the package."""
     for start, end, line in _iter_trimmed_lines(text):
         if found := pattern.match(line):
             yield Fact("depends_on", start, end, "", {"package": found["name"]})
 
 
 def _iter_trimmed_lines(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and text of each line, without the white space around it."""
+    """Yield start, end and text of each line, without white space around the text."""
     at = 0
     for line in text.splitlines(keepends=True):
         start = at + len(line) - len(line.lstrip())
@@ -200,7 +200,7 @@ def _iter_go_module_facts(text: str) -> Iterator[Fact]:
 
 
 def iter_swift_facts(text: str) -> Iterator[Fact]:
-    """Yield the dependencies in Package.swift, and the modules that its sources import."""
+    """Yield the packages that Package.swift depends on, and the products it uses from them."""
     for pattern in (_SWIFT, _PRODUCT):
         yield from (_build_dependency(found, found["name"]) for found in pattern.finditer(text))
 
@@ -221,7 +221,7 @@ def _iter_xml_facts(text: str) -> Iterator[Fact]:
 
 
 def _iter_plain_facts(text: str) -> Iterator[Fact]:
-    """Yield dependencies in go.mod, or in a requirements list with at least one constraint."""
+    """Yield dependencies in go.mod, or in a requirements file that constrains a version."""
     lines = [
         line for *_, line in _iter_trimmed_lines(text) if line and not line.startswith(("#", "//"))
     ]
@@ -239,7 +239,7 @@ def _iter_plain_facts(text: str) -> Iterator[Fact]:
 
 
 def _read_manifest(text: str, find: Callable[[str], Iterable[Fact]]) -> CodeText:
-    """Return the paragraphs of a text, and its dependencies if it is a manifest."""
+    """Return the paragraphs of a text as units, and its dependencies if it is a manifest."""
     return CodeText(add_rest_units(text, ()), tuple(find(text)))
 
 

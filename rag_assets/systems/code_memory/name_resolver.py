@@ -50,13 +50,13 @@ _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 @dataclass(frozen=True, slots=True)
 class NameResolver:
-    """Resolves names within the part of the index that a caller may read."""
+    """A resolver of names to nodes that a caller may read."""
 
     view: RelationView
     tenant: Tenant
 
     def find_routes(self, name: str) -> list[Node]:
-        """Return the routes with a name or path, or the routes to a controller or method."""
+        """Return the routes that a text names: by name, path, or the controller they lead to."""
         is_path = name.strip().startswith("/") or (" " in name.strip() and "/" in name)
         return self._find_by_name_or_path(name) or (
             [] if is_path else self._find_by_controller(name)
@@ -65,8 +65,8 @@ class NameResolver:
     def _find_by_name_or_path(self, name: str) -> list[Node]:
         """Return the routes with this name, path or requested path; GET routes come first.
 
-        If there is none, the first parts of the path are taken for a prefix that the server adds.
-        The last attempt is an operation that only an API description states.
+        If there is none, the path is also tried without its first parts, because servers may add a
+        prefix, and last as an operation that only an API description states.
         """
         spelled = dict.fromkeys([name, *route_spellings(name)])
         method, path = parse_request(name) or ("", name)
@@ -101,7 +101,7 @@ class NameResolver:
     def find_definitions(self, name: str) -> list[Node]:
         """Return the definitions that a name refers to, in any spelling.
 
-        If there is none, return an inherited member, or definitions that end with the name.
+        If there is none, return an inherited member, or else definitions that end with the name.
         """
         for spelled in symbol_spellings(name):
             if definitions := self._find_exact(spelled):
@@ -110,14 +110,14 @@ class NameResolver:
         return inherited or self._find_by_last_part(symbol_spellings(name))
 
     def find_start_names(self, name: str) -> list[str]:
-        """Return the names of the nodes at which a walk for this name starts."""
+        """Return the names of the nodes from which a walk for this name starts."""
         if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
             return [name]
         found = self.find_definitions(name) or self.list_definitions_in(name)
         return [*dict.fromkeys(node.name for node in found)] or [name]
 
     def find_tables(self, name: str) -> list[str]:
-        """Return the tables that a name refers to: the name of a table, a model, or its class."""
+        """Return the tables that a name refers to: the name of a table or of a model's class."""
         spelled = table_spellings(name)
         for spelling in spelled:
             if found := self._list_tables(spelling):
@@ -129,7 +129,7 @@ class NameResolver:
         return [*dict.fromkeys([*mapped, *usual])] or [TABLE + name for name in spelled[:1]]
 
     def find_files(self, path: str) -> list[str]:
-        """Return the URIs of the files that a path refers to; empty if there is no such file."""
+        """Return the URIs of the files that a path may refer to; empty if there is no such file."""
         spelled = path_spellings(path)
         for spelling in spelled:
             if found := self._find_exact_path(spelling):
@@ -142,7 +142,7 @@ class NameResolver:
         return found or next(filter(None, map(self._find_exact_path, shorter)), [])
 
     def explain_shorter_path(self, path: str) -> list[str]:
-        """Return a line with the file if only the end of the path matches the path of the file."""
+        """Return a line that names the file, if only the end of a path matches it; else no line."""
         spelled = path_spellings(path)
         uris = self.find_files(path)
         end = "/" + (spelled[1:] or spelled or [""])[0].lower()
@@ -160,7 +160,7 @@ class NameResolver:
         return [*map(build_node, self.view.list_definitions(self.find_files(path)))]
 
     def describe_coverage(self) -> str:
-        """Return how the files of each language were read, as the last line of an answer."""
+        """Return how many files of each language were read and how, as a line of an answer."""
         counts = Counter(filter(None, map(_get_program_language, self._uris)))
         unread = sum(
             _get_program_language(file.uri) != ""
@@ -200,7 +200,7 @@ class NameResolver:
         return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
 
     def _find_methods(self, names: Iterable[str]) -> set[str]:
-        """Return the names of all definitions in the documents that define these classes."""
+        """Return the names of all definitions in the files that define these classes."""
         nodes = [node for name in names for node in self._find_exact(name)]
         uris = sorted({node.uri for node in nodes if node.uri})
         return {one.name for one in self.view.list_definitions(uris)}
@@ -221,7 +221,7 @@ class NameResolver:
         return []
 
     def _find_by_last_part(self, spelled: Sequence[str]) -> list[Node]:
-        """Return definitions with this name as their last part, such as methods of any class."""
+        """Return definitions whose last part is this name, such as methods of any class."""
         wanted = {name.lower() for name in spelled}
         like = self.view.find_by_parts(sorted(wanted), _LOOKED_AT) if wanted else []
         found = [build_node(one) for one in like if _get_last_part(one.name).lower() in wanted]
@@ -229,7 +229,7 @@ class NameResolver:
 
     @property
     def _uris(self) -> list[str]:
-        """Return the URIs of all files, which takes a query over all documents."""
+        """Return the URIs of all files of repositories; each access queries all documents."""
         found = self.view.list_documents([*_FILE_TYPES])
         return [one.uri for one in found if get_repository_source(one.source) == one.source]
 

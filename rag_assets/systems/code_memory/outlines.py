@@ -1,4 +1,4 @@
-"""Format answers about code as text for agents, with `path:line` and within a token limit.
+"""Formatting of answers about code as text for agents, with `path:line` and within a token limit.
 
 Texts from repositories are escaped, so that agents do not mistake them for statements of this tool.
 """
@@ -27,7 +27,7 @@ _ROUTE: Final = "route:"
 
 
 def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
-    """Join the first lines that fit the token limit, the number of omitted lines, and notes."""
+    """Return the lines that fit the token limit, the number of omitted lines, and notes."""
     ending = list(notes)
     room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
     shown: list[str] = []
@@ -46,12 +46,12 @@ def limit_lines(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
 
 
 def to_one_line(name: str) -> str:
-    """Return a name from a repository as a short text on one line."""
+    """Return a name from a repository in one line, cut and escaped for answers."""
     return escape_imitations(" ".join(name.split()))[:_LONGEST_NAME]
 
 
 def format_place(uri: str | None, line: int | None, *, several: bool) -> str:
-    """Return `path:line` of a place; "" for a derived document.
+    """Return `path:line` for a location; "" for a derived document.
 
     Args:
         several: whether the path starts with the repository's name.
@@ -69,7 +69,7 @@ _DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 def format_name(name: str) -> str:
     """Return the name of a node without its package or namespace.
 
-    The file next to the name distinguishes definitions of several packages.
+    Definitions of several packages can be told apart by the file that is shown next to the name.
     """
     if name.startswith(_FILE):
         return parse_path(name.removeprefix(_FILE))
@@ -101,7 +101,7 @@ class RelationTree:
             self._from.setdefault(relation.source, []).append(relation)
 
     def format_lines(self, root: str) -> Iterator[str]:
-        """Yield a line for a node, and below it a line for each relation from it, recursively."""
+        """Yield a line for a node, then indented lines for the relations from it, recursively."""
         yield self._format_heading(root)
         opened = {root}
         waiting = [(sort_relation, 1) for sort_relation in reversed(self._sort_relations(root))]
@@ -144,7 +144,7 @@ _FIRST_IN_TREE: Final = (
 
 
 def format_relations(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
-    """Yield relations grouped by kind: the source of each, its location and its evidence."""
+    """Yield lines for relations grouped by kind, with source, location and evidence of each."""
     by_kind: dict[str, list[Relation]] = {}
     for one in relations:
         by_kind.setdefault(one.kind, []).append(one)
@@ -162,7 +162,7 @@ _MOST_LISTED: Final = 20
 
 
 def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
-    """Yield possible uses, grouped by the definition that they may refer to."""
+    """Yield lines for possible uses, grouped by the definition that they may refer to."""
     by_target: dict[str, list[Use]] = {}
     for use in uses:
         by_target.setdefault(use.target, []).append(use)
@@ -197,13 +197,14 @@ _FIRST_IN_LIST: Final = (
 def format_groups(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
-    """Yield nodes grouped by type, entry points first, each with the path to it.
+    """Yield nodes grouped by type, entry points first, each with the path of names to it.
 
-    Only the first tests are shown, to leave room for other types; `format_tests` shows all.
+    Only the first tests are listed, to leave room for other types; `format_tests` lists all.
 
     Args:
         found: nodes, each with the path of names that leads to it.
         stated: relations; a node without lines is shown with the lines of its relation.
+        several: whether paths start with the repository's name.
     """
     by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
     defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}
@@ -269,7 +270,7 @@ _FIRST_TYPES: Final = (
 
 
 def format_definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
-    """Yield the definitions of a file, in the order of their lines."""
+    """Yield a line for each definition of a file, in the order of the file's lines."""
     for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
         where = format_place(node.uri, node.line_start, several=several)
         yield f"{where}-{node.line_end}  {node.source_type}  {node.name}"

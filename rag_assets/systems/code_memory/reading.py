@@ -1,4 +1,4 @@
-"""Read the units and facts of a text in any language."""
+"""The reader of the units and facts of a text in any language."""
 
 from __future__ import annotations
 
@@ -153,7 +153,12 @@ def _replace_nul_in_value(value: Any) -> Any:
 
 
 def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
-    """Add the index of names to a reading, and facts from tags, queries and frameworks."""
+    """Return a reading with the index of names, and with facts from tags, queries and frameworks.
+
+    Args:
+        name: the language of the text.
+        frameworks: the tenant's own frameworks; see all_frameworks.
+    """
     language = load_tag_languages().get(name)
     if language is None:
         tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
@@ -173,7 +178,7 @@ def _add_names(text: str, reading: CodeText, name: str, frameworks: str) -> Code
 
 
 def _list_definitions(text: str, reading: CodeText) -> list[tuple[str, int]]:
-    """Return name and line of each definition that a reader found."""
+    """Return the last part of the name, and the line, of each definition that a reader found."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
     ends = [found.start() for found in re.finditer("\n", text)] if declared else []
     return [

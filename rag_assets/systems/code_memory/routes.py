@@ -237,13 +237,13 @@ class SymbolsQuery(BaseModel):
 
 
 async def _walk(project: ProjectRequest, work: Callable[[Walker], _T]) -> _T:
-    """Run blocking work on the relations that the caller may read."""
+    """Return the result of blocking work on the relations that the caller may read."""
     walker = Walker(project.backend.catalog, project.backend.reader.policy)
     return await project.read(partial(work, walker))
 
 
 async def _answer(project: ProjectRequest, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
-    """Return the same answer as the agents' tools."""
+    """Return an answer of CodeAnswers, with the same text that agents get from the tools."""
     reader, settings = project.backend.reader, project.backend.embedders.settings
 
     def work() -> str:

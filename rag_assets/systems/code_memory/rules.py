@@ -44,6 +44,7 @@ class QuestionFile:
     """A file in a question; the file need not exist yet.
 
     Attributes:
+        path_as_written: the path as the question states it.
         paths: its possible paths within each repository, by repository.
         names: names by which documents of these repositories may mention it.
     """
@@ -90,20 +91,20 @@ class _Candidate:
     globs: tuple[str, ...]
 
     def is_applicable_rule(self, files: Sequence[QuestionFile]) -> bool:
-        """Return whether the document is a rule that applies to one of these files."""
+        """Return whether the document is a rule that applies to any of these files."""
         return any(self._governs_file(file) for file in files)
 
     def get_rank_key(self, files: Sequence[QuestionFile]) -> tuple[bool, int, str]:
-        """Return a sort key that puts rules for these files first."""
+        """Return a sort key by which rules for these files come first."""
         return not self.is_applicable_rule(files), _ORDER.index(self.kind), self.document.uri
 
     def describe(self, text: str, files: Sequence[QuestionFile], *, several: bool) -> Iterator[str]:
-        """Yield the document's title, why it is about a file, and the text of a rule.
+        """Yield the document's title, why it concerns a file, and the text of a rule.
 
-        Yield nothing if the document is about none of the files.
+        Nothing is yielded if the document concerns none of the files.
 
         Args:
-            several: whether to show places with their repository.
+            several: whether to show paths with their repository.
         """
         facts = read_markdown(text).facts
         named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
@@ -130,7 +131,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """Finds the documents about files that a caller may read."""
+    """A finder of the rules and documents about files that a caller may read."""
 
     reader: DocumentReader
     tenant: Tenant
@@ -140,10 +141,12 @@ class RuleBook:
     def describe_documents(
         self, files: Sequence[QuestionFile], *, several: bool
     ) -> tuple[list[str], list[str]]:
-        """Return lines about the documents that concern files, rules first, and notes on gaps.
+        """Return lines about the documents that concern files, and notes on what may be missing.
+
+        Rules come first.
 
         Args:
-            several: whether to show places with their repository.
+            several: whether to show paths with their repository.
         """
         spoken = self.view.find_edges_naming(_list_edge_targets(files), _MENTION_EDGES)
         found, left = self._find_candidates(files, naming={edge.document_id for edge in spoken})
@@ -162,7 +165,7 @@ class RuleBook:
     def _find_candidates(
         self, files: Sequence[QuestionFile], naming: Collection[str]
     ) -> tuple[list[_Candidate], int]:
-        """Return documents that may be about files, rules first, and how many may be missing.
+        """Return documents that may concern files, rules first, and how many may be missing.
 
         Args:
             naming: ids of documents that seem to mention the files.
@@ -187,7 +190,7 @@ class RuleBook:
         return sorted(found, key=lambda one: one.get_rank_key(files)), unknown
 
     def locate_file(self, path_as_written: str) -> QuestionFile:
-        """Return the file with a path, within its repository or as hits show it."""
+        """Return the file that a path means, written within its repository or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
         repositories = self.view.list_readable_sources(sources)
@@ -224,7 +227,7 @@ class RuleBook:
         return paths
 
     def _list_names(self, uris: Sequence[str]) -> frozenset[str]:
-        """Return the names of the definitions in files."""
+        """Return the names by which documents may mention the definitions in files."""
         nodes = self.view.list_definitions(uris)
         shorts = {node.name.rpartition("\\")[2] for node in nodes}
         methods = {name.replace("::", "@") for name in shorts}
@@ -232,7 +235,7 @@ class RuleBook:
 
 
 def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
-    """Return the possible paths of a file that does not exist, by repository."""
+    """Return the paths that a file which does not exist may have, by repository."""
     first, _, rest = bare.partition("/")
     if first not in repositories or not rest:
         return {name: [bare] for name in repositories}

@@ -1,8 +1,8 @@
 """Retrieval of passages for the prompts of runs.
 
 It uses the same search as all other questions. A chunk's metadata is read at query time, with one
-step of relations for all chunks together. So a relation in one file never makes the chunks of other
-files outdated.
+query of relations for all chunks together, so that a relation in one file never makes the chunks of
+other files outdated.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _build_chunk_metadata(
 
 
 def _find_frameworks(view: RelationView) -> dict[str, list[tuple[str, str]]]:
-    """Return the package manager and name of each framework in manifests, by repository."""
+    """Return the frameworks in manifests, by repository: (package manager, name) of each."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for edge in view.find_edges_of_names([*_PACKAGES], "in", only=("depends_on",)).edges:
         if edge.target in _PACKAGES:
@@ -115,7 +115,7 @@ def _find_frameworks(view: RelationView) -> dict[str, list[tuple[str, str]]]:
 
 
 def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
-    """Return the framework that a hit's repository uses in the language of its file, if any."""
+    """Return the framework that a hit's repository uses in the hit's language; None if unknown."""
     there = frameworks.get(_get_repository(hit), ())
     if _is_derived(hit):
         named = [name for _, name in there]
@@ -124,7 +124,10 @@ def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]
 
 
 def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
-    """Return the names one relation away from each hit, by kind: symbol, route or table."""
+    """Return the names that are one relation away from each hit.
+
+    The keys of a hit's mapping are the kinds of names: symbol, route and table.
+    """
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
     for one in map(build_node, view.list_definitions([*dict.fromkeys(hit.uri for hit in hits)])):
         defined[one.uri or "", one.symbol].append(one)
@@ -144,7 +147,10 @@ def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[st
 def _list_edges(
     view: RelationView, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
 ) -> list[FoundEdge]:
-    """Return all edges at nodes; nodes with too many edges for one query are split in halves."""
+    """Return all edges at nodes.
+
+    If the nodes have too many edges for one query, each half of them is queried separately.
+    """
     edges = view.find_edges_of_nodes(keys, nodes, "both")
     if not edges.cut or len(keys) == 1:
         return [*edges.edges]
@@ -267,7 +273,7 @@ class CodeSearch(Protocol):
 def build_search_request(
     tenant: Tenant, run: Run | None, query: str, options: RetrievalOptions, caller: Caller
 ) -> SearchRequest:
-    """Return the search request for a question of a run, or for a question outside a run.
+    """Return the search request for a question, inside or outside a run.
 
     Raises:
         InvalidRequest: an option cannot be used; the error names the field.
@@ -280,7 +286,7 @@ def build_search_request(
 
 @dataclass(frozen=True, slots=True)
 class RunRetrieval:
-    """Answers questions of runs with passages, in one event loop."""
+    """The retrieval of passages for questions of runs, used in one event loop."""
 
     search: CodeSearch
     walker: Walker
@@ -293,7 +299,7 @@ class RunRetrieval:
         question: RetrievalQuestion,
         caller: Caller,
     ) -> RetrievedChunks:
-        """Return the passages for a run's prompt; nothing is searched if the run disables them.
+        """Return the passages for a run's prompt; none, without a search, if the run disables them.
 
         Raises:
             InvalidRequest: an option cannot be used.
@@ -336,7 +342,7 @@ class RunRetrieval:
 
 
 def _build_uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths as in the index: below each repository, and unchanged if they name a source."""
+    """Return paths with the name of each repository in front; unchanged if they start with one."""
     names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}
     for path in paths:

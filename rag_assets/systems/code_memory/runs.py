@@ -162,14 +162,18 @@ def _list_errors(number: int, error: ValidationError) -> list[Mapping[str, Any]]
 
 
 def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
-    """Return a tenant's sources that store the events of runs, one for each repository."""
+    """Return a tenant's sources of run records, one for each repository."""
     return tuple(source for source in tenant.sources if isinstance(source, RunsConfig))
 
 
 def list_path_readings(
     configs: Iterable[RunsConfig], path: str
 ) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield each source and path that a path, with or without a repository, may refer to."""
+    """Yield each source, with the path in its repository, that a path may refer to.
+
+    Args:
+        path: a path within a repository, or one that starts with the repository's name.
+    """
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):
@@ -177,7 +181,7 @@ def list_path_readings(
 
 
 def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
-    """Return the ids that the documents of these paths may have; the documents need not exist."""
+    """Return the ids of all documents that paths may refer to, whether or not they exist."""
     configs = list_runs_sources(tenant)
     return frozenset(
         compute_document_id(c.of, p) for path in paths for c, p in list_path_readings(configs, path)
@@ -187,7 +191,7 @@ def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
 def find_document_ids(
     connection: Connection, tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
 ) -> frozenset[str]:
-    """Return the ids of the documents that paths may refer to.
+    """Return the ids of the existing documents that paths may refer to.
 
     Args:
         paths: paths within a repository, or as hits show them.
@@ -218,7 +222,7 @@ class Run:
 
 
 class Runs:
-    """Reads and writes runs and their events in the catalog."""
+    """Queries on runs and their events in the catalog."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -254,7 +258,7 @@ class Runs:
     def receive(
         self, ref: TenantRef, tenant: Tenant, run_id: str, events: Sequence[RunEvent]
     ) -> int:
-        """Store all events or none, and return the number of new events.
+        """Store the events of a run, all or none; return the number of new events.
 
         Each event becomes a document. A listing soon finds it, and the files that events name.
 
@@ -314,7 +318,7 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
 
 @dataclass(frozen=True, slots=True)
 class _RunSources:
-    """The sources that store events about files, and the files that the index knows.
+    """The sources of run records of a tenant, and the files that the index knows.
 
     Attributes:
         configs: the sources; there is at least one.
@@ -340,8 +344,8 @@ class _RunSources:
     def locate_path(self, path: str) -> tuple[RunsConfig, str]:
         """Return the source that stores events about a path, and the path in its repository.
 
-        The path of an unknown file belongs to the repository that it starts with, else to the
-        first.
+        The path of an unknown file belongs to the repository whose name it starts with, else to the
+        first repository.
         """
         possible = [*list_path_readings(self.configs, path)]
         for config, within in possible:

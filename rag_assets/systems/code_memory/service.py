@@ -1,6 +1,6 @@
 """Code memory as a Python object, and requests to index files again or remove them from the index.
 
-The object is for programs that use an installation without the API.
+The object is for programs that use an installation without its API.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _list_documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> f
 
 
 def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
-    """Return the current commit of each Git repository, by source; None if it cannot be read."""
+    """Return the current commit of each Git repository by source; None if it cannot be read."""
     found: dict[str, str | None] = {}
     try:
         sources = open_sources(tenant, settings, catalog)
@@ -151,7 +151,7 @@ class CodeMemory:
         return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
 
     def index_file(self, path: str) -> IndexedProject:
-        """Request that a file is read and indexed again; a new file is listed soon."""
+        """Request that a file is read and indexed again; a file not yet indexed is listed soon."""
         return self._request_reindexing(path)
 
     def reindex(self) -> IndexedProject:

@@ -111,7 +111,7 @@ async def _find_rules(knowledge: Knowledge, paths: _Names) -> str:
 
 
 def _require_one(**arguments: _T) -> dict[str, _T]:
-    """Return the arguments of a question; refuse a question without any.
+    """Return the arguments of a question.
 
     Raises:
         InvalidRequest: all arguments are missing.

@@ -112,7 +112,7 @@ class Administration:
         """Return one pattern with its entries and merges.
 
         Raises:
-            UnknownExperience: no pattern with a living entry has this id.
+            UnknownExperience: no pattern with an unexpired entry has this id.
         """
         cutoff, days = self.compute_cutoff(record), _find_retention_days(record)
         found = self._reader.find_pattern(record.id, pattern, cutoff)
@@ -168,10 +168,10 @@ class Administration:
     def split(
         self, record: TenantRecord, pattern: UUID, entry_id: UUID, *, by: str
     ) -> SplitPattern:
-        """Move an entry out of a pattern; they are never merged automatically again.
+        """Move an entry out of a pattern, and return the pattern to which it now belongs.
 
-        If the entry came by a manual merge, all entries of that merge return to their former
-        pattern.
+        The two patterns are never merged automatically again. If the entry came by a manual merge,
+        all entries of that merge return to their former pattern.
 
         Raises:
             InvalidRequest: the pattern has no other entry.
@@ -209,7 +209,7 @@ class Administration:
         )
 
     def build_report(self, record: TenantRecord) -> Report:
-        """Return the report on a tenant."""
+        """Count a tenant's patterns, entries, merges, checkpoints, questions and feedback."""
         cutoff, days = self.compute_cutoff(record), _find_retention_days(record)
         with self._catalog.database.begin() as connection:
             return _read_report(connection, record.id, cutoff, days)
@@ -305,9 +305,10 @@ def _cut_excerpt(text: str) -> str:
 def _read_report(
     connection: Connection, tenant_id: str, cutoff: datetime | None, days: int | None
 ) -> Report:
-    """Return the report on a tenant.
+    """Count a tenant's patterns, entries, merges, checkpoints, questions and feedback.
 
     Args:
+        cutoff: entries embedded before this time are expired; None if none expire.
         days: retention of entries in days; None for no limit.
     """
     staged, merges = _STAGED.tenant == tenant_id, _MERGES.tenant == tenant_id

@@ -97,7 +97,7 @@ class Assessment:
 
     @property
     def means(self) -> dict[Aspect, float | None]:
-        """Return the mean grade of each aspect."""
+        """Return the mean grade of each aspect; None for an aspect without grades."""
         grades = {
             aspect: [grade.grade for grade in self.grades if grade.aspect == aspect and grade.grade]
             for aspect in ASPECTS
@@ -165,7 +165,11 @@ class Assessor:
     async def _answer_problem(
         self, record: TenantRecord, pattern: Pattern, caller: Caller
     ) -> Answer:
-        """Return the answer to a pattern's problem, asked by its project if it has only one."""
+        """Answer a pattern's problem as if it were a question, and return the answer.
+
+        A pattern of a single project is asked on behalf of that project, so its own entries are
+        excluded from the answer.
+        """
         project = pattern.projects[0] if len(pattern.projects) == 1 else None
         text = pattern.problem[:MAX_TEXT]
         if pattern.entry_type == "failure_solution":

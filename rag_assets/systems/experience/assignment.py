@@ -175,9 +175,10 @@ class Assigner:
     def _find_nearest(
         self, entries: Sequence[Entry]
     ) -> tuple[dict[UUID, list[UUID]], _Vectors, str | None]:
-        """Return the nearest entries of each entry, the vectors for comparisons, and any failure.
+        """Return the nearest entries of each entry, and the vectors with which to compare them.
 
-        Without bounds for the embedder, nothing is searched or embedded.
+        The third value states why some entries were not compared. Without bounds for the embedder,
+        nothing is searched or embedded.
         """
         if self._bounds is None:
             return {}, {}, None
@@ -234,14 +235,17 @@ class Assigner:
         return found
 
     def _find_problems(self, keys: set[str]) -> dict[str, UUID]:
-        """Return the problems of patterns by problem key."""
+        """Return the id of the stored problem for each problem key; new keys are left out."""
         found: dict[str, UUID] = {}
         for known in self._read_known(matches_any(_STAGED.problem_key, keys)) if keys else ():
             found.setdefault(compute_problem_key(known.entry) or "", known.problem_id)
         return found
 
     def _read_known(self, condition: ColumnElement[bool]) -> list[_KnownEntry]:
-        """Return entries with a pattern, in the order in which they were embedded."""
+        """Return the embedded entries that match a condition, in the order of embedding.
+
+        Entries without a pattern are left out.
+        """
         query = (
             select(knowledge_staging, experience_patterns.c.problem_id)
             .join(

@@ -25,13 +25,16 @@ _STAGED = knowledge_staging.c
 
 @dataclass(frozen=True, slots=True)
 class CodeFiles:
-    """The files of a code tenant; a symbol has the content of its file."""
+    """Looks up content hashes in a code tenant; the hash of a symbol is that of its file."""
 
     catalog: Catalog
     tenant: Tenant
 
     def read_contents(self, locations: Collection[About]) -> Mapping[About, str | None]:
-        """Return the content hash of each existing location; None if it was not read yet."""
+        """Return the content hash of the file at each location; missing files are left out.
+
+        The hash is None if the file was not read yet.
+        """
         ids = {
             compute_document_id(source.name, location.path): location.path
             for location in locations
@@ -59,7 +62,7 @@ def find_code(catalog: Catalog, tenant: Tenant) -> CodeFiles | None:
 
 
 def add_contents(code: CodeFiles | None, locations: Sequence[About]) -> tuple[CapturedAbout, ...]:
-    """Add the current content to locations, as an entry stores them."""
+    """Return locations as an entry stores them, each with the current hash of its content."""
     contents = code.read_contents(locations) if code is not None and locations else {}
     return tuple(
         CapturedAbout(path=location.path, symbol=location.symbol, content=contents.get(location))

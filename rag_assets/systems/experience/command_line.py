@@ -54,7 +54,7 @@ _T = TypeVar("_T")
 def put_project(
     session: Session, tenant: str, project: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Create or change a project."""
+    """Create a project, or change its name and state, and print it."""
     draft = _validate(ProjectDraft, values)
     made = _open_experience(session).put_project(tenant, parse_id(project), draft)
     _print_value(made, f"Project {made.name}: {made.state}.", as_json=as_json)
@@ -94,7 +94,7 @@ def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None
 def request_checkpoint(
     session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Request a checkpoint."""
+    """Request that a run embeds the staged entries, and print the new checkpoint."""
     draft = _validate(CheckpointDraft, values)
     made = _open_experience(session).request_checkpoint(tenant, draft, by=operator())
     text = f"Checkpoint {made.id} includes {made.staged} entries."
@@ -137,7 +137,7 @@ def show_checkpoint(session: Session, tenant: str, checkpoint: str, *, as_json: 
 
 @with_reading_session
 def ask_task(session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the patterns for a task."""
+    """Print the patterns of past projects that match a task."""
     question = _validate(TaskQuestion, values)
     record = _open_experience(session).get_record(tenant)
     found = _answer_question(session, lambda asked: asked.answer_task(record, question, Caller()))
@@ -146,7 +146,7 @@ def ask_task(session: Session, tenant: str, values: Mapping[str, Any], *, as_jso
 
 @with_reading_session
 def ask_failure(session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print the patterns for a failure."""
+    """Print the patterns of past projects that match a failure."""
     question = _validate(FailureQuestion, values)
     record = _open_experience(session).get_record(tenant)
     found = _answer_question(
@@ -159,7 +159,12 @@ def ask_failure(session: Session, tenant: str, values: Mapping[str, Any], *, as_
 def write_context(
     session: Session, tenant: str, values: Mapping[str, Any], basic: Path | None, *, as_json: bool
 ) -> None:
-    """Print an agent's context."""
+    """Print the context of an agent: the text of a file, and a block of patterns for its task.
+
+    Args:
+        values: fields of ContextQuestion, except `basic_context`.
+        basic: file with the basic context.
+    """
     text = "" if basic is None else _read_file(basic)
     question = _validate(ContextQuestion, {**values, "basic_context": text})
     record = _open_experience(session).get_record(tenant)
@@ -178,7 +183,7 @@ def write_context(
 def give_feedback(
     session: Session, tenant: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Record feedback."""
+    """Record whether a pattern helped, and print its counts of successes and failures."""
     draft = _validate(FeedbackDraft, values)
     counts = _open_experience(session).record_feedback(tenant, draft, by=operator())
     text = f"{counts.success_count} successes, {counts.failure_count} failures."
@@ -284,7 +289,10 @@ def retract(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Retract entries."""
+    """Retract one entry, all entries of a project, or all entries captured with a token.
+
+    Prints the number of retracted entries.
+    """
     experience = _open_experience(session)
     record = experience.get_record(tenant)
     if entry is not None:
@@ -301,7 +309,7 @@ def retract(
 
 @with_reading_session
 def report(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print the report on a tenant."""
+    """Print the counts of a tenant's entries, questions and feedback; see Report."""
     experience = _open_experience(session)
     found = _to_plain(experience.administration.build_report(experience.get_record(tenant)))
     if as_json:

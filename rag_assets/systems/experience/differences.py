@@ -70,7 +70,7 @@ def _load_kinds(table: str) -> Mapping[str, frozenset[str]]:
 
 @lru_cache(maxsize=1)
 def _load_units() -> Mapping[str, str]:
-    """Return the unit that each word stands for."""
+    """Return the unit of each unit word in words.toml, by word."""
     return {word: unit for unit, words in _load_kinds("units").items() for word in words}
 
 
@@ -159,7 +159,7 @@ class _ComparedText:
 
     @cached_property
     def scopes(self) -> dict[str, int]:
-        """Return the number of negating or restricting words, by kind."""
+        """Return how many words negate or restrict (such as `not` and `only`), by kind."""
         return {
             kind: sum(
                 word in words or (kind == "not" and word.endswith("n't")) for word in self.words
@@ -178,7 +178,7 @@ class _ComparedText:
 
 
 def _are_opposed(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Return whether the texts contain opposite words."""
+    """Return whether one text contains the opposite of a word in the other text."""
     if _negates(first, second) or _negates(second, first):
         return True
     for pole, opposite in _stem_opposites():
@@ -206,7 +206,11 @@ def _negates(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def _is_swapped(first: _ComparedText, second: _ComparedText) -> bool:
-    """Return whether the words around a hinge or after a scope word are swapped."""
+    """Return whether the second text has words of the first in swapped positions.
+
+    The compared positions are before and after a hinge word (such as `before`), and inside and
+    outside the scope of a scope word (such as `only`).
+    """
     for words in _load_kinds("hinges").values():
         for find in (_find_words_near_hinges, _find_words_around_hinge):
             if _are_crossed(find(first, words), find(second, words)):
@@ -226,7 +230,7 @@ def _are_crossed(one: _Sides, other: _Sides) -> bool:
 
 
 def _find_words_around_hinge(text: _ComparedText, hinge: frozenset[str]) -> _Sides:
-    """Return the words before and after the first hinge; empty sets without a hinge."""
+    """Return the stems before and after the first hinge; empty sets without a hinge."""
     words = text.words
     at = next((at for at, word in enumerate(words) if word in hinge), 0)
     return (
@@ -237,7 +241,7 @@ def _find_words_around_hinge(text: _ComparedText, hinge: frozenset[str]) -> _Sid
 
 
 def _find_words_near_hinges(text: _ComparedText, hinge: frozenset[str]) -> _Sides:
-    """Return the words right before and right after each hinge in its clause."""
+    """Return the stems right before and right after each hinge, within its clause."""
     before, behind = set[str](), set[str]()
     for clause in text.clauses:
         for at, word in enumerate(clause):
@@ -248,7 +252,10 @@ def _find_words_near_hinges(text: _ComparedText, hinge: frozenset[str]) -> _Side
 
 
 def _find_words_in_scope(text: _ComparedText, scope: frozenset[str]) -> _Sides:
-    """Return the words right after scope words in their clauses, and all other words."""
+    """Return the stems right after scope words in their clauses, and all other stems.
+
+    Both sets are empty if the text has no scope word.
+    """
     about, others = set[str](), set[str]()
     for clause in text.clauses:
         at = next((at for at, word in enumerate(clause) if word in scope), len(clause))
@@ -260,13 +267,13 @@ def _find_words_in_scope(text: _ComparedText, scope: frozenset[str]) -> _Sides:
 
 
 def _list_content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
-    """Return the stems of the first content words."""
+    """Return the stems of the first `most` words that are not function words."""
     content = [word for word in words if word not in _load_function_words()]
     return set(map(_stem, content[:most]))
 
 
 def _has_replaced_word(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Return whether a content word between equal words is replaced by a different word."""
+    """Return whether a content word between equal words is replaced by a non-synonym."""
     return any(
         not all(any(_are_synonyms(a, b) for b in there) for a in here)
         for here, there in _find_replacements(first, second)
@@ -276,7 +283,10 @@ def _has_replaced_word(first: Sequence[str], second: Sequence[str]) -> bool:
 def _find_replacements(
     first: Sequence[str], second: Sequence[str]
 ) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield stems that replace each other between equal stems; none if the texts are dissimilar."""
+    """Yield each run of stems that the second text replaces, with the replacing stems.
+
+    Dissimilar texts yield nothing.
+    """
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     if matcher.ratio() < _MIN_MATCHED:
         return
@@ -289,7 +299,7 @@ def _find_replacements(
 
 
 def _compute_shared_share(one: _ComparedText, other: _ComparedText) -> float:
-    """Return the share of matched content words, of the text where it is lower."""
+    """Return the lower of two shares: the content words of each text that the other has."""
     here, there = _list_content_stems(one.words), _list_content_stems(other.words)
     return min(_compute_share(here, there), _compute_share(there, here))
 

@@ -79,7 +79,8 @@ class CaptureResult:
 
     Attributes:
         new: whether this request stored the entry.
-        masked: names of the rules that found credentials; a name replaces its credential.
+        masked: names of the rules that found credentials; in the stored texts, the rule's name
+            replaces the credential.
     """
 
     entry: Entry
@@ -167,7 +168,7 @@ class Entries:
         return [entry_from_row(row) for row in self._database.fetch_rows(query)]
 
     def delete_staged(self, ref: TenantRef, ids: Collection[UUID]) -> int:
-        """Delete those of the entries that no checkpoint includes; return their number."""
+        """Delete those of these entries that no checkpoint includes; return their number."""
         statement = delete(knowledge_staging).where(
             _STAGED.tenant == ref.id, _STAGED.id.in_(ids), _STAGED.document_id.is_(None)
         )
@@ -347,7 +348,7 @@ def is_limited_to_own(caller: Caller) -> bool:
 
 
 def is_own_project(caller: Caller) -> ColumnElement[bool]:
-    """Return the condition for projects to which a caller has access.
+    """Return the SQL condition for projects to which a caller has access.
 
     A project belongs to the organization of the token that created it, or to the token itself.
     """

@@ -108,7 +108,7 @@ class ExperienceFollowUp:
     """Assigns published entries to patterns and records the progress of checkpoints."""
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
-        """Return why a tenant needs a run although its source did not change."""
+        """Return why a tenant needs a run although no source changed; None if it needs none."""
         with catalog.database.begin() as connection:
             if connection.scalar(select(_select_published(tenant_id).exists())):
                 return "entries of a checkpoint have no pattern yet"
@@ -191,7 +191,10 @@ FOLLOW_UP = ExperienceFollowUp()
 
 
 def _select_published(tenant_id: str) -> Select[Any]:
-    """Return the query for entries in the serving build without a pattern, in capture order."""
+    """Return the query for published entries that have no pattern yet, in capture order.
+
+    An entry is published if the serving build contains it.
+    """
     is_published = (
         exists()
         .where(
@@ -212,7 +215,10 @@ def _select_published(tenant_id: str) -> Select[Any]:
 
 
 def _select_ended(tenant_id: str) -> Select[Any]:
-    """Return the query for open checkpoints without pending entries, after an interrupted run."""
+    """Return the query for checkpoints that are still open although no entry is pending.
+
+    An interrupted run leaves such checkpoints.
+    """
     left = (
         exists()
         .where(
@@ -239,7 +245,9 @@ def _select_pending(connection: Connection, ref: TenantRef, ids: Sequence[UUID])
 def _find_present_patterns(
     assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]
 ) -> list[_PlacedEntry]:
-    """Return the current patterns of entries, which may have been retracted or merged meanwhile.
+    """Return assigned entries with their current patterns.
+
+    Since the assignment, a pattern may have been merged or retracted.
 
     Args:
         assigned: the assignments, in the order in which the entries were captured.
@@ -331,7 +339,7 @@ def _mark_embedded(
 
 
 def _record_failures(connection: Connection, ref: TenantRef) -> None:
-    """Mark entries whose documents failed permanently."""
+    """Mark entries whose documents failed permanently, so that checkpoints can end."""
     failed = select(documents.c.error_kind).where(
         documents.c.tenant == ref.id,
         documents.c.document_id == _STAGED.document_id,
@@ -346,7 +354,7 @@ def _record_failures(connection: Connection, ref: TenantRef) -> None:
 
 
 def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: UUID) -> bool:
-    """Update one checkpoint; return whether it is done."""
+    """Recount the entries of a checkpoint and update its state; return whether it is done."""
     of_it = (_STAGED.tenant == ctx.ref.id, _STAGED.checkpoint_id == checkpoint)
     counts = select(
         func.count().filter(_STAGED.embedded),
@@ -388,7 +396,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
 def _find_waiting_failure(
     connection: Connection, ref: TenantRef, checkpoint: UUID
 ) -> FailureKind | None:
-    """Return the failure of an entry that still waits; None if none was tried yet."""
+    """Return why an unfinished entry of a checkpoint failed; None if none has failed."""
     query = (
         select(documents.c.error_kind)
         .join(

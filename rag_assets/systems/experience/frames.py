@@ -200,7 +200,7 @@ def build_frame(file: str, function: str, qualified: str | None = None) -> Frame
 
 
 def _split_qualified_name(qualified: str) -> str:
-    """Return the class and the method of a qualified name."""
+    """Return the last two parts of a qualified name: the class and the method."""
     # The C# compiler creates a class for each asynchronous method; this restores the method name.
     qualified = re.sub(r"\.<(\w+)>d__\d+\.MoveNext$", r".\1", qualified)
     return ".".join(qualified.split(".")[-2:])

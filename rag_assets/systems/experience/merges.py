@@ -1,8 +1,9 @@
 """Merges, splits and deletes patterns, and deletes questions.
 
-Merged patterns form trees by `merged_into`. Each entry has a home, its pattern if manual merges are
-ignored, and a pattern, the root above its home. Splitting off an entry that came by a manual merge
-undoes the whole merge, including entries that joined later.
+Merged patterns form trees by `merged_into`. Each entry has a home and a pattern. The home is the
+pattern to which it belongs if manual merges are ignored; the pattern is the root above its home.
+Splitting off an entry that came by a manual merge undoes the whole merge, including entries that
+joined later.
 """
 
 from __future__ import annotations
@@ -137,9 +138,9 @@ def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: 
 def find_living_roots(
     connection: Connection, tenant_id: str, patterns: Collection[UUID]
 ) -> dict[UUID, UUID]:
-    """Return the root of each existing pattern, if the root has an entry.
+    """Return the root pattern of each of these patterns, by pattern id.
 
-    A root is its own root.
+    A root is its own root. Unknown patterns, and patterns whose root has no entry, are left out.
     """
     above = (
         select(_PATTERNS.id.label("part"), _PATTERNS.id, _PATTERNS.merged_into)
@@ -214,7 +215,7 @@ def _read_subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[
 
 
 def _add_alternative(connection: Connection, ref: TenantRef, pattern: UUID, result: UUID) -> None:
-    """Create an alternative pattern for the problem of a pattern, unless it exists."""
+    """Create the pattern `result` with the same problem as a pattern, unless it exists."""
     of_tenant = _PATTERNS.tenant == ref.id
     problem = connection.scalar(
         select(_PATTERNS.problem_id).where(of_tenant, _PATTERNS.id == pattern)
@@ -266,7 +267,10 @@ class StagedEntries:
         cutoffs: Cutoffs,
         kept_sources: Collection[str],
     ) -> int:
-        """Delete entries that were embedded before their cutoff, unless a hold covers them."""
+        """Delete entries that were embedded before their cutoff; return their number.
+
+        Entries that a hold covers are kept.
+        """
         staged, source = knowledge_staging.c, select_source(knowledge_staging)
         return connection.execute(
             delete(knowledge_staging).where(
@@ -282,7 +286,7 @@ STAGED_ROWS = StagedEntries()
 
 
 def delete_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
-    """Delete the merges of deleted entries."""
+    """Delete the recorded merges in which these retracted entries took part."""
     merges = experience_merges.c
     connection.execute(
         delete(experience_merges).where(

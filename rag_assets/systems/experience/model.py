@@ -139,7 +139,7 @@ class CapturedAbout(About):
 
     @property
     def location(self) -> About:
-        """Return the path and the symbol."""
+        """Return the path and the symbol, without the content."""
         return About(path=self.path, symbol=self.symbol)
 
 

@@ -1,8 +1,8 @@
 """Reads patterns; their counts are computed from entries and feedback and never stored.
 
-An entry is living if searches find it: it is embedded and not expired. Entries keep the captured
-spelling of their names. Spelling variants are resolved when a question is asked, so that a new
-alias applies immediately, without indexing again.
+An entry is called living if searches find it: it is embedded and not expired. Entries keep the
+captured spelling of their names. Spelling variants are resolved when a question is asked, so that a
+new alias applies immediately, without indexing again.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PatternCounts:
         problem_id: id of the problem; equal for alternative solutions of one problem.
         contributions: number of checkpoints that contributed to the pattern, counted per project.
         helped, did_not_help: number of answers, each by its latest feedback.
-        entries: number of living entries.
+        entries: number of unexpired embedded entries.
     """
 
     problem_id: UUID
@@ -89,7 +89,7 @@ class PatternCounts:
 
 @dataclass(frozen=True, slots=True)
 class AnsweringEntries:
-    """Living entries with the counts of their patterns.
+    """Unexpired entries found for a request, and the counts of their patterns.
 
     Attributes:
         counts: counts by pattern id.
@@ -108,7 +108,7 @@ def compute_cutoff(tenant: Tenant, now: datetime) -> datetime | None:
 
 
 def is_living(cutoff: datetime | None) -> ColumnElement[bool]:
-    """Return the condition for living entries."""
+    """Return the SQL condition for entries that are embedded and not expired."""
     if cutoff is None:
         return and_(_STAGED.embedded, true())
     return and_(_STAGED.embedded, _STAGED.embedded_at >= cutoff)
@@ -125,7 +125,7 @@ class PatternReader(CatalogQueries):
         *,
         without: UUID | None = None,
     ) -> AnsweringEntries:
-        """Return the living entries with these ids, with the counts of their patterns.
+        """Return the unexpired entries with these ids, with the counts of their patterns.
 
         Args:
             without: id of a project whose entries are excluded.
@@ -153,7 +153,7 @@ class PatternReader(CatalogQueries):
         pattern_filter: PatternFilter = _NO_FILTER,
         names: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> list[Pattern]:
-        """Return patterns with a living entry, in the order of the filter.
+        """Return a page of the patterns that have an unexpired entry, in the filter's order.
 
         Args:
             names: spelling variants of the names in the filter, by field.
@@ -194,7 +194,10 @@ class PatternReader(CatalogQueries):
         return [shown[id_] for id_ in ids if id_ in shown]
 
     def list_filter_values(self, tenant_id: str, cutoff: datetime | None) -> dict[str, list[str]]:
-        """Return the values of living entries by which patterns can be filtered, by field."""
+        """Return the values by which patterns can be filtered, by field.
+
+        These are the values of unexpired entries.
+        """
         living = (_STAGED.tenant == tenant_id, is_living(cutoff))
         values = {}
         with self._database.begin() as connection:
@@ -207,14 +210,14 @@ class PatternReader(CatalogQueries):
     def find_pattern(
         self, tenant_id: str, pattern: UUID, cutoff: datetime | None
     ) -> Pattern | None:
-        """Return one pattern; None if it has no living entry."""
+        """Return one pattern; None if it has no unexpired entry."""
         with self._database.begin() as connection:
             return next(
                 iter(self._read_shown_patterns(connection, tenant_id, [pattern], cutoff)), None
             )
 
     def list_entries(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> list[Entry]:
-        """Return the living entries of a pattern, in the order in which they were embedded."""
+        """Return the unexpired entries of a pattern, in the order in which they were embedded."""
         query = (
             select(knowledge_staging)
             .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id == pattern, is_living(cutoff))
@@ -225,7 +228,7 @@ class PatternReader(CatalogQueries):
     def find_living_entries(
         self, tenant_id: str, ids: Collection[UUID], cutoff: datetime | None
     ) -> dict[UUID, Entry]:
-        """Return the living entries with these ids, by id."""
+        """Return the unexpired embedded entries with these ids, by id."""
         query = select(knowledge_staging).where(
             _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)
         )
@@ -299,7 +302,7 @@ def build_pattern(entry: Entry, counts: PatternCounts, score: float | None) -> P
 def read_counts(
     connection: Connection, tenant_id: str, ids: Iterable[UUID], cutoff: datetime | None
 ) -> dict[UUID, PatternCounts]:
-    """Return the counts of each pattern with a living entry."""
+    """Return the counts of each of these patterns that has an unexpired entry, by id."""
     wanted = list(ids)
     if not wanted:
         return {}
@@ -343,7 +346,7 @@ def read_counts(
 def _build_conditions(
     pattern_filter: PatternFilter, names: Mapping[str, Collection[str]]
 ) -> list[ColumnElement[bool]]:
-    """Return the conditions on entries that a filter sets."""
+    """Return the SQL conditions on entries that a filter sets."""
     conditions: list[ColumnElement[bool]] = [
         _STAGED[field].in_(spellings) for field, spellings in names.items()
     ]
@@ -380,7 +383,11 @@ def _select_sort_keys(tenant_id: str, cutoff: datetime | None, *, by_use: bool) 
 
 
 def _is_after(connection: Connection, sort_keys: CTE, after: UUID) -> ColumnElement[bool]:
-    """Return the condition for patterns that follow the pattern `after` in the list."""
+    """Return the SQL condition for patterns that follow the pattern `after` in the list.
+
+    Raises:
+        UnknownExperience: the pattern `after` was deleted.
+    """
     key = sort_keys.c
     last = connection.execute(select(sort_keys).where(key.id == after)).first()
     if last is None:
@@ -396,7 +403,10 @@ def _is_after(connection: Connection, sort_keys: CTE, after: UUID) -> ColumnElem
 
 
 def _count_answers(tenant_id: str) -> Select[Any]:
-    """Return a query that counts the answers with each pattern or a pattern merged into it."""
+    """Return a query for the number of answers that contained each root pattern.
+
+    Answers with a pattern that was merged into the root count too.
+    """
     asked, pattern = experience_questions.c, experience_patterns.c
     shown = (
         select(
@@ -438,7 +448,10 @@ def _count_answers(tenant_id: str) -> Select[Any]:
 def _count_feedback(
     connection: Connection, tenant_id: str, ids: Sequence[UUID]
 ) -> dict[UUID, dict[str, int]]:
-    """Count the latest feedback of each question on patterns, including merged patterns."""
+    """Count the feedback on each of these patterns by outcome, with patterns merged into it.
+
+    Only the latest feedback of each question counts.
+    """
     pattern = experience_patterns.c
     family = (
         select(pattern.id.label("root"), pattern.id)
@@ -493,12 +506,12 @@ class Aliases:
         }
 
     def resolve_name(self, spelling: str) -> str:
-        """Return the name that a spelling variant stands for."""
+        """Return the canonical name for a spelling variant; unknown spellings are only folded."""
         folded = _fold_name(spelling)
         return self._names.get(folded, folded)
 
     def find_spellings(self, spelling: str, stored: Collection[str]) -> tuple[str, ...]:
-        """Return the stored spelling variants of a name."""
+        """Return the spelling variants of a name that occur among the stored spellings."""
         name = self.resolve_name(spelling)
         found = sorted(other for other in stored if self.resolve_name(other) == name)
         return tuple(found[:_MAX_SPELLINGS])

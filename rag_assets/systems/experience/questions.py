@@ -212,10 +212,10 @@ class Questions:
     async def _find_own_project(
         self, record: TenantRecord, project: UUID | None, caller: Caller
     ) -> UUID | None:
-        """Return the asking project; None if the caller has no access to it.
+        """Return the asking project, to exclude its entries; None if it is not the caller's.
 
-        Entries of the asking project are excluded from the answer. If a caller could name the
-        project of another caller, the missing entries would reveal that project's entries.
+        If a caller could name the project of another caller, the missing entries would reveal that
+        project's entries.
         """
         if project is None or not is_limited_to_own(caller):
             return project
@@ -272,7 +272,7 @@ class Questions:
     async def _find_same_error(
         self, record: TenantRecord, request: SearchRequest, keys: QuestionKeys
     ) -> tuple[dict[UUID, float], bool]:
-        """Return the entries with the question's error, and whether its location is also equal.
+        """Return cosines of entries with the question's error, and whether locations are equal.
 
         An entry with the same error at the same location answers with any cosine. If one of the
         locations is unknown, the cosine must reach the threshold.
@@ -312,7 +312,7 @@ class Questions:
     async def _record_question(
         self, record: TenantRecord, request: SearchRequest, patterns: Sequence[Pattern]
     ) -> UUID:
-        """Record a question without its text, for feedback; return its id."""
+        """Record a question without its text, so that feedback can refer to it; return its id."""
         query_id = uuid4()
         if not self.is_recording:
             return query_id
@@ -365,7 +365,7 @@ def _timeout_error(seconds: float) -> ServiceUnavailable:
 
 
 def _explain_error(error: RagAssetsError) -> ContextReason:
-    """Return the reason for a context without patterns, from the error of its question.
+    """Return why a context has no patterns, from the error of its question.
 
     Raises:
         RagAssetsError: the error itself, if an agent must not ignore it.
@@ -401,7 +401,10 @@ def _build_filters(
 
 
 def _score_entries(hits: Sequence[Hit]) -> dict[UUID, float]:
-    """Return the cosine of each entry, including entries with equal texts."""
+    """Return the cosine of each found entry, by its id.
+
+    Entries with equal texts share one hit, and get the same cosine.
+    """
     scores: dict[UUID, float] = {}
     for hit in hits:
         for uri in (hit.uri, *hit.also):
@@ -414,9 +417,12 @@ def _score_entries(hits: Sequence[Hit]) -> dict[UUID, float]:
 def _build_patterns(
     found: AnsweringEntries, scores: Mapping[UUID, float], same: Collection[UUID]
 ) -> tuple[list[Pattern], list[UUID]]:
-    """Return the patterns of entries, each with its nearest entry's text, and their problems.
+    """Return the patterns of the found entries, best first, and the problem id of each.
+
+    A pattern gets the text of its entry with the highest cosine.
 
     Args:
+        scores: cosine of each entry, by its id.
         same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}
@@ -441,7 +447,11 @@ def _choose_patterns(
     limit: int,
     exact: Collection[UUID],
 ) -> list[Pattern]:
-    """Return the best patterns, each with its alternatives."""
+    """Return the best `limit` patterns; each names the alternatives among them.
+
+    Args:
+        exact: patterns with the question's own error; their problems come first.
+    """
     solves = {pattern.id: problem for pattern, problem in zip(patterns, problems, strict=True)}
     order = rank_patterns(patterns, problems, exact)
     kept = add_conflicts(order, [solves[pattern.id] for pattern in order])

@@ -25,7 +25,7 @@ _MOST_COMMON, _MODERATE = 5, 3
 
 
 def choose_label(successes: int, failures: int = 0) -> str:
-    """Return the label of a solution, by its successes and failures."""
+    """Return the label of a solution, such as "Most Common", by its successes and failures."""
     if has_mostly_failed(successes, failures):
         return "Mostly Failed"
     if successes >= _MOST_COMMON:
@@ -39,7 +39,7 @@ def has_mostly_failed(successes: int, failures: int) -> bool:
 
 
 def determine_quality(entry_type: EntryType) -> Literal["HIGH", "HIGHEST"]:
-    """Return the quality of a type of entry; a person's decision at a gate ranks above a test."""
+    """Return the quality of an entry type: HIGHEST for a person's decision at a gate, else HIGH."""
     return "HIGH" if entry_type == "failure_solution" else "HIGHEST"
 
 
@@ -93,7 +93,7 @@ def rank_patterns(
 
 
 def add_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> list[Pattern]:
-    """Keep at most three alternatives for each problem; add the ids of the others to each.
+    """Keep the first three patterns of each problem, each with the ids of the others.
 
     Args:
         problems: the problem of each pattern; equal for alternatives.
@@ -183,7 +183,7 @@ def append_block(basic_context: str, block: PatternBlock) -> str:
 
 
 def render_block(patterns: Sequence[Pattern]) -> str:
-    """Return the text of a block."""
+    """Return the text of a block with these patterns, numbered in their order."""
     parts = [_HEADER, "", _INTRODUCTION, ""]
     for number, pattern in enumerate(patterns, start=1):
         parts += [_render_heading(number, pattern)]

@@ -108,7 +108,12 @@ class TenantRequest:
     async def administer(
         self, work: Callable[[Administration, TenantRecord], _T], *, is_write: bool = False
     ) -> _T:
-        """Run an operation of admins on the tenant."""
+        """Run an operation for admins on the tenant.
+
+        Args:
+            work: called with the operations and the tenant's record.
+            is_write: whether the work changes the tenant; see Backend.write.
+        """
         experience = self.experience
 
         def run() -> _T:
@@ -131,7 +136,9 @@ class PermittedRequest:
     query_tenant: str | None
 
     def select_tenant(self, body_tenant: str | None = None) -> TenantRequest:
-        """Return the request about the tenant in the body, in the query string, or of the token.
+        """Return the request with its tenant.
+
+        The tenant is named in the body, else in the query string, else by the token.
 
         Raises:
             Forbidden: the token is not for this tenant.

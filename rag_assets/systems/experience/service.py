@@ -271,7 +271,7 @@ class Checkpoints(CatalogQueries):
         return checkpoint_from_row(row)
 
     def list_latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
-        """Return the latest checkpoints, newest first."""
+        """Return up to `limit` checkpoints, newest first."""
         query = select(checkpoints).where(checkpoints.c.tenant == tenant_id)
         rows = self._database.fetch_rows(
             query.order_by(checkpoints.c.requested_at.desc(), checkpoints.c.id).limit(limit)

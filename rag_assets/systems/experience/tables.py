@@ -1,7 +1,7 @@
 """Catalog tables of experience.
 
-The catalog's migrations create the first three tables; the migrations of this system create the
-others.
+The catalog's migrations create the first three tables of this module. The migrations of this
+system create the others.
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ def _create_experience(knowledge: Knowledge) -> Experience:
 
 
 def _render_answer(answer: Answer) -> str:
-    """Return an answer as JSON."""
+    """Return an answer as JSON, with imitations of our markers escaped in its texts."""
     shown = replace(answer, patterns=_escape_patterns(answer.patterns))
     return _ANSWER.dump_json(shown, exclude_none=True).decode()
 

@@ -348,9 +348,10 @@ def _format_with_location(raised: RaisedError) -> str:
 
 
 def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
-    """Return the trace around its first frame or first line.
+    """Parse the trace that contains a line; its exceptions may be above or below.
 
     Args:
+        start: number of the trace's first line or first frame.
         floor: end of the previous trace.
     """
     panic = _RUST_PANIC.match(lines[start])
@@ -391,7 +392,7 @@ def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
 def _parse_python_trace(
     lines: Sequence[str], start: int, end: int, frames: Sequence[Frame]
 ) -> Trace:
-    """Return a trace with its exception below the frames, innermost frame last."""
+    """Parse a trace whose exception is below the frames, the innermost frame last."""
     own = next((frame for frame in reversed(frames) if frame.is_own), None)
     if end < len(lines) and (raised := _parse_typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
         return Trace((RaisedError(raised.type, raised.message, own),), start, end + 1)
@@ -401,7 +402,7 @@ def _parse_python_trace(
 def _parse_headed_trace(
     lines: Sequence[str], start: int, end: int, floor: int, own: Frame | None
 ) -> Trace:
-    """Return a trace with its exceptions above the frames."""
+    """Parse a trace whose exceptions are above the frames."""
     above = start
     chain: list[RaisedError] = []
     for at in range(start - 1, max(floor, start - _MAX_HEADER_LINES) - 1, -1):

@@ -43,7 +43,7 @@ def describe_problem(entry: EntryDraft | Entry) -> str:
 
 
 def describe_comparable_problem(entry: EntryDraft | Entry) -> str:
-    """Return the problem for comparisons, without details that depend on the machine."""
+    """Return the problem as compared with other problems, without machine-specific details."""
     match entry.entry_type:
         case "failure_solution":
             description = condense_prose(entry.failure_description or "")
@@ -57,7 +57,7 @@ def describe_comparable_problem(entry: EntryDraft | Entry) -> str:
 
 
 def describe_solution(entry: EntryDraft | Entry) -> str:
-    """Return the solution."""
+    """Return the solution of an entry as the text that is shown to agents."""
     match entry.entry_type:
         case "failure_solution":
             return entry.solution_steps or ""
@@ -147,7 +147,7 @@ def _name_gate(entry: EntryDraft | Entry) -> str:
 
 
 def shorten_text(text: str, tokens: int) -> str:
-    """Return the first and the last lines of a text; they matter most in a long error.
+    """Return the first and last lines of a text, which matter most in a long error.
 
     Args:
         tokens: maximum size of the result, in cl100k_base tokens.
@@ -173,7 +173,7 @@ def _join_ends(lines: list[str], count: int) -> str:
 
 
 def _cut_middle(text: str, tokens: int) -> str:
-    """Return as many characters from both ends as fit."""
+    """Return a text without its middle: as many characters of both ends as fit."""
     least, most = 0, len(text) // 2
     while least < most:
         middle = (least + most + 1) // 2

@@ -1,4 +1,4 @@
-"""Team guidelines: a team's documents, of which an application puts passages into prompts."""
+"""Team guidelines: documents of a team, whose passages an application puts into prompts."""
 
 from rag_assets.plugins.system import Migrations, Profile, System
 

@@ -139,7 +139,7 @@ def _format_count(number: int | None) -> int | str:
 def delete(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
-    """Delete a document."""
+    """Delete a document of a project, and print the outcome."""
     guidelines, opened = _open_project(session, organization, project)
     deleted = guidelines.library.delete(opened, document_id, operator())
     if deleted.outcome != "removed":
@@ -158,7 +158,7 @@ def delete(
 def retry(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
-    """Retry a document that failed."""
+    """Request that the next sync processes a failed document again."""
     guidelines, opened = _open_project(session, organization, project)
     document, is_retried = guidelines.library.retry(opened, document_id, operator())
     if as_json:
@@ -179,7 +179,7 @@ def set_enabled(
     enabled: bool,
     as_json: bool,
 ) -> None:
-    """Enable or disable a document."""
+    """Include a document in answers, or exclude it, and print its state."""
     guidelines, opened = _open_project(session, organization, project)
     document = guidelines.library.set_enabled(opened, document_id, operator(), enabled=enabled)
     if as_json:
@@ -217,7 +217,7 @@ def chunks(
 
 @with_reading_session
 def usage(session: Session, organization: str, project: str, *, days: int, as_json: bool) -> None:
-    """Print the usage of a project by day and model."""
+    """Print a project's usage of its provider by day and model, its caps, and waiting documents."""
     guidelines, opened = _open_project(session, organization, project)
     report = guidelines.usage.report(opened, days)
     if as_json:
@@ -284,7 +284,7 @@ def context(
     caller: Caller,
     as_json: bool,
 ) -> None:
-    """Print the section for a prompt."""
+    """Print the section of guidelines for a prompt; warn if it has no passages, and why."""
     session.require_trusted_grants(caller.principals)
     request = _parse_request(values)
     _, opened = _open_project(session, organization, project)

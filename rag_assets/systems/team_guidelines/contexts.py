@@ -263,7 +263,10 @@ class Contexts:
 def _build_from_hits(
     answer: SearchAnswer, request: ContextRequest, rules: Sequence[tuple[Hit, RuleKind]]
 ) -> GuidelinesContext:
-    """Return a context with passages of rules, in at most half the budget, then of the search."""
+    """Return a context with the passages of rules, followed by the passages of the search.
+
+    The passages of rules fill at most half of the token budget.
+    """
     kinds = {hit.document_id: kind for hit, kind in rules}
     share = request.token_budget // 2
     rule_section = render_passages([hit for hit, _ in rules], share)
@@ -286,7 +289,10 @@ def _build_from_hits(
 def _add_rules(
     context: GuidelinesContext, rules: Sequence[tuple[Hit, RuleKind]], request: ContextRequest
 ) -> GuidelinesContext:
-    """Return a context with the passages of rules before its plain text."""
+    """Return a context with the passages of rules, followed by its plain text.
+
+    Without passages of rules, the context is returned unchanged.
+    """
     kinds = {hit.document_id: kind for hit, kind in rules}
     section = render_passages([hit for hit, _ in rules], request.token_budget, kinds)
     if not section.chunks:
@@ -377,7 +383,7 @@ class PromptSection:
 
 
 def render_text(text: str) -> str:
-    """Return a section with the unchanged plain text."""
+    """Return a section that contains the plain text unchanged below our heading."""
     return f"{HEADING}\n\n{text}"
 
 

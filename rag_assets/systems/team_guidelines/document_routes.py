@@ -233,7 +233,10 @@ prompting = APIRouter(
 
 
 class LongText(Guarded):
-    """A route with a plain text in its body; a character may take two JSON escapes."""
+    """A route whose body has a plain text; it may be larger than the bodies of other routes.
+
+    A character of the text may take two JSON escapes.
+    """
 
     most_bytes = MAX_BODY + 2 * len(r"\ud83d") * MAX_CHARACTERS
 

@@ -435,7 +435,13 @@ class GuidelineLibrary:
         return OriginalFile(state.file_name, state.media_type, state.size, chain([first], blocks))
 
     def count_waiting(self, project: OpenProject) -> tuple[int, int, int]:
-        """Count documents without all vectors, their missing tokens, and unchunked documents."""
+        """Count the embedding work that remains for the enabled documents of a project.
+
+        Returns:
+            the number of documents with passages that lack a vector, the number of tokens in these
+            passages (equal passages count once), and the number of documents that are not chunked
+            yet.
+        """
         states = [
             state
             for state in self._catalog.upload_states.page(project.record.id)

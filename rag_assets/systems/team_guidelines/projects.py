@@ -273,7 +273,7 @@ class GuidelineProjects:
     def put(
         self, scope: ProjectScope, project_id: str, settings: Mapping[str, Any]
     ) -> tuple[OpenProject, PutProject]:
-        """Create a project, or change its given settings.
+        """Create a project, or change these settings of it; its other settings stay.
 
         Args:
             scope: scope of the caller; only a caller with an organization in the scope can create
@@ -318,7 +318,7 @@ class GuidelineProjects:
         rag_guidelines: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> OrganizationView:
-        """Change the given settings of an organization.
+        """Change these settings of an organization; UNCHANGED keeps a setting.
 
         Raises:
             InvalidRequest: the id is not valid.
@@ -431,7 +431,7 @@ class GuidelineKeys:
             raise _missing_key_error(state)
 
     def list_for_project(self, project: OpenProject) -> Keys:
-        """List the keys that a project may use, its own before its organization's."""
+        """List the keys that a project may use by provider, its own before its organization's."""
         entries = self._ring.entries(project.record.id)
         order = {"project": 0, "organization": 1, "operator": 2}
         shown = [_build_view(entry) for entry in entries]
@@ -464,7 +464,7 @@ class GuidelineKeys:
         return self._ring.remove(owner, provider)
 
     def test(self, owner: KeyOwner, provider: str) -> KeyTested:
-        """Make one small call with the key of an owner, its own or an inherited key.
+        """Test a key by one small call: the owner's own key, or else the key that it inherits.
 
         Raises:
             NoProviderKey, KeyUnreadable: there is no key to test.

@@ -65,7 +65,7 @@ class AdminRequest:
     scope: ProjectScope
 
     async def run(self, work: Callable[[], _T]) -> _T:
-        """Run blocking work before its tenant is known; see Backend.run."""
+        """Run blocking work of a request whose tenant is not known yet; see Backend.run."""
         return await self.backend.run(self.scope.queue_name, self.identity.name, work)
 
 

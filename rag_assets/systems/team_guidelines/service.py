@@ -188,7 +188,10 @@ class GuidelineUsage:
         )
 
     def _find_stopped_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
-        """Return the caps that made documents wait; a request may cost more than one passage."""
+        """Return the caps that make documents wait now.
+
+        Such a cap may have room for a passage, but not for the whole request that it stopped.
+        """
         states = self._catalog.upload_states.page(project.record.id)
         if all(state.error_kind != "cap-reached" for state in states):
             return ()

@@ -81,7 +81,7 @@ class GuidelineText:
 
 
 def build_response(text: GuidelineText | None) -> GuidelinesText:
-    """Return the response with a project's text and its ETag."""
+    """Return the API's response with a project's text and its ETag; empty for None."""
     if text is None:
         return GuidelinesText(text="", updated_by=None, updated_at=None)
     return GuidelinesText(
@@ -200,7 +200,9 @@ _PATH_IN_TEXT = re.compile(r"(?<![\w@:/.])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[A-Z
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The tasks to which a document's front matter adds the document; none by default.
+    """A rule in a document's front matter: to which tasks the document is added.
+
+    By default, it is added to none.
 
     Attributes:
         is_always: whether the document is added to every task.
@@ -309,7 +311,7 @@ def matches_any_file(globs: Sequence[str], files: Sequence[str]) -> bool:
 
 
 def _split_path(file: str) -> Iterator[tuple[bytes, bytes, bool]]:
-    """Yield a file and each folder that contains it, as arguments of Rules.decide()."""
+    """Yield the arguments of Rules.decide() for a file and each folder that contains it."""
     parts = [part for part in file.encode(errors="replace").split(b"/") if part not in {b"", b"."}]
     for at, name in enumerate(parts):
         folder = b"".join(part + b"/" for part in parts[:at])
@@ -319,9 +321,9 @@ def _split_path(file: str) -> Iterator[tuple[bytes, bytes, bool]]:
 def read_rule_hits(
     reader: DocumentReader, tenant_id: str, caller: Caller, files: Sequence[str]
 ) -> list[tuple[Hit, RuleKind]]:
-    """Return the passages of documents whose rules apply, rules for every task first.
+    """Return the passages of documents whose rules apply to these files or to every task.
 
-    Documents that the caller may not read are left out.
+    Rules for every task come first. Documents that the caller may not read are left out.
     """
     kinds = _find_rules(reader.catalog, tenant_id, files)
     if not kinds:
@@ -338,7 +340,7 @@ def read_rule_hits(
 
 
 def _find_rules(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[str, RuleKind]:
-    """Return the kinds of the applicable rules by document id, ordered by kind and file name."""
+    """Return the kind of each applicable rule by document id, ordered by kind and file name."""
     rule = guideline_rules.c
     query = (
         select(rule.document_id, rule.is_always, rule.paths)

@@ -29,7 +29,7 @@ _RECORDS_AT_ONCE: Final = 10_000
 
 @with_reading_session
 def show(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print all pages as a tree."""
+    """Print all pages as a tree, each with remarks such as its readers."""
     pages = _open_service(session).list_all_pages(tenant)
     if as_json:
         print_json({"tenant": tenant, "pages": [page for page, _ in pages]})
@@ -42,7 +42,7 @@ def show(session: Session, tenant: str, *, as_json: bool) -> None:
 def put(
     session: Session, tenant: str, page: str, values: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Put a page into the tree."""
+    """Create a page in the tree or replace it, and print how many documents moved with it."""
     try:
         draft = PageDraft.model_validate(values)
     except ValidationError as error:
@@ -79,7 +79,7 @@ def delete(session: Session, tenant: str, page: str, *, confirmed: bool, as_json
 def access(
     session: Session, tenant: str, page: str, principals: Sequence[str], *, as_json: bool
 ) -> None:
-    """Print whether any of these principals may read a page."""
+    """Print whether any of these principals may read a page, and the reason."""
     found = _open_service(session).explain_access(tenant, page, tuple(principals))
     if as_json:
         print_json(found)
@@ -155,7 +155,7 @@ def pull(
     allow_deletes: bool,
     as_json: bool,
 ) -> None:
-    """Pull the sources of a tenant now."""
+    """Pull changed records from the databases of a tenant's sources now, and print reports."""
     record = session.active(tenant)
     of_tenant = Tenant.from_config(record.config)
     puller = Puller(

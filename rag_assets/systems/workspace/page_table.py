@@ -203,7 +203,10 @@ def _select_rows(
 def _apply_edits(
     edits: Sequence[PageEdit], stored: Mapping[str, Page]
 ) -> tuple[dict[str, Page], dict[int, RagAssetsError]]:
-    """Return the pages that result from edits, and the errors of rejected edits by position."""
+    """Apply edits to the stored pages, and return the new pages by uuid.
+
+    The second value contains the error of each rejected edit, by position of the edit.
+    """
     wanted: dict[str, Page] = {}
     refused: dict[int, RagAssetsError] = {}
     for number, (uuid, edit) in enumerate(edits):
@@ -257,7 +260,7 @@ def _write_pages(
 
 
 def _write_grants(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
-    """Replace the grants of pages' scopes by the pages' readers.
+    """Make the scope of each page grant access to exactly the page's readers.
 
     Returns:
         the pages from which readers were removed.
@@ -290,7 +293,11 @@ def _write_grants(connection: Connection, ref: TenantRef, written: Sequence[Page
 def _write_ancestors(
     connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
 ) -> None:
-    """Store the changed inheritance between the scopes of pages and of the pages below."""
+    """Store from which scopes each affected scope inherits; see TreePlan.ancestors.
+
+    Args:
+        shaped: uuids of the changed pages.
+    """
     table = scope_ancestors.c
     scopes = [*dict.fromkeys((*map(build_page_scope, shaped), *plan.ancestors))]
     query = select(table.scope, table.ancestor).where(
@@ -318,7 +325,11 @@ def _write_ancestors(
 
 
 def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str, str]) -> int:
-    """Set the scope of the documents of pages; return the number of changed documents."""
+    """Set the access scope of the documents on pages; return how many documents changed.
+
+    Args:
+        scopes: the new scope of each page, by uuid.
+    """
     new = unnest_pairs(scopes.items(), name="new")
     table = documents.c
     # An excluded document has left the builds, or will soon leave them, so it is indexed again.
@@ -339,7 +350,11 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
 def _move_pages(
     connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
 ) -> None:
-    """Set the scope of pages; unless `followed`, mark their index entries for an update."""
+    """Set the access scope of pages; unless `followed`, mark their index entries for an update.
+
+    Args:
+        scopes: the new scope of each page, by uuid.
+    """
     new = unnest_pairs(scopes.items(), name="new")
     table = pages.c
     move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
@@ -395,14 +410,14 @@ class PageLists(CatalogQueries):
         ]
 
     def list_all(self, tenant_id: str) -> list[tuple[Page, str]]:
-        """Return all pages by uuid, each with the access scope of its documents."""
+        """Return all pages, ordered by uuid, each with the access scope of its documents."""
         query = select(pages).where(pages.c.tenant == tenant_id).order_by(pages.c.uuid)
         return [(page_from_row(row), row.scope) for row in self._database.fetch_rows(query)]
 
     def list_page(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> list[tuple[Page, str]]:
-        """Return pages by uuid, each with the access scope of its documents.
+        """Return up to `limit` pages, ordered by uuid, each with its documents' access scope.
 
         Args:
             parent: only return pages directly below this page; None returns all pages.
@@ -425,9 +440,10 @@ class PageLists(CatalogQueries):
     def list_children(
         self, tenant_id: str, parent: str, *, after: str | None, limit: int
     ) -> list[ListedPage]:
-        """Return the pages directly below a page, by uuid; the page itself may be unknown.
+        """Return the pages directly below a page, ordered by uuid.
 
         Args:
+            parent: uuid of the page, which may be unknown.
             after: the last uuid of the previous list.
         """
         return self._list(tenant_id, pages.c.parent == parent, after, limit)

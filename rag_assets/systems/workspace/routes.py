@@ -264,7 +264,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Manifest(BulkRoute):
-    """A guarded route with a body that names all pages of a workspace."""
+    """A guarded route for bodies that name all pages of a workspace, up to 64 MiB."""
 
     most_bytes: ClassVar[int] = 64 * 1024 * 1024
 
@@ -372,10 +372,10 @@ def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
 
 
 def _parse_edit(line: bytes) -> PageEdit:
-    """Return the edit in a line.
+    """Parse a line to the uuid of a page, and a function that edits that page.
 
     Raises:
-        InvalidFields: names the field.
+        InvalidFields: a field is not valid; the error names it.
     """
     values = _parse_object(line)
     op: Literal["put", "change"] = values.pop("op", "put")

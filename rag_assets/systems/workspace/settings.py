@@ -106,7 +106,7 @@ class SettingsService:
 
     @classmethod
     def from_backend(cls, backend: Backend) -> SettingsService:
-        """Return the service with the parts of the API's backend."""
+        """Create the service from the catalog and other components of the API's backend."""
         allowed, masker = backend.embedders.settings.private_endpoints, backend.retriever.masker
         return cls(backend.catalog, allowed, masker, backend.vectors)
 
@@ -196,7 +196,7 @@ class SettingsService:
 
 
 def build_settings_response(record: TenantRecord) -> Settings:
-    """Return the settings in a workspace's record."""
+    """Return the API's response with the effective settings of a workspace."""
     settings = record.settings
     tenant = Tenant.from_config(record.config)
     embedder = tenant.embedder
@@ -237,7 +237,11 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Require a local model's own dimensions; with others, no build would be complete.
+    """Refuse dimensions other than those of a local model; no build would ever be complete.
+
+    Args:
+        model: name of the local model.
+        dimensions: the dimensions in the request; None is accepted.
 
     Raises:
         InvalidRequest: the model has different dimensions, or is not installed.
@@ -258,7 +262,7 @@ class WorkspaceFollowUp:
     """Copies vectors from the serving index to pgvector, or deletes them there (see FollowUp)."""
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
-        """Return why a tenant needs a run although no source changed."""
+        """Return why a tenant needs a run although no source changed; None if it needs none."""
         serving = catalog.generations.serving(tenant_id)
         if serving is None:
             return None
@@ -273,7 +277,10 @@ class WorkspaceFollowUp:
         return frozenset()
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Copy or delete vectors if the server responds; return the result as run metadata."""
+        """Copy vectors to pgvector or delete them there; return the result as run metadata.
+
+        If pgvector's server does not respond, a later run does it.
+        """
         wanted = ctx.tenant.workspace.vector_backend == "pgvector"
         if ctx.store.vectors is None or _describe_remaining_work(serving, wanted=wanted) is None:
             return {}

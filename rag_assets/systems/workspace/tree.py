@@ -55,7 +55,10 @@ class Page:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """Return the fields on which pages below depend; they do not include readers' names."""
+        """Return a page's fields that affect access to the pages below it.
+
+        Names of readers are not included: pages below inherit the scope, not the names.
+        """
         return self.parent, self.inherit, self.has_own_scope, self.is_excluded
 
 
@@ -66,7 +69,7 @@ def create_root() -> Page:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveAccess:
-    """The access to a page that it and all pages above it determine.
+    """Who may read a page, as it and all pages above it determine.
 
     Attributes:
         scopes: the scopes that grant access to the page: the nearest scope, then the inherited
@@ -89,7 +92,7 @@ class EffectiveAccess:
         return self.scopes[0] if self.is_known and self.scopes else NOBODY
 
     def extend(self, page: Page) -> EffectiveAccess:
-        """Return the access to a page directly below."""
+        """Return the access to a page that is directly below this page."""
         scopes = self.scopes
         if page.has_own_scope:
             scopes = (build_page_scope(page.uuid), *(scopes if page.inherit else ()))
@@ -99,7 +102,7 @@ class EffectiveAccess:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """The scopes that result from putting pages.
+    """The access scopes of a tree after pages were put into it.
 
     Attributes:
         scopes: scope of the documents of each affected page, by uuid.
@@ -122,10 +125,10 @@ def compute_effective_access(path: Iterable[Page]) -> EffectiveAccess:
 
 
 def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
-    """Return the scopes that result from putting pages into a tree.
+    """Return the access scopes of a tree after pages are put into it.
 
     Args:
-        changed: the put pages, in any order; none of them is below itself.
+        changed: the pages to put, in any order; none of them is below itself.
         pages: all pages above and below them, and their former state.
 
     Raises:
@@ -163,7 +166,7 @@ def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
 def _add_accesses(
     uuid: str, tree: Mapping[str, Page], accesses: dict[str, EffectiveAccess]
 ) -> None:
-    """Add the access to a page and to the pages above it."""
+    """Add the access to a page, and to each page above it, to `accesses` by uuid."""
     path: list[Page] = []
     at: str | None = uuid
     while at is not None and at in tree and at not in accesses:

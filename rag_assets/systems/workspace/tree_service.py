@@ -94,7 +94,7 @@ class PageDraft(BaseModel):
     ai: Literal["on", "off"] = "on"
 
     def build_page(self, uuid: str) -> Page:
-        """Return the page with this id.
+        """Return the page with this id and the fields of the draft.
 
         Raises:
             InvalidRequest: the id is malformed, or the root would be put below another page or
@@ -135,7 +135,7 @@ class PageChange(BaseModel):
     ai: Literal["on", "off"] = "on"
 
     def build_page(self, uuid: str, former: Page | None) -> Page:
-        """Return the changed page.
+        """Apply the change to a page, and return the changed page.
 
         Raises:
             UnknownDocument: the page does not exist.
@@ -156,7 +156,7 @@ class TreeManifestLine(PageDraft):
 
 
 def build_page_response(page: Page, scope: str) -> TreePage:
-    """Return the response about a page."""
+    """Return the API's response about a page."""
     return TreePage(
         uuid=page.uuid,
         kind=page.kind,
@@ -191,7 +191,7 @@ class TreeService:
 
     @classmethod
     def from_backend(cls, backend: Backend) -> TreeService:
-        """Return the service with the parts of the API's backend."""
+        """Create the service from the catalog and other components of the API's backend."""
         return cls(backend.catalog, backend.blobs, backend.retriever.masker)
 
     def put(self, tenant_id: str, uuid: str, draft: PageDraft) -> TreeChange:
@@ -245,7 +245,7 @@ class TreeService:
             apply: whether to put missing and stale pages.
             remove_extra: whether to also remove extra pages, with all their records.
             allow_deletes: whether to remove extra pages even if they are suspiciously many.
-            keep: pages missing in `wanted` that are not extra, like all pages above them.
+            keep: pages that are not removed although `wanted` lacks them; nor are pages above them.
 
         Raises:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
@@ -325,7 +325,7 @@ class TreeService:
     def list_pages_after(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> TreePages:
-        """Return up to `limit` pages after the page `after`, by uuid.
+        """Return up to `limit` pages after the page `after`, ordered by uuid.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
@@ -383,10 +383,10 @@ class TreeService:
         return uuid, change_checked
 
     def require_no_credential(self, page: Page) -> None:
-        """Require a page without credentials in its names, which are stored and shown unmasked.
+        """Refuse a page with a credential in its ids or readers, which are never masked.
 
         Raises:
-            InvalidRequest: a name contains a credential.
+            InvalidRequest: an id or a reader's name contains a credential.
         """
         fields = (
             ("uuid", (page.uuid,)),
@@ -427,7 +427,11 @@ def _build_replacement(page: Page) -> PageEdit:
 
 
 def _require_few_removals(extra: int, known: int) -> None:
-    """Require that not suspiciously many pages are removed.
+    """Refuse to remove suspiciously many pages: over 20 that are over 30 % of all pages.
+
+    Args:
+        extra: number of pages to remove.
+        known: number of pages in the tree.
 
     Raises:
         DeletionsHeld: too many pages would be removed.

@@ -42,13 +42,14 @@ UNGRANTED = frozenset({NOBODY, EXCLUDED})
 
 
 class AccessTable(CatalogQueries):
-    """Grants, revokes and lists access to scopes, in `access_scopes`."""
+    """Grants and revokes access scopes, and lists who may read each of them, in `access_scopes`."""
 
     def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
-        """Grant a scope to these principals, in addition to its current readers.
+        """Let these principals read a scope, in addition to its current readers.
 
         Raises:
-            ConfigurationError: nobody may read the scope, or the principals include guests.
+            ConfigurationError: the scope is one that nobody may read, or the principals include
+                guests.
         """
         if scope in UNGRANTED:
             raise ConfigurationError(
@@ -74,7 +75,7 @@ class AccessTable(CatalogQueries):
                 record_change(connection, ref, "scope_granted", scope, granted)
 
     def revoke(self, ref: TenantRef, scope: str, principals: Collection[str]) -> int:
-        """Revoke a scope from these principals; return how many of them had it."""
+        """Take a scope away from these principals; return how many of them had it."""
         gone = delete(access_scopes).where(
             access_scopes.c.tenant == ref.id,
             access_scopes.c.scope == scope,
@@ -87,7 +88,11 @@ class AccessTable(CatalogQueries):
         return len(revoked)
 
     def grants(self, tenant_id: str, scopes: Collection[str] | None = None) -> dict[str, list[str]]:
-        """Return the sorted principals of each granted scope, or of these scopes only."""
+        """Return the sorted principals of each granted scope.
+
+        Args:
+            scopes: only these scopes; None for all.
+        """
         query = (
             select(access_scopes.c.scope, access_scopes.c.principal)
             .where(access_scopes.c.tenant == tenant_id)

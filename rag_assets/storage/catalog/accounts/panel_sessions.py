@@ -150,7 +150,11 @@ class PanelSessionTable(CatalogQueries):
         return _read_session(row) if row else None
 
     def list_others(self, sha256: bytes) -> list[PanelSession]:
-        """Return the other sessions of the same token or person, in the same organization."""
+        """Return the other sessions of the same token or person in the same organization.
+
+        Args:
+            sha256: hash of the secret of the session that is left out.
+        """
         query = _select_with_tenants(panel_sessions).where(
             _is_other_session(sha256), _has_not_ended()
         )
@@ -158,7 +162,11 @@ class PanelSessionTable(CatalogQueries):
         return [_read_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:
-        """End the holder's other sessions and unused codes; return the number of ended sessions."""
+        """End the other sessions and unused codes of a session's holder; return how many ended.
+
+        Args:
+            sha256: hash of the secret of the session that stays.
+        """
         with self._database.begin() as connection:
             # Delete codes first: a code that was redeemed in the meantime has become a session.
             connection.execute(delete(panel_codes).where(_is_other_session(sha256, panel_codes)))
@@ -173,7 +181,7 @@ class PanelSessionTable(CatalogQueries):
                 connection.execute(delete(table))
 
     def end(self, sha256: bytes) -> None:
-        """End a session."""
+        """End the session whose secret has this hash."""
         ended = delete(panel_sessions).where(panel_sessions.c.session_sha256 == sha256)
         with self._database.begin() as connection:
             connection.execute(ended)

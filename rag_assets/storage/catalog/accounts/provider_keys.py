@@ -114,18 +114,18 @@ class ProviderKeyTable(CatalogQueries):
         return _read_key(row) if row else None
 
     def list_usable(self, ref: TenantRef) -> list[StoredKey]:
-        """Return all keys that a tenant may use, by provider: its own before its organization's."""
+        """Return a tenant's usable keys, sorted by provider; its own before its organization's."""
         query = _select_usable_keys(ref, provider_keys.c.provider)
         return [_read_key(row) for row in self._database.fetch_rows(query)]
 
     def all(self) -> list[StoredKey]:
-        """Return all keys, by owner and provider, tenants' keys first."""
+        """Return all keys, sorted by owner and provider, tenants' keys first."""
         columns = provider_keys.c
         query = _select_keys().order_by(columns.tenant, columns.organization, columns.provider)
         return [_read_key(row) for row in self._database.fetch_rows(query)]
 
     def list_of_organization(self, organization_id: str) -> list[StoredKey]:
-        """Return an organization's own keys, by provider."""
+        """Return an organization's own keys, sorted by provider."""
         query = _select_keys().where(provider_keys.c.organization == organization_id)
         rows = self._database.fetch_rows(query.order_by(provider_keys.c.provider))
         return [_read_key(row) for row in rows]
@@ -157,7 +157,7 @@ class ProviderKeyTable(CatalogQueries):
 
     @contextmanager
     def rotation_lock(self) -> Iterator[None]:
-        """Hold the lock that prevents other processes from rotating and storing keys."""
+        """Hold the lock that prevents other processes from storing or rotating keys."""
         key = {"key": _ROTATION_LOCK}
         with self._database.session() as connection:
             connection.execute(text("SELECT pg_advisory_lock(:key)"), key)
@@ -167,7 +167,7 @@ class ProviderKeyTable(CatalogQueries):
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
 
     def reseal_all(self, reseal: Callable[[StoredKey], SealedKey]) -> int:
-        """Encrypt all keys again in one transaction; return their number."""
+        """Encrypt all keys again with `reseal`, in one transaction; return their number."""
         with self._database.begin() as connection:
             rows = connection.execute(_select_keys().with_for_update(of=provider_keys)).all()
             for stored in map(_read_key, rows):

@@ -151,7 +151,7 @@ class TokenReader:
         return _read_token(rows[0])
 
     async def projects(self, organization: str) -> frozenset[str]:
-        """Return the tenants of an organization's projects.
+        """Return the ids of the tenants that belong to an organization's projects.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.

@@ -53,7 +53,7 @@ class Usage:
 
     @property
     def cost_text(self) -> str:
-        """Return the cost as text, with the number of unpriced tokens."""
+        """Return the cost as text for people, with the number of unpriced tokens."""
         if self.known_cost is None:
             return "no price known"
         more = f", and {self.unpriced_tokens:,} tokens without a known price"
@@ -79,8 +79,8 @@ class SpendingTotals:
     """A tenant's spending in dollars.
 
     Attributes:
-        run: spending of the running sync, or else of the last sync.
-        day, month: spending of a day, and of its month up to that day.
+        run: spending of the running sync; if none is running, of the last sync.
+        day, month: spending on a day, and in its month up to that day.
     """
 
     run: float = 0.0
@@ -108,6 +108,7 @@ class UsageTable(CatalogQueries):
             used: the usage not recorded yet.
             day: the day, in UTC.
             run: dollars that the running sync has spent so far, including this usage.
+            generation: the build whose spending includes this cost; None for no build.
         """
         counts = {name: getattr(used, name) for name in _COUNTS}
         new = upsert(usage).values(
@@ -143,7 +144,11 @@ class UsageTable(CatalogQueries):
             return _read_usage(connection.execute(query).mappings().one())
 
     def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
-        """Return the usage since a day, of all tenants or one, the newest first."""
+        """Return the usage since a day, sorted by tenant, then by day, newest first.
+
+        Args:
+            tenant_id: only usage of this tenant; None for all tenants.
+        """
         query = select(usage).where(usage.c.day >= since)
         if tenant_id is not None:
             query = query.where(usage.c.tenant == tenant_id)

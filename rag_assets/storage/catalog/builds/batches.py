@@ -57,7 +57,7 @@ class EmbeddingBatch:
 
 @dataclass(frozen=True, slots=True)
 class FailedBatches:
-    """The latest consecutive batches of an embedder that failed."""
+    """The failed batches of an embedder since its last successful batch, at most the last 20."""
 
     count: int
     last_at: datetime
@@ -109,7 +109,11 @@ class BatchTable(CatalogQueries):
         self._update(ref, id_, state="UNDER_WAY", batch_id=batch_id, error=None)
 
     def mark_polled(self, ref: TenantRef, id_: int, error: str | None = None) -> None:
-        """Record a poll after which the batch continues."""
+        """Record a poll of a batch that has not ended.
+
+        Args:
+            error: why the poll failed; None if it succeeded.
+        """
         self._update(ref, id_, polled_at=func.now(), error=error)
 
     def mark_ended(self, ref: TenantRef, id_: int) -> None:
@@ -148,7 +152,7 @@ class BatchTable(CatalogQueries):
         return [_read_batch(row) for row in self._database.fetch_rows(query)]
 
     def text_hashes(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
-        """Return the text_sha256 of all texts in submitted batches, by batch id."""
+        """Return the text_sha256 of the texts in an embedder's uncollected batches, by batch id."""
         query = select(batches.c.id, batches.c.hashes).where(
             batches.c.tenant == tenant_id,
             batches.c.embedder_id == embedder_id,
@@ -159,14 +163,14 @@ class BatchTable(CatalogQueries):
         }
 
     def open_cost(self, tenant_id: str) -> float:
-        """Return the cost of a tenant's open batches, in dollars."""
+        """Return the cost in dollars of a tenant's open batches (neither collected nor failed)."""
         query = select(func.coalesce(func.sum(batches.c.cost), 0)).where(
             batches.c.tenant == tenant_id, batches.c.state.in_(OPEN)
         )
         return float(self._database.fetch_value(query) or 0)
 
     def failures(self, tenant_id: str, embedder_id: str) -> FailedBatches | None:
-        """Return an embedder's latest consecutive failures; None if its last batch did not fail."""
+        """Return an embedder's consecutive failures up to now; None if its last batch succeeded."""
         closed = (
             select(batches.c.state, batches.c.ended_at, batches.c.error)
             .where(

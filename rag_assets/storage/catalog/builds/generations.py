@@ -42,7 +42,7 @@ class Pace:
 
 
 class PaceTable(CatalogQueries):
-    """Records the pace of builds, in columns of `generations`."""
+    """Records how fast builds progress, in columns of `generations`."""
 
     def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
         """Record how long embedding a slice's texts took, if it is the build's largest slice."""
@@ -84,7 +84,7 @@ class PinTable(CatalogQueries):
     """Sets, deletes and finds the pin of a tenant, in columns of `serving`."""
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
-        """Record which build must answer; it answers when it is up to date."""
+        """Record which build must answer searches; it starts to answer when it is up to date."""
         self._database.write(
             ref, update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
         )
@@ -97,7 +97,7 @@ class PinTable(CatalogQueries):
         )
 
     def find(self, tenant_id: str) -> Pin | None:
-        """Return a tenant's pin."""
+        """Return a tenant's pin; None if no build is pinned."""
         query = select(serving).where(
             serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
         )
@@ -187,7 +187,7 @@ class GenerationTable(CatalogQueries):
         return [read_generation(row) for row in self._database.fetch_rows(query)]
 
     def list_live_by_tenant(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
-        """Return the generations of these tenants that may have entries, oldest first."""
+        """Return these tenants' generations that may have entries, by tenant, oldest first."""
         query = (
             _select_with_pins()
             .where(matches_any(generations.c.tenant, tenant_ids))
@@ -203,12 +203,12 @@ class GenerationTable(CatalogQueries):
         return set(self._database.fetch_values(select(generations.c.tenant).distinct()))
 
     def indexes(self) -> dict[str, str]:
-        """Return the identity of each index with builds, by name."""
+        """Return the identity of each index that contains builds, by index name."""
         query = select(generations.c.index_name, generations.c.index_uuid).distinct()
         return {row.index_name: row.index_uuid for row in self._database.fetch_rows(query)}
 
     def list_with_separate_vectors(self) -> list[tuple[str, int, int]]:
-        """Return tenant, incarnation and number of each build with a separate vector store."""
+        """Return (tenant, incarnation, number) of each build with separately stored vectors."""
         query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
             tenants, tenants.c.id == generations.c.tenant
         )
@@ -243,7 +243,7 @@ class GenerationTable(CatalogQueries):
     ) -> Generation:
         """Create the next generation of a tenant, in the state BUILDING.
 
-        It takes over the measured thresholds of the last generation with the same embedder.
+        It inherits the measured thresholds of the last generation with the same embedder.
         """
         last = select(func.coalesce(func.max(generations.c.generation), 0)).where(
             generations.c.tenant == ref.id
@@ -295,7 +295,11 @@ class GenerationTable(CatalogQueries):
         reason: str,
         checks: Sequence[Mapping[str, Any]],
     ) -> Generation:
-        """Record why a complete build is not published; return the changed generation."""
+        """Record why a complete build is not published; return the changed generation.
+
+        Args:
+            checks: results of the checks before publication.
+        """
         changed = {"state": "HELD", "reason": reason, "checks": [dict(check) for check in checks]}
         return self._change(ref, generation, changed)
 
@@ -304,7 +308,7 @@ class GenerationTable(CatalogQueries):
         return self._change(ref, generation, {"state": "BUILDING", "reason": None})
 
     def begin_removal(self, ref: TenantRef, generation: Generation) -> Generation:
-        """Record that a build is about to be deleted; return the changed generation."""
+        """Record that the deletion of a build starts; return the changed generation."""
         return self._change(ref, generation, {"state": "REMOVING"})
 
     def set_vectors_state(

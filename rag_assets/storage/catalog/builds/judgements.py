@@ -81,7 +81,8 @@ _NAMES = 20_000
 columns."""
 
 Others: TypeAlias = Literal["keep", "replace judged", "replace synthetic"]
-"""Whether existing questions that are not in the new set are kept or deleted."""
+"""What happens to existing questions outside the new set: all of them are kept, or the judged or
+synthetic questions among them are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class StoredQuestion:
 
 @dataclass(frozen=True, slots=True)
 class NamedDocument:
-    """A document that a judgement names: by its uri, its id, or the id of its record."""
+    """A document to which a judgement refers, by its uri, its id, or the id of its record."""
 
     document_id: str
     uri: str
@@ -125,7 +126,7 @@ class JudgementTable(CatalogQueries):
         return [read_row(StoredQuestion, row) for row in self._database.fetch_rows(query)]
 
     def counts(self, tenant_id: str) -> dict[bool, int]:
-        """Return a tenant's question counts by whether they are synthetic; zeros are left out."""
+        """Return how many questions are synthetic (True) and judged (False); zeros are left out."""
         columns = judged_questions.c
         query = (
             select(columns.synthetic, func.count())
@@ -141,7 +142,10 @@ class JudgementTable(CatalogQueries):
     def store(
         self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
     ) -> int:
-        """Store questions by id in one transaction, and delete vectors without a question.
+        """Store questions by id in one transaction, and delete vectors of questions that are gone.
+
+        Args:
+            others: which of the tenant's other questions are deleted.
 
         Returns:
             how many other questions were deleted.
@@ -170,7 +174,10 @@ class JudgementTable(CatalogQueries):
     def find_named_documents(
         self, tenant_id: str, names: Collection[str]
     ) -> dict[str, list[NamedDocument]]:
-        """Return the present documents with these uris, document ids or record ids, by name."""
+        """Return the documents with these names, by name.
+
+        A name is a uri, a document id or a record id. Deleted documents are left out.
+        """
         found: dict[str, list[NamedDocument]] = {}
         for batch in batched(names, _NAMES):
             for row in self._database.fetch_rows(_select_named(tenant_id, batch)):
@@ -182,7 +189,7 @@ class JudgementTable(CatalogQueries):
     def find_in_both(
         self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
     ) -> set[str]:
-        """Return the ids of those documents that two generations contain in the same version."""
+        """Return which of these documents two generations contain in the same version."""
         theirs = document_index.alias()
         query = (
             select(document_index.c.document_id)
@@ -285,7 +292,7 @@ def _select_named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
 
 
 def _select_names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
-    """Return the query on the names of documents: id, uri, and record id."""
+    """Return the query for the names by which judgements refer to documents: id, uri, record id."""
     return (
         select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
         .outerjoin(source_records, matches_document(source_records.c, documents.c))
@@ -306,7 +313,7 @@ class QuestionVectorTable(CatalogQueries):
     """Stores and finds the vectors of judged questions, in `question_vectors`."""
 
     def find(self, tenant_id: str, embedder_id: str, hashes: Collection[str]) -> dict[str, bytes]:
-        """Return the packed vectors of these questions by one embedder, by their hash."""
+        """Return the packed vectors that an embedder made of these questions, by question hash."""
         query = select(question_vectors.c.question_sha256, question_vectors.c.vector).where(
             question_vectors.c.tenant == tenant_id,
             question_vectors.c.embedder_id == embedder_id,
@@ -315,7 +322,7 @@ class QuestionVectorTable(CatalogQueries):
         return {key: bytes(vector) for key, vector in self._database.fetch_rows(query)}
 
     def keep(self, ref: TenantRef, embedder_id: str, vectors: Mapping[str, bytes]) -> None:
-        """Store packed vectors of questions by their hash; existing vectors stay."""
+        """Store packed vectors by question hash; vectors that are already stored stay."""
         rows = [
             {
                 "tenant": ref.id,
@@ -331,7 +338,10 @@ class QuestionVectorTable(CatalogQueries):
             )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Delete the vectors of all embedders except these; the others have no build left."""
+        """Delete the vectors of all embedders except these.
+
+        The other embedders have no build any more.
+        """
         self._database.write(
             ref,
             delete(question_vectors).where(

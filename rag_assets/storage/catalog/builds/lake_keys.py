@@ -64,9 +64,9 @@ class LakeKeyTable(CatalogQueries):
     """Reads and records the keys in the lake of the versions in builds, in `document_index`."""
 
     def read_all(self, tenant_id: str) -> LakeKeys:
-        """Return the keys of all versions in all builds, and of held former versions.
+        """Return the lake keys of all versions in builds, and of former versions that holds keep.
 
-        Keys of deleted documents are left out, unless the documents are held.
+        Keys of deleted documents are left out, unless a hold keeps the documents.
         """
         held = document_index.c
         query = (
@@ -93,7 +93,7 @@ class LakeKeyTable(CatalogQueries):
         return LakeKeys(parsed, chunk_sets, unknown)
 
     def list_needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
-        """Stream the complete and valid versions in a build, with their keys in the lake."""
+        """Stream the complete and valid versions in a build, with their lake keys."""
         held = document_index.c
         query = (
             select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
@@ -113,10 +113,13 @@ class LakeKeyTable(CatalogQueries):
                 yield NeededVersion(*row)
 
     def list_outdated(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Return documents whose present content a build lacks, including failed documents.
+        """Return the ids of documents whose present content is missing from a build.
+
+        Failed documents are included.
 
         Args:
             generation: the build; 0 for a build that has not started yet.
+            config_key: key of the configuration with which the build is made.
         """
         return self._documents(
             select(documents.c.document_id)
@@ -125,7 +128,7 @@ class LakeKeyTable(CatalogQueries):
         )
 
     def list_unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Return documents whose present content is in a build, but whose keys are not recorded."""
+        """Return ids of documents whose present content is in a build, without recorded keys."""
         held = document_index.c
         return self._documents(
             select(documents.c.document_id)
@@ -140,7 +143,7 @@ class LakeKeyTable(CatalogQueries):
         )
 
     def record(self, ref: TenantRef, generation: int, keys: Sequence[RecordedKeys]) -> None:
-        """Record the keys of versions that are in a build."""
+        """Record the lake keys of versions that are in a build."""
         if not keys:
             return
         statement = (

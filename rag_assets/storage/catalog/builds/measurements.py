@@ -51,7 +51,7 @@ class ProbeTable(CatalogQueries):
         return {row.tenant: _read_probes(row) for row in self._database.fetch_rows(query)}
 
     def store(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
-        """Store the reference vectors for comparison with later measurements."""
+        """Store the vectors of a first measurement, with which later measurements are compared."""
         values = {
             "vectors": probes.vectors,
             "stored_at": probes.stored_at,
@@ -62,7 +62,7 @@ class ProbeTable(CatalogQueries):
         )
 
     def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
-        """Record the distances of a later measurement, and whether it passed."""
+        """Record, for a later measurement, the distances to the first, and whether it passed."""
         self._database.write(
             ref,
             update(embedder_probes)
@@ -72,7 +72,10 @@ class ProbeTable(CatalogQueries):
         )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Delete the probes of all embedders except these; the others have no vectors left."""
+        """Delete the probes of all embedders except these.
+
+        The other embedders have no vectors any more.
+        """
         self._database.write(
             ref,
             delete(embedder_probes).where(
@@ -109,10 +112,17 @@ class ThresholdTable(CatalogQueries):
     def add_floor(
         self, ref: TenantRef, number: int, use: str, question: str, floor: float
     ) -> Mapping[str, float]:
-        """Record the floor of a question for the calibration, unless a threshold is set.
+        """Record a question's floor to calibrate the threshold, unless a threshold is set.
+
+        Args:
+            number: the build.
+            use: the purpose of the search.
+            floor: the cosine above which a passage is better than chance (see
+                compute_question_floor).
 
         Returns:
-            the floors of all questions so far; empty if a threshold is set.
+            the floors of all questions so far, by a digest of the question; empty if a threshold is
+            set.
         """
         build = (generations.c.tenant == ref.id, generations.c.generation == number)
         query = select(generations.c.thresholds).where(*build).with_for_update()
@@ -138,7 +148,7 @@ class ThresholdTable(CatalogQueries):
         by: str,
         questions: int,
     ) -> None:
-        """Set the threshold of all builds with an embedder; None restarts the calibration.
+        """Set the threshold of a use in all builds with an embedder; None restarts the calibration.
 
         The event `settings_changed` records who set which value.
         """
@@ -167,12 +177,15 @@ class ThresholdTable(CatalogQueries):
 
 
 def measured_value(generation: Generation, use: str | None) -> float | None:
-    """Return the threshold that is set for one use of searches in a build; None if unset."""
+    """Return the threshold of a build for one use of searches; None if it is not set."""
     value: float | None = generation.thresholds.get(use or "", {}).get("value")
     return value
 
 
 def measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
-    """Return the floors that the calibration for one use of a build has so far, by question."""
+    """Return the floors that questions have contributed so far to a use's calibration.
+
+    The keys are digests of the questions.
+    """
     floors: Mapping[str, float] = generation.thresholds.get(use or "", {}).get("floors", {})
     return floors

@@ -100,7 +100,10 @@ class BuildProgressQuery(CatalogQueries):
         }
 
     def history(self, tenant_id: str, number: int) -> BuildHistory:
-        """Return how a build grew, from the times at which its current versions were indexed."""
+        """Return how a build grew over time.
+
+        It is computed from the times at which the build's current versions were indexed.
+        """
         held = document_index.c
         of_build = (
             held.tenant == tenant_id,
@@ -190,14 +193,16 @@ class WorkLeft:
     """The remaining work of a tenant.
 
     Attributes:
-        pending: documents with outdated entries that may be tried now, counted in each build.
+        pending: number of documents with outdated entries that can be processed now, counted in
+            each build.
         removals: the sum of four counts: deleted and excluded documents, counted in each generation
             that may still contain them; moved documents that searches still find at their former
             location; open erasures; pages whose entries still lack their documents' scope.
-        partly_replaced: documents that may have entries of several versions, counted in each build.
-        read_again: documents that must be read again, by source.
+        partly_replaced: number of documents that may have entries of several versions, counted in
+            each build.
+        read_again: number of documents that must be read again, by source.
         oldest: by source and source type, the time from which the age of the oldest document
-            counts, without held documents.
+            counts, for retention; held documents are ignored.
     """
 
     pending: int = 0

@@ -108,7 +108,7 @@ class SearchStateReader:
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
     ) -> SearchState:
-        """Return the state as search_state does, but for a given generation, not the serving one.
+        """Return the state as search_state does, but for this instead of the serving generation.
 
         Raises:
             UnknownTenant: no tenant has that id.
@@ -158,7 +158,7 @@ class SearchStateReader:
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """Return the version of each named document that one of these principals may read.
+        """Return the versions of those documents that one of these principals may read, by id.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -177,7 +177,7 @@ class SearchStateReader:
     async def random_versions(
         self, tenant_id: str, generation: int, *, limit: int
     ) -> list[tuple[str, str, int]]:
-        """Return random documents of a build: id, indexed key, and number of passages.
+        """Return random documents of a build, as (document id, indexed key, passage count).
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -196,7 +196,7 @@ class SearchStateReader:
         return len(await self._statements.rows(self._some, given)) > 1
 
     async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
-        """Return the entries that a build should have; None if it does not exist.
+        """Return how many entries a build should have; None if the build does not exist.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -208,7 +208,7 @@ class SearchStateReader:
     async def pages_within(
         self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
     ) -> list[str]:
-        """Return those of these pages, and of the pages below, that one of the principals may read.
+        """Return which of these pages and the pages below them one of the principals may read.
 
         Args:
             most: maximum number of pages; if there are more, `most + 1` are returned, so that the

@@ -95,7 +95,7 @@ class SyncTable(CatalogQueries):
         return self.of_tenants([tenant_id]).get(tenant_id, {})
 
     def list_held(self, tenant_id: str) -> list[Sync]:
-        """Return the last syncs with deletions that await confirmation, by the source's name."""
+        """Return the last syncs with deletions that await confirmation, sorted by source."""
         found = self.all(tenant_id)
         return [found[source] for source in sorted(found) if found[source].held_deletions]
 
@@ -108,7 +108,7 @@ class SyncTable(CatalogQueries):
         return found
 
     def list_retried_between(self, after: datetime, until: datetime) -> set[str]:
-        """Return tenants with a failed sync whose next attempt became due in this interval."""
+        """Return the tenants with a failed sync whose next attempt became due in this interval."""
         query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
         return set(self._database.fetch_values(query))
 
@@ -130,7 +130,7 @@ class SyncTable(CatalogQueries):
         held_reason: str | None,
         folders: Sequence[Any] | None = None,
     ) -> None:
-        """Record that `documents` now contains a source's listing, and how many deletions are held.
+        """Record that `documents` now agrees with a listing, and how many deletions are held.
 
         Args:
             ref, source, digest, at_ns, held_deletions, held_reason: see Sync.
@@ -148,7 +148,7 @@ class SyncTable(CatalogQueries):
         )
 
     def record_success(self, ref: TenantRef, source: str, config_key: str) -> None:
-        """Record that all listed documents were processed by all stages."""
+        """Record a successful sync: all listed documents went through all stages."""
         self._put(
             ref,
             source,
@@ -160,7 +160,7 @@ class SyncTable(CatalogQueries):
         )
 
     def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
-        """Record that a sync failed."""
+        """Record that a sync failed, why, and when to try again."""
         self._put(ref, source, last_error=error, retry_at=retry_at)
         self._database.write(
             ref,
@@ -190,7 +190,7 @@ class SyncTable(CatalogQueries):
         return frozenset(self._database.fetch_value(query) or ())
 
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
-        """Store the slice of the current run."""
+        """Store the slice of the current run, replacing the slice of the last run."""
         row = {**asdict(work), "created_at": func.now(), "spent": 0}
         self._database.write(ref, put_row(slices, {"tenant": ref.id}, row))
 
@@ -208,7 +208,7 @@ class SyncTable(CatalogQueries):
         )
 
     def last_generation(self, tenant_id: str) -> int | None:
-        """Return the build of the last run's slice; None without a slice."""
+        """Return the generation that the last run worked on; None before the first run."""
         query = select(slices.c.generation).where(slices.c.tenant == tenant_id)
         return self._database.fetch_value(query)
 
@@ -223,7 +223,7 @@ _REFUSED = "too many records are missing from the last manifest"
 
 @dataclass(frozen=True, slots=True)
 class DeletionWindow:
-    """The time window in which a listing's deletions are judged.
+    """The time window over which a source's deletions are added up to detect a mass deletion.
 
     Attributes:
         since: when the window starts.
@@ -241,9 +241,9 @@ class HeldDeletions:
     """Documents of one source that disappeared and are kept until a person decides.
 
     Attributes:
-        documents: how many.
+        documents: the number of documents.
         remedy: the command, or the parameter of a request, that deletes them.
-        is_manifest: whether they are missing in a manifest (otherwise: in a listing).
+        is_manifest: whether a manifest lacks them; otherwise, a listing lacks them.
     """
 
     tenant: str
@@ -267,7 +267,7 @@ class DepartureTable(CatalogQueries):
     """Records, as events, how many documents leave a source, and lists held deletions."""
 
     def window(self, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
-        """Return the window in which the next listing's deletions in a source are judged.
+        """Return the window over which deletions in a source are added up for the next listing.
 
         Args:
             hours: the length of the window; with 0, each listing is judged alone.
@@ -276,10 +276,10 @@ class DepartureTable(CatalogQueries):
             return read_window(connection, ref, source, hours)
 
     def record(self, ref: TenantRef, source: str, left: int, *, is_confirmed: bool) -> None:
-        """Record that documents leave a source, before they are deleted.
+        """Record how many documents leave a source, before they are deleted.
 
         Args:
-            left: how many.
+            left: the number of documents.
             is_confirmed: whether a person consented, which ends the window.
         """
         with self._database.begin_tenant(ref) as connection:
@@ -340,7 +340,7 @@ def _build_held_deletions(
 
 
 def read_window(connection: Connection, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
-    """Return the deletion window of a source, as DepartureTable.window does, in a transaction."""
+    """Return a source's deletion window like DepartureTable.window, in a given transaction."""
     now: datetime = connection.execute(select(func.now())).scalar_one()
     since = now - timedelta(hours=hours)
     is_holding = select(syncs.c.held_deletions).where(
@@ -376,7 +376,11 @@ def record_departures(
     is_confirmed: bool,
     is_manifest: bool = False,
 ) -> None:
-    """Record that documents leave a source, as DepartureTable.record does, in a transaction."""
+    """Record departures like DepartureTable.record, in a given transaction.
+
+    Args:
+        is_manifest: whether a manifest, instead of a listing, removes the documents.
+    """
     payload: dict[str, Any] = {"source": source, "left": left, "confirmed": is_confirmed}
     if is_manifest:
         payload["manifest"] = True
@@ -386,7 +390,11 @@ def record_departures(
 def record_held_manifest(
     connection: Connection, ref: TenantRef, source: str, vanished: int, window: DeletionWindow
 ) -> None:
-    """Record a manifest that was refused, because it would remove too many records."""
+    """Record that a manifest was refused because it would remove too many records.
+
+    Args:
+        vanished: the number of records that it would remove.
+    """
     payload = {
         "source": source,
         "vanished": vanished,

@@ -1,4 +1,4 @@
-"""Freshness: how far a tenant's index lags behind its documents, and which are left out."""
+"""Freshness: how far a tenant's index lags behind its documents, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -76,9 +76,10 @@ class FreshnessQuery(CatalogQueries):
         """Return a tenant's freshness, in one query.
 
         Args:
-            sources: names of its sources; records of a removed source are not counted.
-            readers: count only documents that one of these principals may read, so that the
-                figures do not reveal other documents; None for all.
+            sources: names of the tenant's sources; records of other (removed) sources are not
+                counted.
+            readers: count only documents that one of these principals may read, so that the figures
+                do not reveal other documents; None for all.
         """
         waits = or_(is_processing(), leaves_index(), is_pushed_again())
         # The readers of documents that were never listed are not known yet.
@@ -174,7 +175,7 @@ def select_documents(
 
 
 def freshness_columns() -> tuple[ColumnElement[Any], ...]:
-    """Return SQL columns for select_documents(): chunks, stale documents, last indexing time."""
+    """Return columns for select_documents(): chunks, stale documents, last indexing time."""
     held, left = document_index.c, is_out_of_builds()
     indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
     return (
@@ -185,7 +186,7 @@ def freshness_columns() -> tuple[ColumnElement[Any], ...]:
 
 
 def document_count() -> Any:
-    """Return the SQL column that counts documents, each only once for all builds."""
+    """Return the SQL count of distinct documents; a document in several builds counts once."""
     return func.count(documents.c.document_id.distinct())
 
 
@@ -195,7 +196,7 @@ def is_processing() -> ColumnElement[bool]:
 
 
 def leaves_index() -> ColumnElement[bool]:
-    """Return the SQL condition that a document's entries are to be removed from a build."""
+    """Return the SQL condition that entries of a document must still be removed from a build."""
     return and_(is_out_of_builds(), document_index.c.document_id.is_not(None))
 
 
@@ -209,7 +210,7 @@ def count_never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElemen
 
 
 def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any], Select[Any]]:
-    """Return queries on the arrival times of the records and uploads in count_never_listed()."""
+    """Return queries for the arrival times of records, and of uploads, that were never listed."""
     of_files = (uploads.c.enabled, ~is_of_record())
     came = source_records.c.waiting_since, uploads.c.updated_at
     found = (is_found(),), of_files
@@ -223,7 +224,10 @@ def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[An
 
 
 def _select_records(tenant_id: str) -> FromClause:
-    """Return the query for a tenant's records, with whether and until when each is listed."""
+    """Return the subquery of a tenant's records.
+
+    Its columns `is_found` and `expires_at` state whether a record is listed, and until when.
+    """
     record = source_records.c
     return (
         select(
@@ -239,10 +243,10 @@ def _select_records(tenant_id: str) -> FromClause:
 def _select_unlisted_by_readers(
     tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: FromClause
 ) -> list[FromClause]:
-    """Return queries for the arrival times of records and uploads that the next listing finds.
+    """Return queries for the arrival times of records and uploads that the next listing will find.
 
-    Readers get only the times of records that they may read; the readers of an upload are unknown
-    until it is listed.
+    With `readers`, only the times of records that they may read are returned; the readers of an
+    upload are unknown until it is listed.
     """
     if readers is None:
         return [rows.subquery() for rows in select_unlisted(tenant_id, sources)]
@@ -285,7 +289,7 @@ def _wait_conditions(
 
 
 def _is_left_out(record: FromClause) -> ColumnElement[bool]:
-    """Return the SQL condition that a document's record is kept but not listed."""
+    """Return the SQL condition that a document's record is stored, but left out of listings."""
     return and_(record.c.document_id.is_not(None), ~record.c.is_found)
 
 
@@ -310,7 +314,7 @@ def _is_its_upload() -> tuple[ColumnElement[bool], ...]:
 def _count_left_out(
     tenant_id: str, readers: Collection[str] | None, out: FromClause
 ) -> ColumnElement[Any]:
-    """Return the SQL count of records that are kept but not listed."""
+    """Return the SQL count of records that are stored, but left out of listings."""
     if readers is None:
         kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
         return kept.scalar_subquery()

@@ -31,7 +31,7 @@ LARGE_BYTES = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _ListedDocument:
-    """The data of a document that a listing writes, as its source provides them.
+    """The fields of a document that a listing writes, as its source provides them.
 
     Attributes:
         facts: the listing facts; each of their fields is also a column of `documents`.
@@ -148,11 +148,12 @@ class CatalogDocument:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a document is quarantined or deferred; a failure with a retry_at is transient.
+    """Why a document is quarantined or deferred.
 
     Attributes:
         message: the reason, for operators.
         kind: the kind of failure, for the people of the tenant.
+        retry_at: when to try again; None if the failure is permanent.
         environment: key of the environment whose settings cause the failure; empty for other
             reasons.
     """
@@ -188,7 +189,11 @@ def read_document(row: Row[Any]) -> Document:
 
 
 def build_row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
-    """Return the columns that a change sets: status PROCESSING, or FAILED if it is unreadable."""
+    """Return the row of `documents` for a change: PROCESSING, or FAILED if it is unreadable.
+
+    Args:
+        lane: 0 for an individual change, 1 for a bulk import.
+    """
     key = change.document_key
     return {
         "tenant": ref.id,
@@ -209,7 +214,7 @@ def build_row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, An
 
 
 def record_statement() -> Insert:
-    """Return the statement that writes rows of build_row; if the key is equal, the status stays."""
+    """Return the upsert of rows of build_row(); if its key is unchanged, the status stays."""
     table = documents.c
     new = upsert(documents).values(changed_at=time_to_record())
     key = numbered_key(new.excluded.document_key, table.edition)

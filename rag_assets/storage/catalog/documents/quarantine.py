@@ -1,4 +1,4 @@
-"""Waiting documents: failed, deferred until a batch ends, or found in a former version."""
+"""Documents that wait: failed, deferred until a batch ends, or usable in a former version."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class QuarantineTable(CatalogQueries):
     """Quarantines, defers and releases documents, in `documents`."""
 
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
-        """Quarantine documents; their serving version stays searchable.
+        """Quarantine documents that failed; their serving version stays searchable.
 
-        The exception is a typed record that is left out in its current version: searches no longer
+        A typed record whose current version is left out is withheld instead: searches no longer
         find it.
         """
         self._put_off("failed", ref, failures, config_key)
@@ -46,7 +46,7 @@ class QuarantineTable(CatalogQueries):
                 connection.execute(withhold_statement(ref, ids))
 
     def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
-        """Defer documents that did not fail, until their retry time."""
+        """Defer documents until their retry time, because they wait for a provider's batch."""
         self._put_off("deferred", ref, waits, config_key)
 
     def release(self, ref: TenantRef) -> int:
@@ -66,14 +66,14 @@ class QuarantineTable(CatalogQueries):
         return self._count(tenant_id, _TRANSIENT)
 
     def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
-        """Make documents due now if a setting of a different environment made them fail.
+        """Make documents due now if they failed because of a setting of a different environment.
 
         Args:
             tenant_ids: the tenants of the documents.
             environment: the current environment; see rag_assets.common.environment.
 
         Returns:
-            the tenants with such documents. Their next sync does not need to wait either.
+            the tenants with such documents. Their next sync need not wait for its retry time.
         """
         found = set[str]()
         with self._database.begin() as connection:
@@ -129,7 +129,7 @@ class QuarantineTable(CatalogQueries):
 
 
 def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
-    """Return the query for those typed records among documents whose current version failed."""
+    """Return the query for the typed records among these whose current version failed."""
     record, row = source_records.c, documents.c
     return (
         select(row.document_id)
@@ -145,7 +145,7 @@ def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]
 
 
 def _retry_statement(ref: TenantRef) -> Update:
-    """Return the statement that makes all documents due that wait in a second build."""
+    """Return the statement that makes all documents due that wait in a build not configured now."""
     return (
         update(document_index)
         .where(document_index.c.tenant == ref.id, document_index.c.retry_at > func.now())
@@ -174,7 +174,7 @@ class FormerVersion:
 
 
 class FormerVersionTable(CatalogQueries):
-    """Finds the former versions of failed documents in another build, and retries them."""
+    """Finds versions of failed documents that another build has, and retries the documents."""
 
     def find(
         self, tenant_id: str, answering: int, lacking: int, document_ids: Sequence[str]
@@ -197,7 +197,11 @@ class FormerVersionTable(CatalogQueries):
         return [FormerVersion(*tuple(row)) for row in rows]
 
     def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
-        """Make permanently failed documents due now if find() returns them; return their number."""
+        """Make those permanently failed documents due now that find() would return.
+
+        Returns:
+            the number of documents.
+        """
         final = documents.c.retry_at.is_(None)
         ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         statement = (
@@ -208,7 +212,7 @@ class FormerVersionTable(CatalogQueries):
         return self._database.write(ref, statement)
 
     def give_up(self, ref: TenantRef, lacking: int, document_id: str, document_key: str) -> None:
-        """Record that a former version of a document cannot be added to a build."""
+        """Record that a document's former version cannot be added to the build that lacks it."""
         row = {"tenant": ref.id, "generation": lacking, "document_id": document_id}
         failed = {"failed_document_key": document_key}
         statement = upsert(document_index).values(**row, dirty=False, **failed)

@@ -69,7 +69,7 @@ class ReadableDocuments(CatalogQueries):
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """Return the version of each named document that one of these principals may read."""
+        """Return the versions of those documents that one of these principals may read, by id."""
         query = select_readable_versions(tenant_id, generation, document_ids, principals)
         return map_by_document(self._database.fetch_rows(query))
 

@@ -133,7 +133,7 @@ def delete_records(
 def delete_former_texts(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> None:
-    """Delete the former texts of records."""
+    """Delete the former texts of these records, which were kept for runs."""
     text = record_texts.c
     its = (text.tenant == ref.id, matches_any(text.document_id, document_ids))
     connection.execute(delete(record_texts).where(*its))
@@ -142,7 +142,10 @@ def delete_former_texts(
 def withdraw_documents(
     connection: Connection, ref: TenantRef, document_ids: Collection[str], by: str
 ) -> None:
-    """Mark documents deleted, unless they already are, and withhold their versions."""
+    """Mark documents deleted, and withhold their versions from searches.
+
+    Documents that are already marked deleted are skipped.
+    """
     if not document_ids:
         return
     ids = sorted(document_ids)
@@ -160,11 +163,10 @@ def withdraw_documents(
 def drop_superseded(
     connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
-    """Return a listing's changes without documents that were deleted since or are unreadable.
+    """Return a listing's changes without those that later deletions or pushes have superseded.
 
-    A record that was pushed again since is recorded as it was listed, if that content is kept and
-    its page and access scope are unchanged. So, however often it is pushed, each run indexes it
-    once.
+    A record that was pushed again is recorded as it was listed, if that content is kept and its
+    page and access scope are unchanged. So, however often it is pushed, each run indexes it once.
     """
     tombstoned = _find_tombstone_contents(
         connection, ref, [change.document_id for change in changes]
@@ -203,7 +205,7 @@ def _may_be_recorded(
 def _find_tombstone_contents(
     connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> dict[str, str]:
-    """Return the hash of the content that must not be added again, by id of a deleted document."""
+    """Return, for each deleted document, the hash of the content that must not be added again."""
     table = tombstones.c
     exists = documents.c.document_id.is_not(None) & (documents.c.status != "DELETED")
     query = (
@@ -250,7 +252,7 @@ def _add_tombstone(
 
 
 def _keep_out(connection: Connection, ref: TenantRef, document_id: str) -> None:
-    """Forbid requests to add an invalidated document again unchanged."""
+    """Keep an invalidated document out: requests can no longer add it again unchanged."""
     table = tombstones.c
     of_document = (table.tenant == ref.id, table.document_id == document_id)
     connection.execute(update(tombstones).where(*of_document).values(invalidated=False))
@@ -333,7 +335,7 @@ def is_moved() -> ColumnElement[bool]:
 
 
 def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Delete the moves of documents that are gone, or are back at their former location."""
+    """Delete the recorded moves of documents that are gone or back at their former location."""
     moved = moved_documents.c
     wanted = moved.tenant == ref.id, matches_any(moved.document_id, [*document_ids])
     connection.execute(delete(moved_documents).where(*wanted))
@@ -351,7 +353,7 @@ _NONCE_BYTES: Final = 12
 
 
 def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Add tombstones with the documents' current contents."""
+    """Add tombstones for documents, with the hashes of their current contents."""
     content = func.coalesce(documents.c.content_sha256, "")
     buried = select(documents.c.tenant, documents.c.document_id, content).where(
         documents.c.tenant == ref.id, matches_any(documents.c.document_id, document_ids)
@@ -372,7 +374,7 @@ def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequenc
 def seal_tombstones(
     connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> list[str]:
-    """Return the journal's entries for purged documents: keyed hashes, encrypted tombstones."""
+    """Return a journal entry for each purged document: "<keyed hash>.<encrypted tombstone>"."""
     query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
         tombstones.c.tenant == ref.id, matches_any(tombstones.c.document_id, document_ids)
     )
@@ -388,7 +390,7 @@ def seal_tombstones(
 
 
 def parse_hash(sealed: str) -> str:
-    """Return the keyed hash of a document in a journal entry."""
+    """Return the keyed hash in a document's journal entry (see seal_tombstones)."""
     return sealed.partition(".")[0]
 
 

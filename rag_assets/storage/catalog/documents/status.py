@@ -109,7 +109,12 @@ NO_FAILURE: Final[Mapping[str, Any]] = {
 
 
 def change_status(cause: Cause, ref: TenantRef, *which: ColumnElement[bool]) -> Update:
-    """Return the statement that changes the status of a tenant's documents; see TRANSITIONS."""
+    """Return the statement that changes the status of a tenant's documents.
+
+    Args:
+        cause: determines the new status; see TRANSITIONS.
+        which: conditions on the documents; deleted documents are never changed.
+    """
     change = TRANSITIONS[cause]
     return (
         update(documents)
@@ -158,7 +163,10 @@ def is_out_of_builds() -> ColumnElement[bool]:
 
 
 def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the SQL condition that the indexed version is missing or has other inputs."""
+    """Return the SQL condition that a document's indexed version is missing or outdated.
+
+    It is outdated if it was built from another content or configuration.
+    """
     held = document_index.c
     return or_(
         held.document_key.is_distinct_from(documents.c.document_key),
@@ -167,7 +175,7 @@ def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_behind_source() -> ColumnElement[bool]:
-    """Return the SQL condition that the document changed after its version was built."""
+    """Return the SQL condition that a document changed after its indexed version was built."""
     indexed, listed = (
         func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
     )
@@ -196,7 +204,7 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_pending_in_superseded_build(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition of is_pending for a build that answers but is no longer configured.
+    """Return the condition of is_pending() for a build that serves but is no longer configured.
 
     The document's status is ignored, because it describes the build that the configuration asks
     for.
@@ -222,14 +230,15 @@ def is_pending_in_superseded_build(config_key: str | ColumnElement[str]) -> Colu
 def failed_key(
     table: FromClause, config_key: str, environment: ColumnElement[str], document_key: Any
 ) -> ColumnElement[str]:
-    """Return the SQL expression of `failed_config_key` for a failure.
+    """Return the SQL value of `failed_config_key` to store for a failure.
 
-    For a failure caused by a setting, it also lists the environments in which the document failed.
-    Each environment is tried once.
+    It is `config_key`, or for a failure caused by a setting, `config_key` followed by every
+    environment in which the document failed so far. Each environment is tried once.
 
     Args:
         table: `documents` or `document_index`.
         environment: key of the environment; empty for other failures.
+        document_key: key of the document that failed.
     """
     former = table.c.failed_config_key
     is_again = and_(
@@ -245,17 +254,22 @@ def failed_key(
 
 
 def first_failed_key(config_key: str, environment: str) -> str:
-    """Return the value of `failed_config_key` for the first failure."""
+    """Return the `failed_config_key` of a document that failed once; later failures extend it.
+
+    Args:
+        environment: key of the environment whose setting caused the failure; empty for other
+            failures.
+    """
     return f"{config_key}{_ENVIRONMENTS}{environment}" if environment else config_key
 
 
 def select_environment(failed: ColumnElement[Any]) -> ColumnElement[str]:
-    """Return the environment of a first failure; empty if a setting did not cause it."""
+    """Return the SQL environment in a first_failed_key(); empty if no setting is the cause."""
     return func.split_part(failed, _ENVIRONMENTS, 2)
 
 
 def fails_in_other_environment(table: FromClause, environment: str) -> ColumnElement[bool]:
-    """Return the SQL condition that a setting made a document fail, but not in this environment."""
+    """Return the SQL condition that a setting made a document fail in other environments only."""
     failed = table.c.failed_config_key
     return and_(
         failed.contains(_ENVIRONMENTS),
@@ -265,12 +279,15 @@ def fails_in_other_environment(table: FromClause, environment: str) -> ColumnEle
 
 
 def _failed_config_key(columns: Any) -> ColumnElement[str]:
-    """Return the key of the configuration in which a document failed."""
+    """Return the SQL key of the configuration in a `failed_config_key`, without environments."""
     return func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
 
 
 def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """Return the statement that withholds all versions of documents and schedules deletion."""
+    """Return the statement that withholds all versions of documents from searches.
+
+    The next run deletes their entries.
+    """
     keys = (
         *("indexed_key", "document_key", "config_key"),
         *("content_sha256", "parse_key", "chunk_set_key"),
@@ -313,7 +330,7 @@ def mark_ready_statement(
 def put_off_statement(
     cause: Literal["failed", "deferred"], ref: TenantRef, config_key: str
 ) -> Update:
-    """Return the statement that puts documents off, to execute with one row for each document."""
+    """Return the statement that makes a document wait; execute it with a row for each document."""
     key = documents.c.document_key
     environment = bindparam("environment", type_=Text)
     statement = change_status(
@@ -329,7 +346,7 @@ def put_off_statement(
 
 
 def reindex_statement(ref: TenantRef, lane: int, *which: ColumnElement[bool]) -> Update:
-    """Return the statement that counts a request to reindex documents, which changes their keys."""
+    """Return the statement that counts a reindex request, which changes documents' keys."""
     number = documents.c.edition + 1
     return change_status("reindexed", ref, *which).values(
         edition=number, document_key=numbered_key(documents.c.document_key, number), lane=lane
@@ -356,7 +373,7 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
 def numbered_key(
     document_key: ColumnElement[str], requests: ColumnElement[int]
 ) -> ColumnElement[str]:
-    """Return the SQL expression of a document_key that changes with each reindex request."""
+    """Return the SQL expression of a document_key extended by its number of reindex requests."""
     plain = func.split_part(document_key, ".", 1)
     return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
 
@@ -365,7 +382,7 @@ class ReindexRequestTable(CatalogQueries):
     """Requests reindexing by incrementing the column `edition` of documents."""
 
     def request_tenant(self, ref: TenantRef, by: str) -> int:
-        """Reindex all documents of a tenant; return their number, like the other methods.
+        """Request that all documents of a tenant are indexed again; return their number.
 
         Args:
             by: the caller's name, for the event.
@@ -373,26 +390,30 @@ class ReindexRequestTable(CatalogQueries):
         return self._request(ref, {"scope": "tenant", "by": by})
 
     def request_source(self, ref: TenantRef, source: str, by: str) -> int:
-        """Reindex all documents of one source."""
+        """Request that all documents of one source are indexed again; return their number."""
         scope = {"scope": "source", "id": source, "by": by}
         return self._request(ref, scope, documents.c.source == source)
 
     def request_document(self, ref: TenantRef, document_id: str, by: str) -> int:
-        """Reindex one document; return 0 if it does not exist or was deleted."""
+        """Request that one document is indexed again; return 0 if it is unknown or deleted."""
         scope = {"scope": "document", "id": document_id, "by": by}
         return self._request(ref, scope, documents.c.document_id == document_id)
 
     def request_page(
         self, ref: TenantRef, uuid: str, kind: Literal["page", "database"], by: str
     ) -> int:
-        """Reindex a page of the tree with its attached documents, or the rows of a database."""
+        """Request that a page with its attached documents, or a database's rows, are indexed again.
+
+        Returns:
+            the number of documents.
+        """
         scope = {"scope": kind, "id": uuid, "by": by}
         is_row = documents.c.source_type == DbRowBody.TYPE
         of_kind = is_row if kind == "database" else ~is_row
         return self._request(ref, scope, documents.c.page_uuid == uuid, of_kind)
 
     def readmit(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> int:
-        """Allow the next listing to add invalidated documents again; return their number.
+        """Let the next listing add invalidated documents again; return their number.
 
         Documents that were deleted, purged or past their retention stay excluded.
 
@@ -426,12 +447,12 @@ def request_reindex(
     scope: Mapping[str, Any],
     *conditions: ColumnElement[bool],
 ) -> int:
-    """Reindex documents of a tenant; return their number.
+    """Request that documents of a tenant are indexed again; return their number.
 
     Args:
         connection: a connection in a transaction that excludes others of the tenant.
         scope: the scope of the request and the caller, for the event.
-        conditions: which documents; none: all.
+        conditions: SQL conditions on the documents; without any, all documents.
     """
     lane = 0 if scope["scope"] == "document" else 1
     statement = reindex_statement(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)

@@ -94,14 +94,18 @@ class DocumentTable(CatalogQueries):
         return [read_document(row) for row in self._database.fetch_rows(query)]
 
     def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
-        """Return a tenant's documents, sorted by uri; deleted documents only if requested."""
+        """Return a tenant's documents, sorted by uri.
+
+        Args:
+            deleted: whether to include deleted documents.
+        """
         query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
         if not deleted:
             query = query.where(documents.c.status != "DELETED")
         return [read_document(row) for row in self._database.fetch_rows(query)]
 
     def sources(self, tenant_id: str) -> list[str]:
-        """Return the names of the sources with documents."""
+        """Return the names of the sources that have documents (not counting deleted documents)."""
         query = (
             select(documents.c.source)
             .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
@@ -119,7 +123,7 @@ class DocumentTable(CatalogQueries):
         return dict(self._database.fetch_rows(query))
 
     def count(self, tenant_id: str, source: str) -> int:
-        """Return the number of a source's documents."""
+        """Return the number of a source's documents, without deleted documents."""
         query = select(func.count()).where(
             documents.c.tenant == tenant_id,
             documents.c.source == source,
@@ -145,7 +149,7 @@ class DocumentTable(CatalogQueries):
         return self._database.fetch_value(query) or 0
 
     def tombstones(self, tenant_id: str) -> dict[str, str]:
-        """Return the content hashes of pruned documents, by document id."""
+        """Return the content hashes in a tenant's tombstones, by document id."""
         query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
             tombstones.c.tenant == tenant_id
         )
@@ -165,7 +169,10 @@ class DocumentTable(CatalogQueries):
         )
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
-        """Delete the rows of documents deleted before a time, unless a build or hold keeps them."""
+        """Delete the rows of documents that were deleted before a time; return their number.
+
+        Rows that a build or a hold still needs are kept.
+        """
         held = exists().where(matches_document(document_index.c, documents.c))
         return self._database.write(
             ref,
@@ -180,10 +187,10 @@ class DocumentTable(CatalogQueries):
 
 
 def must_be_read_again() -> ColumnElement[bool]:
-    """Return the SQL condition that a document may have changed unnoticed, or was requested again.
+    """Return the SQL condition that a document must be read, whatever its listing facts are.
 
-    Documents that the last listing lacks, and that are only kept because their deletion is held,
-    are excluded: they cannot be read.
+    It may have changed unnoticed, or reading it was requested. Documents that the last listing
+    lacks, and that are only kept because their deletion is held, are excluded: they cannot be read.
     """
     is_kept = exists().where(
         syncs.c.tenant == documents.c.tenant,

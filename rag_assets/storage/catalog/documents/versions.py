@@ -104,10 +104,10 @@ class HeldVersion:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEntries:
-    """The number of entries that a build should hold: in total, and of the last indexed versions.
+    """The number of entries that a build should have, in total and for the last indexed versions.
 
     The last versions distinguish a complete index from one that was rolled back, because both may
-    hold the same number of entries.
+    have the same number of entries.
 
     Attributes:
         entries: the number of entries of all versions.
@@ -169,7 +169,7 @@ def select_expected_entries() -> Select[Any]:
 def select_valid_versions(
     tenant_id: str, generation: int, document_ids: Sequence[str], column: ColumnElement[Any]
 ) -> Select[Any]:
-    """Return the query on a column of each named document's valid version, by document id.
+    """Return the query for one column of each document's valid version, with the document id.
 
     A version is valid if it is complete and was not invalidated afterwards.
     """
@@ -181,7 +181,7 @@ def select_valid_versions(
 
 
 def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
-    """Return a version as parameters of `mark_ready_statement`."""
+    """Return the parameters of `mark_ready_statement` for a version."""
     return {
         "version_of": version.document_id,
         "version_key": version.document_key,
@@ -209,7 +209,11 @@ class IndexTable(CatalogQueries):
     """Records which version of each document is in each build, and finds pending documents."""
 
     def refresh_statistics(self, tables: Iterable[Table] = ()) -> None:
-        """Run ANALYZE on documents, their versions and the tables of systems; see Database."""
+        """Run ANALYZE on documents, their versions, and further tables; see Database.
+
+        Args:
+            tables: tables of systems.
+        """
         self._database.refresh_statistics(documents, document_index, *tables)
 
     def pending(
@@ -273,7 +277,7 @@ class IndexTable(CatalogQueries):
         *,
         for_superseded_build: bool = False,
     ) -> int:
-        """Return the number of documents that can be processed now; see pending."""
+        """Return the number of documents that can be processed now; see pending()."""
         query = (
             select(func.count())
             .select_from(join_versions(generation))
@@ -322,7 +326,7 @@ class IndexTable(CatalogQueries):
         return int(self._database.fetch_value(query) or 0)
 
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
-        """Return deleted and excluded documents that a generation may still hold, by generation."""
+        """Return deleted and excluded documents that a build may still contain, by generation."""
         query = (
             select(document_index.c.generation, document_index.c.document_id)
             .join(documents, is_same_document())
@@ -337,7 +341,7 @@ class IndexTable(CatalogQueries):
     def up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
-        """Return the indexed_key of each of these documents whose entries need no rewrite."""
+        """Return, by document id, the indexed_key of versions whose entries need no rewrite."""
         query = select_valid_versions(
             tenant_id, generation, document_ids, document_index.c.indexed_key
         )
@@ -384,9 +388,9 @@ class IndexTable(CatalogQueries):
 
         Args:
             versions: versions whose entries are all written.
-            recorders: write further rows about these texts in the same transaction.
             clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
             for_superseded_build: whether the configuration asks for another build.
+            recorders: write further rows about these texts in the same transaction.
         """
         if not versions:
             return
@@ -433,7 +437,7 @@ class IndexTable(CatalogQueries):
             )
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
-        """Record that only entries of the indexed version remain."""
+        """Record that these documents have only entries of their indexed version."""
         self._database.write(
             ref,
             update(document_index)
@@ -442,7 +446,10 @@ class IndexTable(CatalogQueries):
         )
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
-        """Return the indexed_key to keep, by document that may have entries of other versions."""
+        """Return the indexed_key to keep, by document that may have entries of other versions.
+
+        None means that no entries of the document are to be kept.
+        """
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
             is_of_generation(tenant_id, generation), document_index.c.dirty
         )
@@ -483,7 +490,7 @@ class IndexTable(CatalogQueries):
     def put_off(
         self, ref: TenantRef, generation: int, waits: Sequence[Failure], *, config_key: str
     ) -> None:
-        """Make documents wait in a build that is not the configured one, and record why.
+        """Make documents wait in a build that is not the configured build, and record why.
 
         Their entries in that build stay as they are.
         """
@@ -540,7 +547,7 @@ class IndexTable(CatalogQueries):
         self._database.write(ref, withhold_statement(ref, document_ids))
 
     def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
-        """Stream the version of each document that the generation's index should hold."""
+        """Stream the version of each document that should be in the generation's index."""
         held = document_index.c
         query = select_returnable(
             tenant_id,

@@ -126,7 +126,14 @@ def begin_erasure(
     at: datetime,
     staged: int = 0,
 ) -> Erasure:
-    """Record an erasure, and withhold its documents from searches."""
+    """Record an erasure, mark its documents deleted, and withhold them from searches.
+
+    Args:
+        whole: documents to erase completely.
+        former: documents of which only the indexed former version is erased.
+        kind, rule, by, at: recorded in the receipt.
+        staged: number of staged rows that were deleted, for the receipt.
+    """
     held = document_index.c
     of_documents = (held.tenant == ref.id, matches_any(held.document_id, [*whole, *former]))
     keys = select(
@@ -188,7 +195,11 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
 
 
 def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
-    """Replace an erasure's row with its receipt."""
+    """Delete an erasure's row, and write its receipt.
+
+    Args:
+        proof: see Receipt.
+    """
     connection.execute(delete(erasures).where(erasures.c.id == erasure.id))
     return append_receipt(
         connection,
@@ -218,7 +229,7 @@ def delete_documents(connection: Connection, erasure: Erasure) -> None:
 
 
 def clear_slice(connection: Connection, erasure: Erasure) -> None:
-    """Delete the ids of an erasure's documents from the slice of the tenant's last run."""
+    """Remove the ids of an erasure's documents from the slice of the tenant's last run."""
     given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
     connection.execute(_FORGET_SLICES, given)
 
@@ -226,7 +237,7 @@ def clear_slice(connection: Connection, erasure: Erasure) -> None:
 def _find_keys_of_disabled(
     connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> Sequence[Row[Any]]:
-    """Return the lake keys of uploads that are in no build, because they are disabled."""
+    """Return the lake keys of those uploads that are disabled and therefore in no build."""
     query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
         held_texts.c.tenant == ref.id, matches_any(held_texts.c.document_id, document_ids)
     )
@@ -370,11 +381,11 @@ class ErasureTable(CatalogQueries):
             add_sealed_tombstones(connection, ref, sealed)
 
     def begin_removal(self, ref: TenantRef, *, by: str, at: datetime) -> Erasure:
-        """Start the erasure of a tenant, or return the erasure that was started before.
+        """Start the erasure of a tenant; if it was already started, return the open erasure.
 
         Args:
             ref: the tenant, in the state REMOVING.
-            by, at: who asked, and when; recorded in the receipt.
+            by, at: who requested it, and when; recorded in the receipt.
         """
         begun = select(erasures).where(
             erasures.c.tenant == ref.id,
@@ -420,10 +431,12 @@ class ErasureTable(CatalogQueries):
     def begin_discard(
         self, ref: TenantRef, generation: Generation, *, by: str, at: datetime
     ) -> Erasure:
-        """Start the erasure of a build that does not serve searches, or return its open erasure.
+        """Start the erasure of a build that does not serve searches.
+
+        If it was already started, return the open erasure.
 
         Args:
-            by, at: who asked, and when; recorded in the receipt.
+            by, at: who requested it, and when; recorded in the receipt.
         """
         number = generation.number
         entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
@@ -457,7 +470,14 @@ class ErasureTable(CatalogQueries):
             )
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
-        """Record how many items an erasure will delete from a store, before it deletes them."""
+        """Record how many items an erasure is about to delete from a store.
+
+        Args:
+            counts: the number of items of each kind, such as "entries".
+
+        Returns:
+            the changed erasure.
+        """
         added = {**erasure.counts, store: dict(counts)}
         with self._database.begin() as connection:
             connection.execute(
@@ -475,19 +495,23 @@ class ErasureTable(CatalogQueries):
         return replace(erasure, progress=progress)
 
     def forget(self, erasure: Erasure) -> None:
-        """Delete the rows of an erasure's documents, and their ids in the slice of the last run."""
+        """Delete the rows of an erasure's documents, and their ids in the last run's slice."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
             clear_slice(connection, erasure)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
-        """End an erasure: delete the rows of its documents, and write the receipt."""
+        """End an erasure: delete the rows of its documents, and write the receipt.
+
+        Args:
+            proof: see Receipt.
+        """
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
             return end_erasure(connection, erasure, proof or {})
 
     def forget_tenant(self, erasure: Erasure) -> None:
-        """Delete a removed tenant's rows in all tables but `tenants` and those in _OUTLIVING."""
+        """Delete a removed tenant's rows in all tables except `tenants` and those in _OUTLIVING."""
         ref = erasure.ref
         with self._database.begin() as connection:
             for table in reversed(all_tables()):

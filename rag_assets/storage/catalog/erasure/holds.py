@@ -152,7 +152,11 @@ class HoldTable(CatalogQueries):
 def list_holds(
     connection: Connection, tenant_id: str, document_ids: Sequence[str] | None = None
 ) -> list[Hold]:
-    """Return a tenant's holds, oldest first; with document ids, only holds that cover one."""
+    """Return a tenant's holds, oldest first.
+
+    Args:
+        document_ids: only holds that cover one of these documents; None for all holds.
+    """
     query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
     if document_ids is not None:
         sources = [

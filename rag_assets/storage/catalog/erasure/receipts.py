@@ -217,18 +217,18 @@ class ReceiptTable(CatalogQueries):
         return set(self._database.fetch_values(query.distinct()))
 
     def verify(self) -> ChainReport:
-        """Verify every receipt, and that no earlier receipt is missing."""
+        """Verify every receipt and that no earlier receipt is missing; return the result."""
         with self._database.begin() as connection:
             return verify_chain(connection)
 
     def ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
-        """Return ids of documents by their keyed hashes."""
+        """Return the ids of these documents by the keyed hashes that stand for them in receipts."""
         with self._database.begin() as connection:
             return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
 
 
 def verify_chain(connection: Connection) -> ChainReport:
-    """Verify every receipt that a transaction sees, and that no earlier receipt is missing."""
+    """Verify, in a transaction, every receipt and that no earlier receipt is missing."""
     query = select(receipts).order_by(receipts.c.number)
     broken = []
     count = number = 0
@@ -256,7 +256,12 @@ def append_receipt(
     document_ids: Sequence[str],
     proof: Mapping[str, Any],
 ) -> Receipt:
-    """Append a receipt to the chain, in the transaction that ends the erasure."""
+    """Append a receipt to the chain, in the transaction that ends the erasure.
+
+    Args:
+        kind, rule, by, at, counts, proof: see Receipt.
+        document_ids: recorded as keyed hashes.
+    """
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})
     last = connection.execute(
         select(receipts.c.number, receipts.c.hash).order_by(receipts.c.number.desc()).limit(1)
@@ -287,12 +292,15 @@ def document_hashes(connection: Connection, document_ids: Sequence[str]) -> list
 
 
 def receipt_key(connection: Connection) -> bytes:
-    """Return the key of the hashes, which is stored only in the catalog."""
+    """Return the key of the keyed hashes in receipts, which is stored only in the catalog."""
     return bytes(connection.execute(select(receipt_keys.c.key)).scalar_one())
 
 
 def _read_receipt(row: Row[Any]) -> Receipt:
-    """Return the receipt of a row; if a row has an unexpected shape, its hash does not match."""
+    """Return the receipt in a row; a JSON value of the wrong type is replaced by an empty one.
+
+    The hash of such a receipt does not match, so that verify_chain() reports it.
+    """
     return read_row(
         Receipt,
         row,

@@ -50,7 +50,7 @@ from rag_assets.storage.catalog.tables import SCHEMA, document_index, documents,
 
 @dataclass(frozen=True, slots=True)
 class ScanPosition:
-    """The progress of a scan.
+    """The position that a scan has reached.
 
     Attributes:
         phase: texts, names, columns or stores.
@@ -75,7 +75,8 @@ class FoundTexts:
             None if the text could not be masked, and is removed.
         chunk_sets: keys of all chunk sets made from them.
         hashes: text_sha256 of the chunks with credentials.
-        present: documents with one of them as current text, with their number of reindex requests.
+        present: documents whose current text is one of them, each with its number of reindex
+            requests.
         rules: how many credentials were found, by rule.
     """
 
@@ -115,7 +116,11 @@ def has_texts(
 def mask_held_texts(
     connection: Connection, ref: TenantRef, masked: Mapping[str, str | None]
 ) -> None:
-    """Replace the texts that holds keep with their masked forms."""
+    """Replace the texts that holds keep by their masked forms.
+
+    Args:
+        masked: by parse_key, the key of the masked text; None removes the text.
+    """
     kept = held_texts.c
     rows = connection.execute(
         delete(held_texts)
@@ -132,7 +137,12 @@ def mask_held_texts(
 
 
 def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[str, int]) -> None:
-    """Reindex documents under new keys, different from the keys of the text with credentials."""
+    """Reindex documents under new keys, so that no run uses the text with credentials again.
+
+    Args:
+        present: by document, its number of reindex requests when it was scanned; a document with
+            more requests is already being reindexed.
+    """
     table = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
@@ -141,7 +151,7 @@ def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[s
 
 
 def names_statement(ref: TenantRef, document: MaskedDocument) -> Any:
-    """Return the statement that masks a document's title and, if it was deleted, other names."""
+    """Return the statement that masks a document's title; if it was deleted, all its names."""
     values: dict[str, Any] = {"title": document.title}
     if document.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")
@@ -161,13 +171,14 @@ class RescanTable(CatalogQueries):
     def begin(
         self, ref: TenantRef, version: str, *, rule: str, by: str, at: datetime
     ) -> Erasure | None:
-        """Record that a tenant's stores are scanned with these rules, and start the scan.
+        """Start to scan a tenant's stores with a version of the rules, and record the version.
 
         Args:
+            version: the version of the rules.
             rule, by, at: recorded in the receipt.
 
         Returns:
-            the scan; None if the stores were already scanned, or are empty.
+            the scan; None if the stores were already scanned with this version, or are empty.
         """
         of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
         with self._database.begin_exclusive(ref) as connection:
@@ -184,7 +195,7 @@ class RescanTable(CatalogQueries):
             )
 
     def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[RecordedKeys]:
-        """Return the versions with these texts, in builds and under holds."""
+        """Return the lake keys of versions with one of these texts, in builds and under holds."""
         queries = [
             select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
                 held.c.tenant == tenant_id, matches_any(held.c.parse_key, parse_keys)
@@ -195,7 +206,11 @@ class RescanTable(CatalogQueries):
         return [RecordedKeys(*row) for row in rows]
 
     def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
-        """Return the next documents of a tenant by id, including deleted documents."""
+        """Return a tenant's next documents in the order of their ids, including deleted documents.
+
+        Args:
+            after: the last document id that was scanned.
+        """
         query = (
             select(documents)
             .where(documents.c.tenant == tenant_id, documents.c.document_id > after)
@@ -207,9 +222,7 @@ class RescanTable(CatalogQueries):
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
-        """Withhold all versions with these texts.
-
-        Their documents are reindexed without the credentials.
+        """Withhold all versions with these texts; reindex their documents without credentials.
 
         Args:
             found: the texts; their masked forms are in the lake.
@@ -256,7 +269,12 @@ class RescanTable(CatalogQueries):
         *,
         after: str,
     ) -> Erasure:
-        """Write documents' rows with masked names, and withhold their versions in all builds."""
+        """Write documents' rows with masked names, and withhold their versions in all builds.
+
+        Args:
+            rules: how many credentials were found, by rule.
+            after: the last document id that was scanned.
+        """
         if not masked:
             return self.advance(scan, ScanPosition("names", after), {})
         ids = [document.before.document_id for document in masked]
@@ -294,7 +312,7 @@ class RescanTable(CatalogQueries):
             return _record_batch(connection, scan, place, counts=counts)
 
     def end(self, scan: Erasure, proof: Mapping[str, Any]) -> Receipt | None:
-        """End a scan; return the receipt, if it found credentials."""
+        """End a scan; return the receipt, or None if the scan found no credentials."""
         ref = scan.ref
         with self._database.begin_exclusive(ref) as connection:
             if not scan.counts:
@@ -343,7 +361,7 @@ def _record_batch(
     hashes: Collection[str] = (),
     counts: Mapping[str, Mapping[str, int]],
 ) -> Erasure:
-    """Add a batch's findings to a scan, and advance its position."""
+    """Add a batch's findings to a scan and its new position; return the changed scan."""
     total = {store: Counter(of_store) for store, of_store in scan.counts.items()}
     for store, of_store in counts.items():
         if counter := Counter({what: number for what, number in of_store.items() if number}):

@@ -1,4 +1,4 @@
-"""Retention: the age of documents and of systems' staged rows, and which of them are due."""
+"""Retention: the age of documents and of systems' staged rows, and which of them are too old."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from rag_assets.storage.catalog.uploads.rows import has_unlisted_content
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """The times before which contents are past their retention.
+    """The times before which content is past its retention.
 
     Attributes:
-        each: the times by source type.
+        each: the time for each source type.
         others: the time for all other source types; None: they are kept.
     """
 
@@ -41,7 +41,7 @@ class Cutoffs:
     others: datetime | None = None
 
     def select_cutoff(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
-        """Return the SQL expression of the cutoff for a row's source type, or null."""
+        """Return the SQL cutoff for a row's source type; null if such rows are kept."""
         kind = DateTime(timezone=True)
         others = null() if self.others is None else literal(self.others, kind)
         whens = [(source_type == name, literal(at, kind)) for name, at in self.each.items()]
@@ -67,7 +67,8 @@ class DueDocuments:
     """The documents of a tenant that are past their retention.
 
     Attributes:
-        living: the number of documents in each source, by its name; empty if no document is due.
+        living: the number of all documents in each source, by its name; empty if no document is
+            due.
     """
 
     documents: Sequence[DueDocument]
@@ -98,7 +99,7 @@ class RetentionQuery(CatalogQueries):
             return DueDocuments(due, _count_living(connection, tenant_id) if due else {})
 
     def list_aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
-        """Return how soon documents are past their retention, and how many, by source type.
+        """Return by source type how soon documents are past their retention, and how many are.
 
         Args:
             cutoffs: the current cutoffs.
@@ -139,7 +140,7 @@ class RetentionQuery(CatalogQueries):
 def find_due_documents(
     connection: Connection, tenant_id: str, cutoffs: Cutoffs
 ) -> list[DueDocument]:
-    """Return the documents embedded before their cutoff, without held documents."""
+    """Return the documents embedded before their cutoff, without documents under a hold."""
     former = and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
     query = (
         select(documents.c.document_id, documents.c.source, former)
@@ -161,8 +162,8 @@ def _may_age() -> tuple[ColumnElement[bool], ...]:
 def select_age_start() -> ColumnElement[Any]:
     """Return the SQL time from which a document's age counts; null if it was not embedded yet.
 
-    The age of a document that failed for good, without an embedded version, counts from when its
-    content was listed.
+    The age of a document that failed permanently without an embedded version counts from the
+    listing of its content.
     """
     failed = and_(documents.c.status == "FAILED", documents.c.retry_at.is_(None))
     return case(
@@ -214,7 +215,7 @@ def _count_living(connection: Connection, tenant_id: str) -> dict[str, int]:
 
 
 class StagedRows(Protocol):
-    """Counts and deletes the rows that a system keeps before and after they become documents."""
+    """Counts and deletes a system's staged rows: rows from which its documents are made."""
 
     def count(self, connection: Connection, tenant_id: str) -> int:
         """Return the number of a tenant's staged rows."""
@@ -227,13 +228,13 @@ class StagedRows(Protocol):
         cutoffs: Cutoffs,
         kept_sources: Collection[str],
     ) -> int:
-        """Delete rows that were embedded before their cutoff; return the number of rows.
+        """Delete staged rows that are past their retention; return the number of rows.
 
         A row is kept while a hold covers its document.
 
         Args:
             cutoffs: the cutoffs by source type.
-            kept_sources: names of sources with documents that are not deleted now.
+            kept_sources: names of sources whose rows are not deleted now.
         """
         ...
 

@@ -1,8 +1,8 @@
 """Traces of documents in Postgres and in Dagster instances that have run jobs for a tenant.
 
 Texts in columns of the catalog and of our own Dagster's tables are streamed and replaced here, too.
-Our own Dagster instance has its tables in the same database. Records of other tenants there are not
-changed, because they may use the same name; the same holds for a team's Dagster in this database.
+Our own Dagster instance has its tables in the same database. Its records of other tenants, and
+records of a team's Dagster in this database, are not changed, even if they contain the same name.
 
 A removal deletes Dagster's records only in the instance that it uses. Every other instance stays
 listed until its sensor `tenants` has deleted the records there. These rows therefore outlive
@@ -76,7 +76,7 @@ class TextColumn:
 
     @property
     def name(self) -> str:
-        """Return its name, which also gives its position in a scan."""
+        """Return "<table>.<column>", which is also the position of the column in a scan."""
         return f"{self.table}.{self.column}"
 
 
@@ -112,7 +112,7 @@ out, with reasons."""
 
 
 def scanned_columns() -> tuple[TextColumn, ...]:
-    """Return SCANNED, and the columns that installed systems declare."""
+    """Return SCANNED, followed by the text columns that installed systems declare."""
     tables = {table.name: table for table in all_tables()}
     added = []
     for system in installed_systems():
@@ -128,7 +128,7 @@ class StoredText:
     """A text in a row.
 
     Attributes:
-        place: the row's position in its table.
+        place: the physical position (ctid) of the row in its table.
     """
 
     place: str
@@ -139,7 +139,7 @@ class TextColumnStore(CatalogQueries):
     """Reads and replaces a tenant's texts in one column of a table."""
 
     def batches(self, ref: TenantRef, column: TextColumn) -> Iterator[list[StoredText]]:
-        """Stream the texts of a tenant in one column; empty if Dagster's table does not exist."""
+        """Stream a tenant's texts in one column; no texts if Dagster's table does not exist."""
         query = text(
             f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours
             f" WHERE {column.condition} AND {column.column} IS NOT NULL"
@@ -154,7 +154,7 @@ class TextColumnStore(CatalogQueries):
     def replace(
         self, ref: TenantRef, column: TextColumn, texts: Sequence[tuple[StoredText, str]]
     ) -> int:
-        """Replace texts that have not changed since they were read; return how many.
+        """Replace texts that have not changed since they were read; return the number replaced.
 
         Args:
             texts: the texts as they were read, and their replacements.
@@ -252,7 +252,7 @@ class TraceQuery(CatalogQueries):
     """Searches text columns for traces of erased documents, replaces names, vacuums tables."""
 
     def list_names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
-        """Return the names of documents: URIs, and ids of chunks without their offsets."""
+        """Return the names of documents: URIs, and ids of their chunks without the offsets."""
         of_tenant = documents.c.tenant == ref.id
         query = documents.select().where(
             of_tenant, matches_any(documents.c.document_id, document_ids)
@@ -267,7 +267,7 @@ class TraceQuery(CatalogQueries):
     def find_shared_phrases(
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
     ) -> set[str]:
-        """Return the phrases that also occur in a pushed record of another document."""
+        """Return those phrases that also occur in a pushed record of another document."""
         query = text(
             f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
             f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
@@ -278,7 +278,7 @@ class TraceQuery(CatalogQueries):
             return set(connection.scalars(query, given))
 
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
-        """Return those of these documents that exist, because they were added again."""
+        """Return which of these documents exist, because they were added again after erasure."""
         queries = [
             select(table.c.document_id).where(
                 table.c.tenant == ref.id, matches_any(table.c.document_id, document_ids)
@@ -290,7 +290,7 @@ class TraceQuery(CatalogQueries):
             return {id_ for query in queries for id_ in connection.scalars(query)}
 
     def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
-        """Replace names and phrases in a tenant's events and run records; return how many.
+        """Replace names and phrases in a tenant's events and run records; return how many rows.
 
         Args:
             names: replaced unless they are part of a longer name.
@@ -342,13 +342,14 @@ class TraceQuery(CatalogQueries):
     def find_columns(
         self, tenant_id: str, traces: Sequence[str], names: Sequence[str]
     ) -> list[str]:
-        """Return the columns that contain traces of documents.
+        """Return the names of the columns that contain traces of documents.
 
         Args:
-            tenant_id: the tenant; its rows and rows that name it are searched, because another
-                tenant may have an equal document.
+            tenant_id: the tenant. Only its rows, and rows that name it, are searched, because
+                another tenant may have an equal document.
             traces: ids, hashes, and phrases that occur nowhere else in the tenant's data. They are
                 searched in every text column of every table, except in a team's Dagster.
+            names: names of documents, searched only in the columns of _NAMED.
         """
         found = []
         spelled = {spelling for trace in traces for spelling in (trace, *_escape_for_json(trace))}
@@ -386,7 +387,10 @@ def _select_trace(schema: str, table: str, column: str, condition: str) -> TextC
 
 
 def _find_named_columns(connection: Connection) -> dict[tuple[str, str], str]:
-    """Return the columns of _NAMED whose table exists; Dagster may not have created its tables."""
+    """Return those columns of _NAMED whose table exists, each with the condition for its rows.
+
+    Dagster may not have created its tables yet.
+    """
     exists = text("SELECT to_regclass(:name)")
     return {
         place: condition
@@ -465,7 +469,7 @@ class DagsterHistoryTable(CatalogQueries):
     """Records which Dagster instances have run jobs for a tenant, in `dagster_histories`."""
 
     def record(self, tenant_id: str | None, instance: str, place: str) -> None:
-        """Record that an instance runs a job for a tenant, or for all of them.
+        """Record that an instance runs a job for a tenant, or for all tenants.
 
         Args:
             tenant_id: None for a job over all tenants.
@@ -488,7 +492,10 @@ class DagsterHistoryTable(CatalogQueries):
             connection.execute(statement)
 
     def instances(self, tenant_id: str) -> list[DagsterHistory]:
-        """Return the instances that may have records of a tenant or former tenants with its id."""
+        """Return the Dagster instances that may still have records of this tenant.
+
+        Records of earlier tenants with the same id count, too.
+        """
         columns = dagster_histories.c
         last = func.max(columns.last_run_at)
         query = (
@@ -500,7 +507,7 @@ class DagsterHistoryTable(CatalogQueries):
         return [DagsterHistory(*row) for row in self._database.fetch_rows(query)]
 
     def tenants(self, instance: str) -> set[str]:
-        """Return the tenants, including removed ones, of which an instance may have records."""
+        """Return the tenants of which an instance may have records, including removed tenants."""
         columns = dagster_histories.c
         query = select(columns.tenant).where(columns.instance == instance).distinct()
         return set(self._database.fetch_values(query))

@@ -83,7 +83,7 @@ class ClockTable(CatalogQueries):
         """Record a later trusted time, at most once a minute.
 
         Args:
-            former: the trusted time that was read.
+            former: the trusted time as it was read.
             now: the current time, which is trusted.
             boot: the machine's present uptime.
         """
@@ -101,7 +101,7 @@ class ClockTable(CatalogQueries):
     # -- times in the future
 
     def has_future_ages(self, tenant_id: str, now: datetime) -> bool:
-        """Return whether the age of any of a tenant's documents counts from a future time."""
+        """Return whether the age of any document of a tenant counts from a future time."""
         at = documents.c.embedded_at
         query = select(documents.c.document_id).where(
             documents.c.tenant == tenant_id, at > now + MOST_SKEW
@@ -148,8 +148,8 @@ class ClockTable(CatalogQueries):
 def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
     """Return the SQL expression of the current time, or of the trusted time if that is later.
 
-    While the clock is slow, a time from which ages count must not be recorded too early: the row
-    would be deleted because of its age as soon as the clock is right.
+    A slow clock would record the start of an age too early, and the row would be deleted as too old
+    as soon as the clock is right.
 
     Args:
         now: the current time; Postgres's by default.
@@ -158,7 +158,7 @@ def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
 
 
 def latest_trusted_time() -> ColumnElement[Any]:
-    """Return the SQL expression of the current time, at most a day after the trusted time.
+    """Return the SQL expression of the current time, but at most a day after the trusted time.
 
     Expiry is judged by this time, so that nothing expires only because the clock is far too fast.
     """
@@ -178,7 +178,7 @@ def _clock_columns(now: datetime, boot: BootTime | None) -> dict[str, object]:
 
 
 def _find_tables(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
-    """Yield the catalog's and systems' tables that have times of a kind, with these columns."""
+    """Yield each table with times of this kind, and those columns; includes systems' tables."""
     for table in all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
         if times:
@@ -198,7 +198,11 @@ def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: dateti
 
 
 def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """End panel sessions created in the future; make service tokens created then valid from now."""
+    """End panel sessions created in the future; make service tokens created then valid from now.
+
+    Returns:
+        the number of corrected rows.
+    """
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(
@@ -213,7 +217,10 @@ def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) ->
 
 
 def _read_again(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """Mark files to be read again if a listing time in the future would hide changes to them."""
+    """Mark files to be read again whose listing time is in the future; return their number.
+
+    Such a time would hide later changes to the files.
+    """
     latest_ns = int((now + MOST_SKEW).timestamp()) * _NANOSECONDS
     statement = update(documents).where(
         documents.c.tenant == ref.id, documents.c.listed_at_ns > latest_ns

@@ -128,13 +128,13 @@ class InstallationTable(CatalogQueries):
     """Reads and changes the installation's id, places and home folders in the catalog."""
 
     def read(self) -> InstallationRow | None:
-        """Return the identity; None for a catalog that no home has opened yet."""
+        """Return the identity; None for a catalog that no home folder has opened yet."""
         query = select(installation.c.id, installation.c.database, installation.c.created_at)
         row = self._database.fetch_row(query)
         return InstallationRow(*row) if row else None
 
     def create(self, installation_id: UUID | None = None) -> InstallationRow:
-        """Return the identity, creating it if it is missing; concurrent processes get the same one.
+        """Return the identity; create it if it is missing. Concurrent processes get the same id.
 
         Args:
             installation_id: id of a new identity; random by default.
@@ -150,7 +150,7 @@ class InstallationTable(CatalogQueries):
         return row
 
     def state(self) -> InstallationState:
-        """Return the catalog's record of the installation, with the database that holds it."""
+        """Return the catalog's record of the installation, and the database that holds it."""
         query = select(installation.c.id, installation.c.database, installation.c.created_at)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
@@ -161,7 +161,7 @@ class InstallationTable(CatalogQueries):
             )
 
     def move_database(self) -> None:
-        """Record the current database as the database that the catalog belongs to."""
+        """Record that the catalog belongs to the current database, after it was moved there."""
         with self._database.begin() as connection:
             values = {"database": present_database(connection)}
             connection.execute(update(installation).values(values))
@@ -212,7 +212,7 @@ class InstallationTable(CatalogQueries):
                 )
 
     def record_former_places(self, former: Iterable[Place]) -> None:
-        """Record former places of the installation that this catalog lacks."""
+        """Record former places of the installation that are missing from this catalog."""
         rows = [{"kind": p.kind, "address": p.address, "left_at": func.now()} for p in former]
         with self._database.begin() as connection:
             for row in rows:
@@ -240,7 +240,7 @@ class InstallationTable(CatalogQueries):
     # -- homes
 
     def record_home(self, home_id: UUID, path: str, host: str) -> None:
-        """Record a home folder that uses this catalog."""
+        """Record that a home folder uses this catalog, and when."""
         seen = {"path": path, "host": host, "seen_at": func.now()}
         statement = insert(homes).values(id=home_id, **seen)
         with self._database.begin() as connection:
@@ -265,10 +265,12 @@ def _list_places(connection: Connection) -> list[Place]:
 
 
 def raise_epoch(connection: Connection, at_least: int = 0) -> int:
-    """Raise the installation's epoch and return it; other writers wait until the transaction ends.
+    """Raise the installation's epoch; return the new epoch.
+
+    Other transactions that raise it wait until this transaction ends.
 
     Args:
-        at_least: the minimum of the new value.
+        at_least: the minimum of the new epoch.
     """
     above = func.greatest(installation.c.epoch + 1, at_least)
     raised = update(installation).values(epoch=above).returning(installation.c.epoch)
@@ -283,8 +285,8 @@ def raise_epoch(connection: Connection, at_least: int = 0) -> int:
 def present_database(connection: Connection) -> str:
     """Return an id that distinguishes this database from a copy restored from a dump.
 
-    It contains the system identifier, which initdb creates, and the name. If the role may not read
-    the identifier, only the name counts.
+    It is "<system identifier>/<name>"; initdb creates the system identifier. If the role may not
+    read the identifier, only the name distinguishes databases.
     """
     name = str(connection.scalar(select(func.current_database())))
     readable = text("SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")

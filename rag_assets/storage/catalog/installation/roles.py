@@ -1,13 +1,11 @@
-"""Roles of Postgres, so that no process can do more in the database than its work needs.
+"""Roles of Postgres, so that no process has more rights in the database than it needs.
 
 The name of a role starts with its database's name, as in `rag_assets_service`:
 
-| role | used by | may |
-|---|---|---|
-| owner | upgrades of the schema | everything in `rag_catalog` |
-| writer | commands, runs, the change watcher | change rows; make schemas of vectors |
-| service | `rag-assets serve` with the panel | read; change the rows that requests change |
-| dagster | Dagster's storage | own its tables in `rag_dagster`; nothing of the catalog |
+| role | used by | may | |---|---|---| | owner | upgrades of the schema | everything in
+`rag_catalog` | | writer | commands, runs, the change watcher | change rows; make schemas of vectors
+| | service | `rag-assets serve` with the panel | read; change the rows that requests change | |
+dagster | Dagster's storage | own its tables in `rag_dagster`; nothing of the catalog |
 
 No role is a superuser. The embedded server creates the roles; `rag-assets roles` prints the same
 SQL for another server. On a server without these roles, one account does everything.
@@ -172,7 +170,10 @@ def grants_sql() -> str:
 
 
 def service_rights() -> dict[str, str]:
-    """Return the service's rights in tables with restricted rights, of the core and of systems."""
+    """Return the service's rights, by table, in the tables where they are restricted.
+
+    The tables of systems are included.
+    """
     of_systems = (system.system.service_rights for system in installed_systems())
     return {
         **_SERVICE_RIGHTS,

@@ -33,7 +33,7 @@ _PRESENT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FormerTables:
-    """Dagster's tables in the schema `public` that contain runs or sensors.
+    """Dagster's tables in the schema `public`, if they contain runs or sensors.
 
     Attributes:
         runs: number of runs in `public`.
@@ -60,7 +60,8 @@ def prepare_run_storage(
         before_move: raises an error if a process of an earlier version still uses the tables.
 
     Returns:
-        the tables that stay in `public`, until the project's instance has its own tables.
+        the tables that were left in `public`; None if there are none, or if the project's instance
+        already has its own tables.
 
     Raises:
         ConfigurationError: the schema is missing, and neither role may create it; or a pooler does
@@ -81,7 +82,7 @@ def prepare_run_storage(
 
 
 def find_former_tables(url: str) -> FormerTables | None:
-    """Return Dagster's tables in `public` if they contain runs or sensors.
+    """Return Dagster's tables in `public`; None if they contain neither runs nor sensors.
 
     Args:
         url: the database's address, for the role of Dagster's storage.
@@ -124,7 +125,7 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
 
 
 def move_run_tables(url: str) -> None:
-    """Move Dagster's tables from `public` to our instance's schema, unless it has tables.
+    """Move Dagster's tables from `public` to our instance's schema, unless that has tables already.
 
     Args:
         url: the address of the embedded server's database, for its superuser.
@@ -137,7 +138,7 @@ def move_run_tables(url: str) -> None:
 
 @contextmanager
 def _connect(url: str) -> Iterator[Connection]:
-    """Open a transaction under the lock that lets one process at a time prepare or move tables."""
+    """Open a transaction under the lock that lets one process at a time change the tables."""
     import psycopg
 
     try:

@@ -173,7 +173,7 @@ class AuditRecords:
         return self._stream(query)
 
     def chain(self) -> ChainReport:
-        """Verify the chain of all receipts of the installation."""
+        """Verify the chain of all receipts of the installation; return the result."""
         return verify_chain(self._connection)
 
     def receipts(self) -> Iterator[Record]:

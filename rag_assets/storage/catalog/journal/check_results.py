@@ -67,8 +67,7 @@ class CheckSummary:
     """A summary of the last results of all checks of a tenant.
 
     Attributes:
-        checked_at: the time of the oldest of these evaluations; None if a check was never
-            evaluated.
+        checked_at: the time of the oldest of these results; None if a check was never evaluated.
         failed: the number of checks that did not pass.
         errors: the number of checks whose last evaluation failed with an error.
     """
@@ -80,7 +79,7 @@ class CheckSummary:
 
 @dataclass(frozen=True, slots=True)
 class CatalogLag:
-    """The lag of a tenant's index, according to the catalog.
+    """How far a tenant's index is behind, according to the catalog.
 
     Attributes:
         since: the time of the earliest change that the serving index lacks; None if it is up to
@@ -156,7 +155,7 @@ class CheckResultTable(CatalogQueries):
         return {row.tenant: read_row(CheckResult, row) for row in self._database.fetch_rows(query)}
 
     def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
-        """Set a check's evaluation time to now, for tenants with a result known to be unchanged."""
+        """Set the evaluation time of a check to now, for tenants whose result is unchanged."""
         query = (
             update(check_results)
             .where(
@@ -172,10 +171,10 @@ class CheckResultTable(CatalogQueries):
     def evaluated_since(
         self, checks: Collection[tuple[str, str]], age: timedelta
     ) -> Mapping[str, int]:
-        """Return how many of these checks were evaluated within this age, by tenant.
+        """Return, by tenant, how many of these checks were evaluated within this age.
 
-        A failed evaluation also counts: its error is shown, and the next daily evaluation
-        retries it.
+        A failed evaluation also counts: its error is shown, and the next daily evaluation retries
+        it.
         """
         fresh = or_(
             check_results.c.evaluated_at >= func.now() - age, check_results.c.error.is_not(None)
@@ -191,7 +190,7 @@ class CheckResultTable(CatalogQueries):
         return found
 
     def lags(self) -> dict[str, CatalogLag]:
-        """Return the lag of tenants that lack changes or have held deletions, in two queries."""
+        """Return the lag of each tenant that lacks changes or has held deletions, by tenant."""
         behind = (
             select(documents.c.tenant, func.min(documents.c.changed_at).label("since"))
             .outerjoin(serving, serving.c.tenant == documents.c.tenant)

@@ -88,7 +88,7 @@ _SHOWN_OF_SEARCHES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of `events`."""
+    """One event of a tenant: a row of `events`."""
 
     id: int
     kind: str
@@ -111,7 +111,7 @@ class NewEvent:
 
 @cache
 def _insertion() -> Insert:
-    """Return the statement that inserts many events at once, which is much cheaper."""
+    """Return the statement that inserts many events at once, which is faster than one by one."""
     given = (
         func.unnest(
             bindparam("kinds", type_=ARRAY(Text)),
@@ -205,7 +205,7 @@ class EventTable(CatalogQueries):
         return found if readers is None else [_hide_search(event, asker) for event in found]
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
-        """Return the tenants with an event of a kind since an earlier event of any tenant.
+        """Return the tenants with an event of this kind since an earlier event of any tenant.
 
         Args:
             last: the id of the earlier event; None reports no tenant.

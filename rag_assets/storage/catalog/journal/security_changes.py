@@ -1,4 +1,4 @@
-"""Security changes and marks: what a catalog restored from a dump must not forget.
+"""Security changes and marks, by which a catalog that was restored from a dump is recognized.
 
 The journal has changes of tokens, grants, holds and erasures. Each change raises the installation's
 epoch. The mark of a tenant counts its changes, and never decreases: published versions, uploads,
@@ -72,7 +72,7 @@ class MarkTable(CatalogQueries):
     """Reads and raises the marks of tenants, in `catalog_marks`."""
 
     def read(self, ref: TenantRef) -> CatalogMark | None:
-        """Return a tenant's mark; None if this incarnation is removed or being removed."""
+        """Return a tenant's mark; None if this incarnation is removed or is being removed."""
         columns = catalog_marks.c
         query = (
             select(columns.mark, columns.tag, columns.kept)
@@ -95,7 +95,7 @@ class MarkTable(CatalogQueries):
         self._database.write(ref, update(catalog_marks).where(of_tenant).values(kept=True))
 
     def advance_mark(self, ref: TenantRef, number: int) -> None:
-        """Raise a tenant's mark above a number that a store has kept."""
+        """Raise a tenant's mark above this number, which a store has kept."""
         with self._database.begin_tenant(ref) as connection:
             raise_mark(connection, ref)
             of_tenant = catalog_marks.c.tenant == ref.id
@@ -104,9 +104,10 @@ class MarkTable(CatalogQueries):
 
 
 def raise_mark(connection: Connection, ref: TenantRef) -> datetime:
-    """Raise the mark in the transaction of a change; return Postgres's time.
+    """Raise a tenant's mark in the transaction of a change; return Postgres's time.
 
-    After the commit, the stores keep the mark too. Changes of one tenant wait for each other here.
+    After the commit, the stores keep the mark, too. Concurrent changes of one tenant wait for each
+    other here.
     """
     tag = uuid4().hex[:16]
     raised = {"mark": catalog_marks.c.mark + 1, "tag": tag}
@@ -208,13 +209,17 @@ class SecurityChangeTable(CatalogQueries):
         return SecurityState(*row) if row else SecurityState(0, None, was_kept=False)
 
     def newest(self, limit: int = KEPT_OUTSIDE) -> list[SecurityChange]:
-        """Return the newest changes, oldest first."""
+        """Return the newest changes, oldest first.
+
+        Args:
+            limit: the maximum number of changes.
+        """
         order = security_changes.c.epoch.desc(), security_changes.c.id
         query = select(security_changes).order_by(*order).limit(limit)
         return [_read_change(row) for row in self._database.fetch_rows(query)][::-1]
 
     def find_missing(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
-        """Return the changes that the catalog does not have, oldest first.
+        """Return which of these changes the catalog does not have, oldest first.
 
         Changes older than all of the catalog's changes are left out, because the catalog keeps only
         the newest ones.
@@ -233,7 +238,7 @@ class SecurityChangeTable(CatalogQueries):
             connection.execute(update(installation).values(epoch_kept=True))
 
     def accept(self, lost: Sequence[SecurityChange]) -> None:
-        """Add changes that a restored catalog lacks, and raise the epoch above all of them."""
+        """Add changes missing from a restored catalog, and raise the epoch above all of them."""
         rows = [asdict(change) for change in lost]
         with self._database.begin() as connection:
             if rows:
@@ -269,13 +274,13 @@ def record_removal(connection: Connection, ref: TenantRef) -> None:
 
 
 def format_changes(changes: Sequence[SecurityChange]) -> str:
-    """Return changes in the format that a store keeps."""
+    """Return changes as the JSON text that a store keeps."""
     rows = [{**asdict(c), "id": str(c.id), "at": c.at.isoformat()} for c in changes]
     return json.dumps({"changes": rows})
 
 
 def parse_changes(text: str) -> list[SecurityChange]:
-    """Return the changes that a store has kept; empty if their text is damaged."""
+    """Return the changes in a text that a store has kept; empty if the text is damaged."""
     try:
         rows = json.loads(text)["changes"]
         return [_parse_change(row) for row in rows if row["kind"] in get_args(ChangeKind)]

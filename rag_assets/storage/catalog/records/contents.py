@@ -1,4 +1,4 @@
-"""Contents of records: files, which are uploads, and former contents that runs may still read.
+"""Contents of pushed records: files (stored as uploads), and former contents kept for runs.
 
 A run reads the contents that it has listed, even if they are pushed again in the meantime. Texts
 are kept as rows, files as blobs. Contents that no run can need any more are deleted by the next
@@ -53,7 +53,7 @@ from rag_assets.storage.catalog.uploads.rows import is_of_record, upload_values
 
 
 def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
-    """Keep the texts of records that are being replaced.
+    """Keep the texts of records that are about to be replaced, for runs that have listed them.
 
     Args:
         connection: the connection of the transaction that replaces them.
@@ -100,7 +100,7 @@ def find_pages_with_blocks(
 
 
 def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[str]:
-    """Keep the former content of a file that is being replaced.
+    """Keep the content of a file that is about to be replaced, for runs that have listed it.
 
     Returns:
         hashes of former contents that were deleted, because no run needs them.
@@ -115,7 +115,7 @@ def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[
 
 
 def delete_unneeded_contents(connection: Connection, ref: TenantRef) -> list[str]:
-    """Delete the former contents that no document needs; return the hashes of files.
+    """Delete the former contents that no document needs; return the hashes of deleted files.
 
     Call it only if no other run of the tenant is active.
     """
@@ -131,7 +131,10 @@ def delete_unneeded_contents(connection: Connection, ref: TenantRef) -> list[str
 def find_readable_contents(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> frozenset[tuple[str, str]]:
-    """Return pairs of a pushed document and the hash of a present or kept content of it."""
+    """Return (document, content hash) for each content of these documents that can still be read.
+
+    It is the present content of the pushed document, or a former content that is kept.
+    """
     rows = connection.execute(_select_readable(ref.id, document_ids))
     return frozenset((row.document_id, row.content_sha256) for row in rows)
 
@@ -158,7 +161,7 @@ def _keep(connection: Connection, table: Table, former: Select[Any]) -> None:
 
 
 def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str]) -> Delete:
-    """Return the statement that deletes contents that no run can have listed.
+    """Return the statement that deletes former contents that no run can have listed.
 
     Contents kept by this transaction stay, because a run that starts now lists them.
     """
@@ -172,7 +175,7 @@ def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str
 
 
 def _is_needed(table: Table) -> ColumnElement[bool]:
-    """Return the SQL condition that a document was last listed with this content.
+    """Return the SQL condition that a document still needs this former content.
 
     A file is needed only until it is indexed. A text is also needed as long as any build has a
     version of it, because it shows which blocks of a page can be found; see find_pages_with_blocks.
@@ -193,7 +196,7 @@ def _matches(states: Table, contents: Table) -> tuple[ColumnElement[bool], ...]:
 
 
 class FileContents(CatalogQueries):
-    """Stores the contents of pushed files, in `uploads`; listings read their records instead."""
+    """Stores the contents of pushed files, in `uploads`; listings use their records instead."""
 
     def store(
         self,
@@ -209,7 +212,7 @@ class FileContents(CatalogQueries):
         The replaced content is kept for runs that have listed it.
 
         Args:
-            keep: stores its blob.
+            keep: stores the blob.
             document_id, path: the record's document id, and its path in the source.
 
         Returns:

@@ -96,8 +96,8 @@ class ManifestLine:
     """One line of a manifest, for a record or for a part of a record.
 
     Attributes:
-        is_part: whether the line stands for only a part of a record: if the part changed, the
-            record changed. Such a line does not count as naming the record.
+        is_part: whether the line describes only a part of a record: if the part changed, the record
+            changed. Such a line does not state that the record exists.
     """
 
     source_type: str
@@ -128,9 +128,9 @@ class ManifestComparison:
     Attributes:
         counts: the number of differences of each kind.
         named: the first NAMED differences of each kind, by type and id.
-        going: number of records to be removed by `remove_extra`: extra records, and those
-            attached to their pages.
-        removed: number of records removed.
+        going: number of records that `remove_extra` removes: extra records, and records attached to
+            their pages.
+        removed: number of records that were removed.
         blobs: hashes of the removed records' contents.
     """
 
@@ -218,10 +218,10 @@ class ManifestTable(CatalogQueries):
 
 
 def _find_removals(connection: Connection, ref: TenantRef) -> set[str]:
-    """Return the documents of extra records, and those attached to pages among the extra records.
+    """Return the documents of extra records, and for each extra page, the documents attached to it.
 
-    A page below stays, with its documents, if the manifest names it or it has another stored
-    record.
+    Documents attached to pages below an extra page are included, too, unless the manifest names
+    that page or it has another stored record.
     """
     extra = {*connection.scalars(_EXTRA)}
     gone = find_pages_of_records(connection, ref, extra)

@@ -1,4 +1,4 @@
-"""Pushed records: their fields, planned changes, which of them are listed, and their waits.
+"""Pushed records: their fields, planned changes, whether they are listed, and how long they wait.
 
 A record waits from its first unlisted push, no matter how often it was pushed since. When it is
 listed, its document waits instead: a trigger on `documents` keeps the start of the wait, whatever
@@ -75,7 +75,7 @@ class PushedRecord:
 
     @cached_property
     def key(self) -> str:
-        """Return the hash of the record's text and metadata, without its time of modification."""
+        """Return the hash of the record's text and metadata, without its modification time."""
         metadata = self.source_metadata
         # Only if there are any: the keys of other records must not change.
         resolved = None if self.resolved_at is None else stamp(self.resolved_at)
@@ -89,7 +89,7 @@ class PushedRecord:
 
 
 def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
-    """Return the row of a record, without its revision and the time of its change."""
+    """Return the row of a record, except for its revision and the time of its change."""
     metadata = record.source_metadata
     return {
         "tenant": ref.id,
@@ -168,9 +168,11 @@ class RecordChanges:
     Attributes:
         puts: records to store.
         removals: ids of documents with records to remove.
-        pages: pages of the tree to delete, with their attached documents except those in `puts`.
+        pages: uuids of pages to delete. Documents attached to them are deleted, too, unless they
+            are in `puts`.
         pages_deleted_at: the earliest time at which one of these pages was deleted.
-        clocks: the latest write of each record, by document and part: see `record_clocks`.
+        clocks: the time of the latest write to each record, by document and part; see
+            `record_clocks`.
     """
 
     puts: Sequence[RecordPut] = ()
@@ -189,7 +191,8 @@ class CurrentState:
         below: the pages below each page that the plan may delete.
         standing: pages that the plan must not delete, because they still have another record; their
             documents stay.
-        clocks: the latest write of each record, by document and part: see `record_clocks`.
+        clocks: the time of the latest write to each record, by document and part; see
+            `record_clocks`.
         etags: ETags of the records that a write may be conditional on, by document.
     """
 
@@ -201,7 +204,7 @@ class CurrentState:
 
 
 RecordPlan: TypeAlias = Callable[[CurrentState], RecordChanges]
-"""A function from the current state to the changes."""
+"""Computes the changes of records and pages from the current state."""
 
 
 RESOLVED_DAYS = 30
@@ -209,7 +212,7 @@ RESOLVED_DAYS = 30
 
 
 def is_found() -> ColumnElement[bool]:
-    """Return the SQL condition that a record is listed: not expired, and with its content."""
+    """Return the SQL condition that a record is listed: not expired, and its content exists."""
     columns = source_records.c
     content = uploads.alias("content")
     has_content = exists().where(matches_document(content.c, columns))
@@ -239,7 +242,7 @@ def build_expiry_time() -> ColumnElement[datetime]:
 def find_wait_starts(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, datetime]:
-    """Return the start of the wait of records with an unlisted current version, by document."""
+    """Return, by document, since when a record whose current version is not listed waits."""
     record, row = source_records.c, documents.c
     living = exists().where(matches_document(row, record), row.status != "DELETED")
     listed = exists().where(
@@ -258,7 +261,7 @@ def find_wait_starts(
 def find_waiting_lanes(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, int]:
-    """Return the lanes of records waiting to be indexed in their current version, by document."""
+    """Return the lane of each record whose current version is not indexed yet, by document."""
     record = source_records.c
     query = select(record.document_id, record.lane).where(
         record.tenant == ref.id, matches_any(record.document_id, document_ids), ~_is_settled()
@@ -269,7 +272,7 @@ def find_waiting_lanes(
 def prioritize_waiting(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> None:
-    """Give those of these records that wait to be indexed priority over bulk pushes."""
+    """Give priority over bulk pushes to those of these records that wait to be indexed."""
     if not document_ids:
         return
     record, row = source_records.c, documents.c
@@ -290,7 +293,7 @@ def prioritize_waiting(
 
 
 def _is_settled() -> ColumnElement[bool]:
-    """Return the SQL condition that a record was listed and processed in its current version."""
+    """Return the SQL condition that a record's current version was listed and processed."""
     record, row = source_records.c, documents.c
     return exists().where(
         matches_document(row, record),
@@ -320,7 +323,7 @@ def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collecti
 def start_waits_of_comments(
     connection: Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
-    """Start the wait of comments that a changed number of days newly excludes or includes.
+    """Start the wait of comments that a changed number of days adds to or removes from listings.
 
     Args:
         connection: the connection of the transaction that changes the number of days.

@@ -43,10 +43,10 @@ from rag_assets.storage.catalog.tables import documents, pages, source_records
 
 @dataclass(frozen=True, slots=True)
 class MovedPages:
-    """Pages whose entries may have another scope than their documents.
+    """Pages whose entries may have another access scope than their documents.
 
     Attributes:
-        move: the last of their moves.
+        move: the number of the last move of one of these pages.
     """
 
     uuids: tuple[str, ...]
@@ -57,14 +57,14 @@ class PageTable(CatalogQueries):
     """Finds pages, their title paths, and pages whose entries lack their new scope."""
 
     def find_kind(self, tenant_id: str, uuid: str) -> str | None:
-        """Return whether a page is the root, a page or a database; None if it is unknown."""
+        """Return the kind of a page: root, page or database; None if the page is unknown."""
         query = select(pages.c.kind).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
         return self._database.fetch_value(query)
 
     def find_title_paths(
         self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
     ) -> dict[str, tuple[tuple[str, str], ...]]:
-        """Return, by uuid, the pages from the root down to each given page, with their titles.
+        """Return, by page, its path: (uuid, title) of each page from the root down to it.
 
         Pages without a title, or that none of the principals may read, are left out.
         """
@@ -115,7 +115,11 @@ class PageTable(CatalogQueries):
         return {row.document_id: row.access_scope for row in self._database.fetch_rows(query)}
 
     def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
-        """Record that the entries of moved pages have their documents' scope, up to that move."""
+        """Record that entries of moved pages now have their documents' scope.
+
+        Args:
+            moved: the pages as they were read; pages that moved again since stay marked.
+        """
         table = pages.c
         statement = (
             update(pages)
@@ -129,7 +133,11 @@ class PageTable(CatalogQueries):
 def select_descendants(
     tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> FromClause:
-    """Return the query for all pages below these, with their distance; `itself` includes these."""
+    """Return the query for all pages below these pages, with their distance.
+
+    Args:
+        itself: whether to include these pages.
+    """
     begun = pages.c.uuid if itself else pages.c.parent
     first = select(pages, literal(1, Integer).label("distance")).where(
         pages.c.tenant == tenant_id, matches_any(begun, uuids)
@@ -144,7 +152,7 @@ def select_descendants(
 def find_descendants(
     connection: Connection, ref: TenantRef, uuids: Collection[str]
 ) -> dict[str, set[str]]:
-    """Return the set of all pages below each of these pages, by page."""
+    """Return all pages below each of these pages, by page."""
     if not uuids:
         return {}
     table = pages.c
@@ -165,7 +173,7 @@ def find_descendants(
 def select_readable_within(
     tenant: ColumnElement[str], uuids: Texts, principals: Texts
 ) -> Select[Any]:
-    """Return the query for these pages and all pages below that one of the principals may read."""
+    """Return the query for those of these pages, and pages below, that a principal may read."""
     below = select_descendants(tenant, uuids, itself=True)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
@@ -188,7 +196,7 @@ def find_attached_documents(
 
 
 def has_moved_page(table: FromClause) -> ColumnElement[bool]:
-    """Return the SQL condition that a document's entries may lack the document's scope."""
+    """Return the SQL condition that a document's page was moved and its entries not updated yet."""
     return exists().where(
         pages.c.tenant == table.c.tenant,
         pages.c.uuid == table.c.page_uuid,
@@ -212,7 +220,7 @@ def find_page_scopes(
 def set_page_scopes(
     connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
-    """Return the changes of a listing, with the pages' current access scopes.
+    """Return the changes of a listing with the present access scopes of their pages.
 
     A page may have been moved since its documents were listed.
     """
@@ -229,14 +237,14 @@ def set_page_scopes(
 
 
 def select_excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
-    """Return the pages excluded from search, each with the scope that it would otherwise have.
+    """Return the query for the pages excluded from search.
 
     Args:
         uuids: only these pages.
 
     Returns:
-        their `uuid`, that `scope`, and whether they are excluded because they are archived:
-        `is_archived`.
+        columns `uuid`; `scope`, which the page would have if it were not excluded; `is_archived`,
+        whether it is excluded because it is archived.
     """
     own = ("uuid", "parent", "kind", "inherit", "readers", "archived", "ai")
     columns = [pages.c[name] for name in own]
@@ -267,7 +275,7 @@ def select_excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> F
 def _first_value(
     value: ColumnElement[Any], order: ColumnElement[Any], type_: TypeEngine[Any]
 ) -> ColumnElement[Any]:
-    """Return the SQL expression of the first value in a group that is not null."""
+    """Return the SQL expression of the first value of a group, in this order, that is not null."""
     all_: ColumnElement[Any] = func.array_agg(aggregate_order_by(value, order))
     return func.array_remove(all_, null(), type_=ARRAY(type_))[1]
 
@@ -275,7 +283,7 @@ def _first_value(
 def find_pages_of_records(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> set[str]:
-    """Return the pages whose own record is among the records of these documents."""
+    """Return the pages whose own record belongs to one of these documents."""
     record = source_records.c
     query = select(record.page_uuid).where(
         record.tenant == ref.id,
@@ -289,7 +297,7 @@ def find_pages_of_records(
 def find_remaining_pages(
     connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
 ) -> set[str]:
-    """Return the pages with a record that is not being removed.
+    """Return which of these pages have a record that is not being removed.
 
     Args:
         connection: the connection of the transaction that removes records.
@@ -316,7 +324,7 @@ def find_documents_of_removed_pages(
     spared: Collection[str] = (),
     keep_stored: bool = False,
 ) -> set[str]:
-    """Return the documents to remove with pages: all that are attached to these or pages below.
+    """Return the documents to remove with pages: those attached to them and to pages below.
 
     A page that still has another record stays, with the documents attached to it.
 

@@ -1,4 +1,4 @@
-"""States of pushed records according to the catalog, and their drift from the documents."""
+"""States of pushed records according to the catalog, and their differences from the documents."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class RecordState:
         status: the status of its current version.
         sha256: hash of its text, or of its content if that was uploaded separately.
         is_expired: whether it is a comment that was resolved too long ago.
-        is_found: whether it is listed; otherwise it is left out.
-        page_is: why its page is excluded from search.
+        is_found: whether listings include it.
+        page_is: why its page is excluded from search; None if it is not excluded.
         is_placed: whether the tree contains the page that it is attached to, and all pages above
             that page.
         chunk_count: number of chunks of its searchable version.
@@ -96,13 +96,13 @@ class RecordState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
-    """The filter and the position of a page of records; see RecordStateQuery.page.
+    """Which records to list, and where the list continues; see RecordStateQuery.page.
 
     Attributes:
         status: only records with this status.
         source_type: only records of this type.
         page_uuid: only records attached to this page.
-        after: source, type and id of the last record of the previous page.
+        after: source, type and id of the last record of the previous page; None for the first page.
     """
 
     status: RecordStatus | None = None
@@ -142,7 +142,7 @@ class RecordStateQuery(CatalogQueries):
         scopes: Mapping[str, str],
         limit: int,
     ) -> list[RecordState]:
-        """Return a page of the records that the principals may read, by source, type and id.
+        """Return a page of the records that the principals may read, sorted by source, type and id.
 
         Args:
             principals: the caller's principals; None: do not check access.
@@ -176,7 +176,7 @@ def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnEl
 
 
 def add_excluded_scopes(rows: Select[Any], excluded: FromClause) -> FromClause:
-    """Return the query for records, with the scope that excluded pages would otherwise give them.
+    """Return the query for records; on an excluded page, with the scope it would otherwise have.
 
     Args:
         rows: the result of select_placed_records().
@@ -255,7 +255,7 @@ def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[A
 
 
 def select_answering_versions(tenant_id: str) -> FromClause:
-    """Return the query for documents with a version in the serving build."""
+    """Return the query for documents with a version in the serving build, and its chunk count."""
     held = document_index.c
     return (
         select(held.document_id, held.chunk_count)
@@ -299,7 +299,7 @@ class RecordDrift:
         compared: how many texts were compared.
         missing: ids of documents without their record. This should not occur: removing a record
             withdraws its document in the same transaction.
-        altered: ids of documents with a stored text that differs from the pushed text.
+        altered: ids of documents whose stored text differs from the pushed text.
         nobodys: names of sources that have records, but do not belong to the tenant.
     """
 
@@ -313,9 +313,10 @@ class RecordDriftQuery(CatalogQueries):
     """Compares pushed records with the catalog's documents."""
 
     def find(self, tenant_id: str, sources: Collection[str], compared: HashRange) -> RecordDrift:
-        """Return the drift of a tenant's records.
+        """Return the differences between a tenant's records and its documents.
 
         Args:
+            sources: names of the tenant's sources.
             compared: the range of document ids whose texts Postgres hashes again, to compare them.
         """
         record, row = source_records.c, documents.c

@@ -77,7 +77,7 @@ class RecordTable(CatalogQueries):
         """Store and remove records, in one transaction.
 
         Args:
-            plan: computes what to store and to remove.
+            plan: computes what to store and to remove from the current state.
             by: the caller's name, for events.
             read: ids of documents whose records the plan depends on.
             above: pages that the plan may delete, so that it needs to know the pages below them.
@@ -130,9 +130,9 @@ class RecordTable(CatalogQueries):
             return delete_unneeded_contents(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
-        """Have records listed again whose entries have an outdated time of change; return how many.
+        """Make the next listing update records whose modification time changed; return how many.
 
-        Without this, a push that only changes the time does not take effect immediately.
+        A push that changes only the time of a record has no effect until then.
         """
         record, row = source_records.c, documents.c
         clamped = func.least(func.greatest(record.modified_at, FIRST_DAY), LAST_DAY)
@@ -155,7 +155,7 @@ class RecordTable(CatalogQueries):
         return renewed
 
     def for_tenant(self, tenant_id: str) -> TenantRecords:
-        """Return the records of one tenant, for its sources."""
+        """Return the records of one tenant, as its sources read them."""
         return TenantRecords(self._database, tenant_id)
 
 
@@ -167,10 +167,10 @@ class TenantRecords:
     tenant_id: str
 
     def iter_records(self, source: str) -> Iterator[StoredRecord]:
-        """Stream every record of one source that may be found, without the texts.
+        """Stream the records of one source that are to be listed, without their texts.
 
-        The content of a file is an upload of the same document; without the upload, it cannot be
-        found.
+        The content of a file is an upload of the same document. A file without the upload is left
+        out.
         """
         columns, files = source_records.c, uploads.c
         # A time outside Python's range would make the whole listing fail.
@@ -210,9 +210,10 @@ class TenantRecords:
         return frozenset(self.database.fetch_values(query))
 
     def state(self, source: str) -> str:
-        """Return the newest revision and the number of records; a revision is never used again.
+        """Return a text that changes whenever a source's records change, or one of them expires.
 
-        The number also changes when comments expire.
+        It consists of the newest revision and the number of records. A revision is never used
+        again.
         """
         columns = source_records.c
         query = select(
@@ -224,7 +225,7 @@ class TenantRecords:
         return f"{newest or 0:x}-{count - expired:x}"
 
     def find_former_text(self, document_id: str, content_sha256: str) -> str | None:
-        """Return a record's former text, if it is kept."""
+        """Return a record's former text with this hash; None if it is not kept."""
         columns = record_texts.c
         query = select(columns.text).where(
             columns.tenant == self.tenant_id,

@@ -1,4 +1,4 @@
-"""Writes of many records, with a number of statements that does not grow with the records."""
+"""Writes of many records in a constant number of SQL statements."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ from rag_assets.storage.catalog.uploads.rows import delete_uploads
 
 
 def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
-    """Withdraw documents from their former scope, before the next listing does so.
+    """Restrict documents of changed records immediately, without waiting for the next listing.
+
+    A document with another access scope gets it now; a document on another page is hidden until it
+    is listed there.
 
     Args:
         connection: the connection of the transaction that stores the records.
@@ -94,7 +97,10 @@ def _change_scope_statement(ref: TenantRef) -> Update:
 
 
 def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """Return the statement that hides documents attached to another page, until they are listed."""
+    """Return the statement that hides documents whose record was moved to another page.
+
+    They stay hidden until they are listed.
+    """
     record = source_records.c
     return (
         update(documents)
@@ -174,7 +180,7 @@ def delete_records_with_contents(
     """Delete pushed records, their former texts and their contents.
 
     Returns:
-        the records that existed, and hashes of contents.
+        the documents whose record existed, and hashes of contents.
     """
     if not document_ids:
         return frozenset(), ()
@@ -183,7 +189,7 @@ def delete_records_with_contents(
 
 
 def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
-    """Store records; return the documents of new and changed records."""
+    """Store records; return the documents whose record is new or changed."""
     if not puts:
         return set()
     ids = [put.record.document_id for put in puts]
@@ -220,7 +226,7 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
 def read_clocks(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, dict[str, WriteClock]]:
-    """Return the latest writes of records, by document and part."""
+    """Return the time of the latest write to each record, by document and part."""
     clocks: dict[str, dict[str, WriteClock]] = {}
     if document_ids:
         query = select(record_clocks).where(
@@ -278,7 +284,7 @@ def _mark_changed(connection: Connection, ref: TenantRef, document_ids: Collecti
 
 
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
-    """Update when unchanged records were pushed, and last changed according to the application.
+    """Update, for unchanged records, the time of the push and the application's modification time.
 
     Manifests are compared with both times.
     """
@@ -316,7 +322,7 @@ def _find_expired(
 
 
 def _find_pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
-    """Return documents that were pruned with exactly the pushed content and not restored since."""
+    """Return documents that were pruned with exactly the pushed content and are still gone."""
     contents = {put.record.document_id: put.record.content_sha256 for put in puts}
     if not contents:
         return set()

@@ -34,7 +34,7 @@ class TenantSummary:
         entries: expected number of entries in the serving generation.
         generation, index_name: number and index of the serving generation; None before the first
             build is complete.
-        synced_at: when all of its sources were last synced.
+        synced_at: when its least recently synced source was last synced.
         error: why the last sync failed, if it did.
     """
 
@@ -93,7 +93,7 @@ class Overview(CatalogQueries):
         limit: int | None = None,
         offset: int = 0,
     ) -> list[TenantSummary]:
-        """Return the state of tenants, by id.
+        """Return the state of tenants, sorted by id.
 
         Args:
             containing: only tenants with this text in their id.
@@ -140,7 +140,7 @@ class Overview(CatalogQueries):
         return found[0]
 
     def _summaries(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:
-        """Return the state of the chosen tenants, in one query that counts only their rows."""
+        """Return the state of the chosen tenants, in one query that reads only their rows."""
         ids = chosen.cte("chosen")
         counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
         query = (
@@ -162,7 +162,7 @@ class Overview(CatalogQueries):
         ]
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:
-        """Return the state of a tenant's documents by format, the most frequent first."""
+        """Return the state of a tenant's documents of each format, the most frequent first."""
         not_deleted = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
         query = (
             select(
@@ -194,7 +194,7 @@ class Overview(CatalogQueries):
         limit: int,
         offset: int = 0,
     ) -> list[Document]:
-        """Return a page of a tenant's documents by URI.
+        """Return a tenant's documents, sorted by URI, one page at a time.
 
         Args:
             status: only documents with this status; by default all but the deleted ones.
@@ -208,7 +208,7 @@ class Overview(CatalogQueries):
         return self._documents(query.limit(limit).offset(offset))
 
     def list_failed(self, tenant_id: str, limit: int) -> list[Document]:
-        """Return the first quarantined documents of a tenant, by URI."""
+        """Return the first `limit` quarantined documents of a tenant, sorted by URI."""
         return self.page(tenant_id, status="FAILED", limit=limit)
 
     def held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
@@ -294,7 +294,7 @@ def _entry_counts(ids: CTE) -> Subquery:
 
 
 def _last_syncs(ids: CTE) -> Subquery:
-    """Return the query for when all sources were last synced, and the last error, by tenant."""
+    """Return the query for the earliest last sync of a tenant's sources, and an error if any."""
     return (
         select(
             syncs.c.tenant,

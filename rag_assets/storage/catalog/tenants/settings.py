@@ -1,4 +1,4 @@
-"""Settings outside of tenants.yaml: those of organizations, and those that applications make."""
+"""Settings outside of tenants.yaml: settings of organizations, and settings by applications."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from rag_assets.tenants.profiles import DEFAULT_PROFILE, get_configured_embedder
 
 
 class Unchanged(Enum):
-    """The type of UNCHANGED, the default of an argument whose setting stays as it is."""
+    """The type of UNCHANGED, a default argument that leaves a setting as it is."""
 
     UNCHANGED = 0
 
@@ -98,12 +98,15 @@ class OrganizationTable(CatalogQueries):
     """Reads and changes the settings of organizations, in `organizations`."""
 
     def all(self) -> list[Organization]:
-        """Return every organization, by id."""
+        """Return every organization, sorted by id."""
         query = select(organizations).order_by(organizations.c.id)
         return [read_row(Organization, row) for row in self._database.fetch_rows(query)]
 
     def find(self, organization_id: str) -> Organization | None:
-        """Return an organization; None if no tenant names it and it has no settings."""
+        """Return an organization; None if it is not stored.
+
+        Organizations are stored when a tenant names them or they get settings.
+        """
         query = select(organizations).where(organizations.c.id == organization_id)
         row = self._database.fetch_row(query)
         return read_row(Organization, row) if row else None
@@ -115,9 +118,9 @@ class OrganizationTable(CatalogQueries):
         has_opted_in: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> tuple[Organization, bool]:
-        """Change settings of an organization; settings that are not passed stay.
+        """Change settings of an organization; settings that are not passed stay as they are.
 
-        The configuration of its projects counts as changed.
+        If a setting changes, the configuration of its projects counts as changed, too.
 
         Returns:
             the organization, and whether anything changed.
@@ -196,7 +199,7 @@ class ChangedSettings:
 
 
 class ApplicationSettingsTable(CatalogQueries):
-    """Changes the settings of a tenant's application, and the effective configuration with them."""
+    """Changes the settings of a tenant's application, and updates the effective configuration."""
 
     def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
         """Change the settings of a tenant; the change is in force when the call returns.
@@ -253,7 +256,7 @@ class ApplicationSettingsTable(CatalogQueries):
         return ChangedSettings(former, read_settings(saved))
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
-        """Make the pending model the one of the next build; return whether a model was pending.
+        """Make the pending model the model of the next build; return whether a model was pending.
 
         Args:
             by: the caller's name, for the event.
@@ -273,7 +276,7 @@ class ApplicationSettingsTable(CatalogQueries):
 
 
 def setting_columns() -> list[ColumnElement[Any]]:
-    """Return the columns of a tenant's settings; see read_settings."""
+    """Return the columns with a tenant's settings, which read_settings() reads."""
     own = rag_settings.c
     named = [own[name] for name in _SETTINGS if name not in {"updated_at", "updated_by"}]
     return [
@@ -294,14 +297,14 @@ def read_settings(row: Row[Any]) -> ApplicationSettings:
 def apply_operator_config(
     connection: Connection, tenant_id: str, config: Mapping[str, Any], *, enabled: bool
 ) -> tuple[Mapping[str, Any], bool]:
-    """Apply a new configuration of the operator, underneath the application's settings.
+    """Apply a new configuration of the operator; the application's settings still override it.
 
     A new model with different vectors must wait until the tenant is fully indexed again, if the
     profile requires that and the tenant has entries. Until then the former model is in force.
 
     Args:
         connection: the connection of the transaction that changes the tenant.
-        config, enabled: set by the tenant's operator.
+        config, enabled: the values that the tenant's operator has set.
 
     Returns:
         the effective configuration, and whether the tenant is enabled.
@@ -336,9 +339,9 @@ def apply_operator_config(
 def _find_embedder_in_force(
     connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Return the embedder that is in force after the operator changed a tenant's configuration.
+    """Return the embedder in force after the operator changed a tenant's configuration.
 
-    None if it is the embedder of the operator's configuration.
+    None means the embedder of the operator's configuration.
     """
     settings = read_settings(row)
     before = row.config if row.operator_config is None else row.operator_config

@@ -1,6 +1,6 @@
 """Tenants and projects: their state, incarnation and configuration.
 
-A project is a tenant that is found by its organization and project.
+A project is a tenant that is looked up by its organization and project.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class TenantRecord:
 
     @property
     def ref(self) -> TenantRef:
-        """Return the tenant's id and incarnation, with which a writer identifies the tenant."""
+        """Return the tenant's id and incarnation, which a writer must pass."""
         return TenantRef(self.id, self.incarnation)
 
 
@@ -111,29 +111,29 @@ class TenantTable(CatalogQueries):
     """Creates, finds and changes tenants, in `tenants`."""
 
     def all(self) -> list[TenantRecord]:
-        """Return every tenant, by id."""
+        """Return every tenant, sorted by id."""
         rows = self._database.fetch_rows(select_tenants().order_by(tenants.c.id))
         return [read_tenant(row) for row in rows]
 
     def active_versions(self) -> dict[str, tuple[int, datetime]]:
-        """Return the incarnation and the time of the last change of each active tenant, by id."""
+        """Return (incarnation, time of the last change) of each active tenant, by id."""
         query = select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
         rows = self._database.fetch_rows(query.where(tenants.c.state == "ACTIVE").order_by("id"))
         return {id_: (incarnation, changed) for id_, incarnation, changed in rows}
 
     def find_many(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
-        """Return the named tenants that exist, by id."""
+        """Return the named tenants that exist, sorted by id."""
         query = select_tenants().where(matches_any(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
         return [read_tenant(row) for row in self._database.fetch_rows(query)]
 
     def list_with_source(self, kind: str) -> list[TenantRecord]:
-        """Return the active tenants with a source of a kind, by id."""
+        """Return the active tenants that have a source of this type, sorted by id."""
         has_one = tenants.c.config.contains({"sources": [{"type": kind}]})
         query = select_tenants().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
         return [read_tenant(row) for row in self._database.fetch_rows(query)]
 
     def list_of_organization(self, organization: str) -> list[TenantRecord]:
-        """Return the tenants with this organization in their configuration, by id."""
+        """Return the tenants with this organization in their configuration, sorted by id."""
         query = select_tenants().where(tenants.c.organization == organization)
         rows = self._database.fetch_rows(query.order_by(tenants.c.id))
         return [read_tenant(row) for row in rows]
@@ -211,10 +211,7 @@ class TenantTable(CatalogQueries):
         return self.get(tenant_id)
 
     def claim(self, tenant_ids: Iterable[str], home: UUID) -> list[str]:
-        """Assign these tenants to a home folder, except tenants of the API.
-
-        Return the assigned ids.
-        """
+        """Assign these tenants, except API tenants, to a home folder; return the assigned ids."""
         changed = (
             update(tenants)
             .where(matches_any(tenants.c.id, tenant_ids), tenants.c.origin != "api")
@@ -293,7 +290,7 @@ def configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_change(connection: Connection, config: Mapping[str, Any]) -> None:
-    """Add the organization of a new configuration, and notify processes that watch tenants."""
+    """Store the organization of a new configuration, and notify processes that watch tenants."""
     if config.get("organization") is not None:
         add_organizations(connection, [config["organization"]])
     notify(connection, TENANTS)
@@ -340,7 +337,7 @@ class ProjectTable(CatalogQueries):
     def list_of_organization(
         self, organization: str, profile: str | None = None
     ) -> list[TenantRecord]:
-        """Return the tenants of an organization's projects, by project and profile."""
+        """Return the tenants of an organization's projects, sorted by project and profile."""
         columns = tenants.c
         query = select_tenants().where(columns.of_project, columns.organization == organization)
         if profile is not None:
@@ -348,7 +345,7 @@ class ProjectTable(CatalogQueries):
         return self._records(query.order_by(columns.project, columns.profile))
 
     def all(self) -> list[TenantRecord]:
-        """Return the tenants of all projects, by organization, project and profile."""
+        """Return the tenants of all projects, sorted by organization, project and profile."""
         columns = tenants.c
         query = select_tenants().where(columns.of_project)
         return self._records(query.order_by(columns.organization, columns.project, columns.profile))
@@ -356,7 +353,7 @@ class ProjectTable(CatalogQueries):
     def list_covered(
         self, tenant_ids: Iterable[str], profile: str, project: str
     ) -> list[TenantRecord]:
-        """Return those of these tenants that belong to this project, in any organization."""
+        """Return which of these tenants belong to this project and profile, in any organization."""
         columns = tenants.c
         query = select_tenants().where(
             columns.of_project,

@@ -90,9 +90,9 @@ class UploadedFile:
     """An uploaded file.
 
     Attributes:
-        id: also of its document; it stays when the file is replaced.
+        id: the id of the upload and of its document; it stays when the file is replaced.
         file_name, media_type, uploaded_by: see NewUpload.
-        enabled: whether it may be found.
+        enabled: whether searches may find it.
     """
 
     id: str
@@ -145,10 +145,10 @@ class UploadResult:
 
 @dataclass(frozen=True, slots=True)
 class NeededBlob:
-    """A blob that uploads of a tenant need, or that a hold keeps.
+    """A blob that is needed by uploads of a tenant, by a hold, or by a run.
 
     Attributes:
-        document_ids: document ids of these uploads, in order.
+        document_ids: ids of the documents that need it, in order.
     """
 
     sha256: str

@@ -1,4 +1,4 @@
-"""Rows of uploads: their values and deletion, and SQL conditions on uploads and records."""
+"""Rows of uploads: their columns and deletion, and SQL conditions on uploads and records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, up
 
 
 def upload_values(new: NewUpload) -> dict[str, Any]:
-    """Return the columns of a received file, with a new revision."""
+    """Return the columns of `uploads` for a received file, with a new revision."""
     return {
         "source": new.source,
         "revision": record_revisions.next_value(),
@@ -33,7 +33,7 @@ def delete_uploads(
     """Delete uploads, their former contents, and the data kept because they were disabled.
 
     Returns:
-        hashes of the contents; empty if the uploads do not exist.
+        hashes of the deleted contents; empty if the uploads do not exist.
     """
     former, gone = (
         connection.scalars(
@@ -79,13 +79,13 @@ def is_of_record() -> ColumnElement[bool]:
 
 
 def _has_content() -> ColumnElement[bool]:
-    """Return the SQL condition that a pushed record is a file, with its content in an upload."""
+    """Return the SQL condition that a pushed record is a file whose content is in an upload."""
     content = uploads.alias("its_content")
     return exists().where(matches_document(content.c, source_records.c))
 
 
 def has_unlisted_content() -> ColumnElement[bool]:
-    """Return the SQL condition that a document's record or upload has new, unlisted content."""
+    """Return the SQL condition that a document's record or upload has content not listed yet."""
     return or_(
         *(
             exists().where(

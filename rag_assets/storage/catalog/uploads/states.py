@@ -1,4 +1,4 @@
-"""States of uploaded files, page by page, for the people of a tenant."""
+"""States of uploaded files, as pages of a list, for the people of a tenant."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class UploadStates(CatalogQueries):
         after: tuple[datetime, str] | None = None,
         limit: int | None = None,
     ) -> list[UploadState]:
-        """Return a tenant's uploads, the newest first, in one query.
+        """Return a page of a tenant's uploads, newest first, in one query.
 
         Args:
             status: only uploads with this status; by default all.
-            after: the position of the last upload of the previous page.
+            after: the position (`place`) of the last upload of the previous page.
             limit: the maximum number; by default all.
         """
         table = uploads.c
@@ -114,7 +114,7 @@ def _select_states(tenant_id: str) -> Select[Any]:
 
 
 def _is_waiting() -> ColumnElement[bool]:
-    """Return the SQL condition that the next listing finds the upload changed."""
+    """Return the SQL condition that an upload changed after its last listing."""
     return documents.c.revision.is_distinct_from(uploads.c.revision)
 
 

@@ -69,12 +69,13 @@ class UploadTable(CatalogQueries):
     ) -> UploadResult:
         """Store a new file, or new content of an existing file.
 
-        A file with the same bytes in the same source is not stored twice; a failed file is retried.
+        A file with the same bytes in the same source is not stored twice; if it failed, it is
+        retried.
 
         Args:
-            keep: stores its blob.
-            replaces: id of the upload to replace; the former version answers until the new version
-                is indexed.
+            keep: stores the blob.
+            replaces: id of the upload to replace; searches find its former version until the new
+                version is indexed.
 
         Raises:
             UnknownDocument: the upload to replace does not exist.
@@ -137,11 +138,11 @@ class UploadTable(CatalogQueries):
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
         """Exclude an upload from searches from now on, or include it again.
 
-        Computed data of a disabled upload is kept, so that its chunks are not embedded again.
+        Computed data of a disabled upload is kept, so that its chunks need not be embedded again.
 
         Args:
             by: the caller's name, for the event.
-            enabled: whether it may be found.
+            enabled: whether searches may find it.
 
         Returns:
             whether the upload was changed.
@@ -167,7 +168,7 @@ class UploadTable(CatalogQueries):
         return changed > 0
 
     def all(self, tenant_id: str, source: str | None = None) -> list[Upload]:
-        """Return the uploads of a tenant, or of one of its sources, by name."""
+        """Return the uploads of a tenant, or of one of its sources, sorted by name."""
         query = _select_uploads(tenant_id).where(~is_of_record())
         query = query.order_by(uploads.c.file_name, uploads.c.document_id)
         if source is not None:
@@ -179,11 +180,11 @@ class UploadTable(CatalogQueries):
         return self._database.fetch_row(select(uploads.c.document_id).limit(1)) is not None
 
     def for_tenant(self, tenant_id: str) -> TenantUploads:
-        """Return the uploads of one tenant, for its sources."""
+        """Return the uploads of one tenant, as its sources read them."""
         return TenantUploads(self._database, tenant_id)
 
     def forget_texts(self, ref: TenantRef) -> None:
-        """Delete the data that was kept of disabled uploads, once they are indexed again."""
+        """Delete the data kept while uploads were disabled, once they are indexed again."""
         again = exists().where(
             matches_document(documents.c, held_texts.c),
             documents.c.status == "READY",
@@ -196,7 +197,7 @@ class UploadTable(CatalogQueries):
 def _find_replaced(
     connection: Connection, ref: TenantRef, new: NewUpload, replaces: str | None
 ) -> Row[Any] | None:
-    """Return the upload to replace, or the upload with the same bytes."""
+    """Return the upload to replace; without `replaces`, one with the same bytes, if any."""
     table = uploads.c
     query: Select[Any] = (
         select(
@@ -218,11 +219,14 @@ def _find_replaced(
 def _require_room(
     connection: Connection, ref: TenantRef, new: NewUpload, replaced: int | None
 ) -> None:
-    """Refuse a file that exceeds the limits of its source.
+    """Require that a file does not exceed the limits of its source.
 
     Args:
         connection: the connection of the transaction that stores the file.
-        replaced: size in bytes of the file that it replaces; None: it is an additional file.
+        replaced: size in bytes of the file that it replaces; None if it is an additional file.
+
+    Raises:
+        UploadsFull: it exceeds the limits.
     """
     if new.max_documents is None and new.max_total_bytes is None:
         return
@@ -306,7 +310,7 @@ class TenantUploads:
     tenant_id: str
 
     def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
-        """Stream every enabled upload of one source."""
+        """Stream the enabled uploads of one source."""
         table = uploads.c
         query = select(
             *(table.path, table.document_id, table.revision, table.file_name, table.media_type),
@@ -319,7 +323,7 @@ class TenantUploads:
                 yield read_row(StoredUpload, row, changed_ns=changed_ns)
 
     def content(self, source: str, path: str) -> tuple[int, str] | None:
-        """Return the tenant's incarnation and the hash of an upload's content, if it exists."""
+        """Return (tenant's incarnation, content hash) of an upload; None if it does not exist."""
         table = uploads.c
         query = (
             select(tenants.c.incarnation, table.content_sha256)
@@ -333,7 +337,7 @@ class TenantUploads:
         return None if row is None else (row.incarnation, row.content_sha256)
 
     def former(self, source: str, path: str, content_sha256: str) -> int | None:
-        """Return the tenant's incarnation, if a run may still read this content of an upload."""
+        """Return the tenant's incarnation if this content is still kept for runs, else None."""
         kept = record_files.c
         query = (
             select(tenants.c.incarnation)
@@ -352,7 +356,7 @@ class BlobNeeds(CatalogQueries):
     """Finds the blobs that a tenant's uploads, holds and runs need."""
 
     def all(self, tenant_id: str) -> Iterator[NeededBlob]:
-        """Stream the blobs that a tenant needs, by hash."""
+        """Stream the blobs that a tenant needs, sorted by hash."""
         needed = _select_needed_blobs(tenant_id).subquery()
         query = (
             select(
@@ -370,12 +374,12 @@ class BlobNeeds(CatalogQueries):
 
     @contextmanager
     def lock_unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
-        """Yield the hashes of blobs that may be deleted before the context ends.
+        """Yield those of these hashes whose blobs may be deleted before the context ends.
 
-        Until the context ends, no other transaction can start to need one of these blobs.
+        Until then, no other transaction can start to need one of these blobs.
 
         Args:
-            hashes: the blobs to choose from.
+            hashes: hashes of the blobs to choose from.
         """
         with self._database.begin_exclusive(ref) as connection:
             needed = _select_needed_blobs(ref.id, hashes).subquery()

@@ -129,7 +129,7 @@ class ElasticsearchIndexes:
         ]
 
     def _differing(self, name: str, live: Mapping[str, str], is_serverless: bool) -> list[str]:
-        """Describe the settings in which an existing index differs from a new index."""
+        """Return descriptions of the settings that differ between this index and a new index."""
         body = {
             "index": mapping.index_settings(self._read_layout(name), is_serverless=is_serverless)
         }
@@ -140,9 +140,9 @@ class ElasticsearchIndexes:
         ]
 
     def _read_layout(self, name: str) -> IndexLayout:
-        """Return the layout of a new index.
+        """Return the layout that a new index of this name would get.
 
-        All entries of a tenant are in one shard, so an index of one tenant has a single shard.
+        All entries of a tenant are in one shard, so a tenant's dedicated index has a single shard.
         """
         return replace(self._layout, shards=1) if "-own-" in name else self._layout
 
@@ -232,7 +232,7 @@ class ElasticsearchIndexes:
         return left
 
     def _merge(self, index_name: str) -> int:
-        """Rewrite files with deleted entries; return how many deleted entries remain."""
+        """Rewrite files that contain deleted entries; return how many deleted entries remain."""
         merging = self._client.options(request_timeout=_MERGE_SECONDS)
         self._client.indices.flush(index=index_name, wait_if_ongoing=True)
         merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)
@@ -241,10 +241,14 @@ class ElasticsearchIndexes:
         return self._count_deleted(index_name)
 
     def _await_history(self, index_name: str, written: Mapping[str, int], deadline: float) -> None:
-        """Wait until no copy of the index needs the deletions any more as history.
+        """Wait until no shard copy keeps deletions as history for recovery, or until a deadline.
 
         Elasticsearch checks this twice a minute, the embedded server every other second. Until
         then, a merge keeps deleted entries, and rewrites large files and their graphs for nothing.
+
+        Args:
+            written: number of the last operation of each shard.
+            deadline: a time of time.monotonic().
         """
         while time.monotonic() < deadline:
             kept = {
@@ -255,14 +259,14 @@ class ElasticsearchIndexes:
             time.sleep(_POLL_SECONDS)
 
     def _read_last_operations(self, index_name: str) -> dict[str, int]:
-        """Return the number of the last operation of each shard."""
+        """Return the sequence number of the last operation of each shard."""
         return {
             shard: int(stats["seq_no"]["max_seq_no"])
             for shard, stats in self._iter_shards(index_name)
         }
 
     def _iter_shards(self, index_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the statistics of each shard's primary copy, by number, without moving shards."""
+        """Yield number and statistics of each shard's primary copy, if it has statistics."""
         stats = self._client.indices.stats(index=index_name, level="shards", metric="docs")
         for shards in (found["shards"] for found in stats["indices"].values()):
             for shard, copies in shards.items():
@@ -386,14 +390,14 @@ class ElasticsearchIndexes:
 
 
 def _get_history_start(shard: Mapping[str, Any]) -> int:
-    """Return the number of the first operation that a copy of a shard may still need."""
+    """Return the sequence number of the oldest operation that some copy of a shard still needs."""
     leases = shard.get("retention_leases", {}).get("leases", [])
     following = int(shard["seq_no"]["global_checkpoint"]) + 1
     return min((int(lease["retaining_seq_no"]) for lease in leases), default=following)
 
 
 def is_tenant_filter(tenant: str, query: Mapping[str, Any]) -> bool:
-    """Return whether an alias's filter provably shows only one tenant's entries."""
+    """Return whether an alias's filter provably shows only entries of this tenant."""
     inner = query.get("bool")
     clauses = inner.get("filter") if isinstance(inner, Mapping) else None
     if not isinstance(clauses, Sequence):
@@ -410,7 +414,7 @@ def _is_term(clause: object, tenant: str) -> bool:
 def conditions(
     client: Elasticsearch, patterns: Sequence[str], *, is_serverless: bool = False
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for the indexes would raise, and any nearly full disk.
+    """Return the errors that requests for the indexes would raise, also for nearly full disks.
 
     Each request waits two seconds at most.
 
@@ -495,7 +499,10 @@ def _uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
 
 
 def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the lines of a multi-search request that count a build's entries."""
+    """Yield the lines of a multi-search request that counts a build's entries.
+
+    For a serving build, a second search counts the entries that the tenant's alias shows.
+    """
     owner = build.owner
     yield build_search_header(build.index.name, owner.tenant)
     yield queries.entry_count(owner, build.recent_keys)
@@ -507,7 +514,7 @@ def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _build_count(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> BuildCount:
-    """Return a build's count from the answers to the searches of _counting."""
+    """Return a build's count from the answers to the searches that _counting yields."""
     answer = next(answers)
     by_alias = next(answers) if build.is_serving else None
     if "error" in answer:

@@ -197,7 +197,7 @@ class ElasticsearchEntries:
         return pages(self._client, index_name, owner.tenant, query, names)
 
     def _refresh_after(self, index_name: str, changed: int) -> int:
-        """Refresh the index if it was changed; return the number of changes."""
+        """Refresh the index unless `changed` is 0; return `changed`."""
         if changed:
             self._refresh(index_name)
         return changed
@@ -234,7 +234,7 @@ class ElasticsearchEntries:
 
 
 def _texts(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
-    """Yield clauses for the entries of these texts, each clause for a separate query."""
+    """Yield filter clauses that together match the entries of these texts, one for each query."""
     if isinstance(texts, HashRange):
         end = {} if texts.end is None else {"lt": texts.end}
         yield {"range": {"text_sha256": {"gte": texts.first, **end}}}
@@ -261,7 +261,8 @@ def bulk(
 
     Args:
         actions: actions in the format of the client's helpers.
-        make_writable: adds an index's missing write alias; returns whether it was missing.
+        make_writable: adds the write alias of an index if it is missing; returns whether it was
+            missing.
 
     Raises:
         IndexInconsistent: an action was rejected permanently.
@@ -302,7 +303,7 @@ def _send(
 def _send_once(
     client: Elasticsearch, actions: list[dict[str, Any]], *, may_be_gone: bool = False
 ) -> int:
-    """Execute actions in one request.
+    """Execute actions in one request; return their number.
 
     Args:
         client, actions: see bulk.
@@ -452,7 +453,7 @@ def refresh(client: Elasticsearch, index_name: str) -> None:
 
 
 def require_usable(client: Elasticsearch, index_name: str) -> None:
-    """Require that an index can be searched; a missing index passes.
+    """Require that an index is searchable; a missing index passes.
 
     Raises:
         IndexUnavailable: the index is closed, blocked or red.

@@ -31,7 +31,10 @@ _NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
-    """A condition of Elasticsearch; convert_response_error() fills in placeholders in braces."""
+    """A kind of failure of Elasticsearch, with the project's error, message and hint for it.
+
+    convert_response_error() fills in the placeholders in braces.
+    """
 
     error: type[RagAssetsError]
     message: str
@@ -280,7 +283,7 @@ def _other_product(body: object) -> IndexUnavailable:
 
 
 def _read_distribution(body: object) -> str | None:
-    """Return the product's name from the answer to `GET /`, if it is not Elasticsearch."""
+    """Return the product's name from the answer to `GET /`; None if it names no other product."""
     version = body.get("version") if isinstance(body, Mapping) else None
     named = version.get("distribution") if isinstance(version, Mapping) else None
     return named if isinstance(named, str) and named.isalnum() else None
@@ -317,7 +320,7 @@ def bulk_item_error(
 
 
 def _by_status(status: int) -> _Condition:
-    """Return the condition for a status code, if the response names no known error."""
+    """Return the condition for a status code, for a response that names no known error."""
     if status == 429:  # noqa: PLR2004
         return _BUSY
     if status in TRANSIENT:
@@ -336,7 +339,7 @@ def _by_status(status: int) -> _Condition:
 
 
 def _find_condition(cause: Mapping[str, Any]) -> _Condition | None:
-    """Return the condition that one cause of an error stands for; None if it is unknown."""
+    """Return the condition for one cause of an error; None if the cause is unknown."""
     kind, reason = cause.get("type"), str(cause.get("reason"))
     if kind == "cluster_block_exception":
         blocks = [int(number) for number in _BLOCK.findall(reason)]
@@ -347,7 +350,7 @@ def _find_condition(cause: Mapping[str, Any]) -> _Condition | None:
 
 
 def _find_index(cause: Mapping[str, Any]) -> str | None:
-    """Return the name of the index in a cause of an error, if it names one."""
+    """Return the name of the index that a cause of an error names; None if it names none."""
     if isinstance(name := cause.get("index"), str):
         return name
     kind, reason = cause.get("type"), str(cause.get("reason"))
@@ -363,7 +366,7 @@ def _find_index(cause: Mapping[str, Any]) -> str | None:
 def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     """Yield an error and all of its causes, the innermost causes first.
 
-    The outer error of a search only says that shards failed.
+    The outer error of a search states only that shards failed.
     """
     if not isinstance(error, Mapping) or depth > _DEPTH:
         return
@@ -386,7 +389,7 @@ def _unavailable(reason: str) -> ServiceUnavailable:
 
 
 def _free_space(client: Elasticsearch | None) -> str:
-    """Return a text with the free space of the fullest disk; empty if unknown."""
+    """Return a phrase with the free space of the fullest disk; empty if unknown."""
     if client is None:
         return ""
     try:

@@ -60,7 +60,7 @@ class IndexNames:
         return [f"{prefix}-tenant-{tenant}" for prefix in self._prefixes]
 
     def shared_stem(self, spec: IndexSpec) -> str:
-        """Return the name of the shared indexes of a spec, without the number at its end."""
+        """Return the names of a spec's shared indexes without the number at their end."""
         kind = spec.vector_index.replace("_", "-")
         suffix = "" if spec.vector_index == "int8_hnsw" else f"-{kind}"
         return f"{self.prefix}-index-{spec.dimensions}-v{SCHEMA_VERSION}{suffix}-"
@@ -129,7 +129,11 @@ def index_body(
     *,
     is_serverless: bool = False,
 ) -> dict[str, Any]:
-    """Return settings and mappings of an index, with the owner in `_meta`."""
+    """Return settings and mappings for a new index.
+
+    Args:
+        meta: the `_meta` of the mapping, which names the owner.
+    """
     options: dict[str, Any] = {
         "type": spec.vector_index,
         "flat_index_threshold": flat_index_threshold(spec),
@@ -217,7 +221,7 @@ def flat_index_threshold(spec: IndexSpec) -> int:
 
 
 def fits(mappings: Mapping[str, Any], spec: IndexSpec) -> bool:
-    """Return whether mappings match a spec and store whole entries; further fields are allowed."""
+    """Return whether mappings match a spec and store whole entries; extra fields are allowed."""
     wanted = index_body(spec)["mappings"]["properties"]
     fields = mappings.get("properties", {})
     vector = fields.get("vector", {})
@@ -251,7 +255,7 @@ _CHANGING: Final = (
 
 
 class _Template(NamedTuple):
-    """An index template that applies to a name."""
+    """An index template that would apply to a new index of a name."""
 
     name: str
     priority: int
@@ -290,10 +294,10 @@ def create_index(
 def differences(
     mappings: Mapping[str, Any], settings: Mapping[str, Any], body: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield descriptions of how an index differs from the request; additional fields are allowed.
+    """Yield descriptions of how an index differs from the request; extra fields are allowed.
 
     Args:
-        mappings, settings: those of the index; settings by their full names.
+        mappings, settings: mappings and settings of the index; settings by their full names.
         body: the requested settings and mappings.
     """
     wanted = body["mappings"]
@@ -327,12 +331,12 @@ def _is_within(wanted: Any, live: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """Return a value as a string, as in Elasticsearch's settings."""
+    """Return a value as a lower-case string, as Elasticsearch returns settings."""
     return str(value).lower()
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "index") -> Iterator[tuple[str, Any]]:
-    """Yield the settings of an index by their full names."""
+    """Yield full name and value of each of an index's nested settings."""
     for key, value in settings.items():
         name = key if key == prefix else f"{prefix}.{key}"
         if isinstance(value, Mapping):
@@ -362,9 +366,10 @@ def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavaila
 
 
 def _applying(client: Elasticsearch, name: str) -> list[_Template]:
-    """Return the templates that apply to a name; empty if this account may not see them.
+    """Return the templates that apply to new indexes of a name.
 
     Only the composable template with the highest priority applies, or else all legacy templates.
+    The result is empty if this account may not see templates.
     """
     try:
         answer = client.indices.get_index_template()["index_templates"]

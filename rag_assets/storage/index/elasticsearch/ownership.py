@@ -29,7 +29,7 @@ class Ownership:
 
     Args:
         installation: the owner of the indexes and aliases; None: every user of the store owns all
-            of it.
+            of them.
 
     Attributes:
         server: the cluster's server.
@@ -43,7 +43,7 @@ class Ownership:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """Return the `_meta` of a new index."""
+        """Return the `_meta` of a new index, which names its owner."""
         return {} if self._installation is None else {_META: {"installation": self._owner}}
 
     def write_aliases(self, index_name: str) -> dict[str, Any]:
@@ -52,7 +52,10 @@ class Ownership:
         return {alias_for_writes(index_name): {"filter": every}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the filter of an alias, with a name that contains the owner."""
+        """Return an alias's filter with its owner in the name (`_name`) of the filter.
+
+        Without an installation, the filter is returned unchanged.
+        """
         if self._installation is None:
             return dict(alias_filter)
         return {"bool": {**alias_filter["bool"], "_name": f"{_FILTER_NAME}{self._owner}"}}
@@ -80,7 +83,7 @@ class Ownership:
         return stated_cluster_id(state.get("cluster_uuid"))
 
     def select(self, patterns: Iterable[str]) -> list[str]:
-        """Return the sorted names of the owner's indexes that match a pattern, even closed ones."""
+        """Return the owner's indexes that match a pattern, sorted, including closed indexes."""
         with translated_errors():
             mapping = self._client.indices.get_mapping(
                 index=list(patterns),
@@ -137,7 +140,7 @@ class Ownership:
         return added
 
     def forget(self, index_name: str) -> None:
-        """Forget that an index was checked, because it was deleted or replaced."""
+        """Check an index again at its next use, because it was deleted or replaced."""
         self._verified.pop(index_name, None)
 
     def has_alias(self, alias: str) -> bool:
@@ -184,7 +187,12 @@ class Ownership:
                     self._client.indices.put_mapping(index=name, meta=self.meta)
 
     def take_over(self, patterns: Iterable[str], former: UUID) -> None:
-        """Claim those indexes and aliases of a copied cluster that the original does not use."""
+        """Claim the indexes of the original installation, and their aliases, in a copied cluster.
+
+        Args:
+            patterns: patterns of the indexes' names.
+            former: the original installation, which does not use this cluster.
+        """
         with translated_errors():
             found = self._client.indices.get(index=list(patterns))
             for name, body in found.items():

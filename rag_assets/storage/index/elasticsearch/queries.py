@@ -84,7 +84,7 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
 
 
 def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
-    """Return the search that counts a generation's entries, in total and with these index keys."""
+    """Return the search that counts a generation's entries, all and with these index keys."""
     recent = {"filter": {"terms": {"index_key": list(recent_keys)}}}
     return {
         "size": 0,
@@ -95,7 +95,7 @@ def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
 
 
 def reachable(tenant: str) -> dict[str, Any]:
-    """Return a query for all entries that have a tenant's id or routing."""
+    """Return a query for all entries that have this tenant as their tenant or as their routing."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
 
 
@@ -118,7 +118,11 @@ def entries(
 
 
 def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
-    """Return the search for one ranking."""
+    """Return the search for a ranking that is not by words; see words_ranking for words.
+
+    Raises:
+        TypeError: the ranking is by words.
+    """
     clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
         raise TypeError("a ranking by words needs weights: see words_ranking")
@@ -141,7 +145,7 @@ def id_clause(ids: Sequence[str]) -> dict[str, Any]:
 
 
 def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
-    """Return the clauses of an entry filter."""
+    """Return the query clauses that an entry must match to pass a filter."""
     clauses: list[dict[str, Any]] = []
     if entry_filter.scopes is not None:
         clauses.append(_readable(entry_filter.scopes, entry_filter.moved))
@@ -175,7 +179,10 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
 
 
 def _readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
-    """Return a clause for entries that may be read."""
+    """Return a clause for the entries that a caller with these scopes may read.
+
+    For an entry of a moved page, the page decides instead of the entry's scope.
+    """
     by_scope: dict[str, Any] = {"terms": {"access_scope": sorted(scopes)}}
     if moved.unreadable:
         without = {"terms": {"page_uuid": list(moved.unreadable)}}
@@ -205,7 +212,7 @@ def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
 def _match_modification_time(
     after: datetime | None, before: datetime | None
 ) -> list[dict[str, Any]]:
-    """Return the clause for the modification time, if bounded; the first bound is inclusive."""
+    """Return the clause for times from `after` (inclusive) to `before`; empty without bounds."""
     bounds = {"gte": after, "lt": before}
     limits = {name: stamp(at) for name, at in bounds.items() if at is not None}
     return [{"range": {"modified_at": limits}}] if limits else []
@@ -228,7 +235,7 @@ def cosine_search(
 def _by_place(
     owner: Owner, places: Places, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a search that scores entries by the order of the places; the first scores highest."""
+    """Return a search that scores entries by their place; the first place scores highest."""
     last = len(places.of)
     found = entries(owner, clauses)
     found["bool"] |= {
@@ -255,9 +262,9 @@ def _match_place(place: Place) -> dict[str, Any]:
 
 
 def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dict[str, Any]:
-    """Return the search that counts the entries that pass a filter and contain each of these words.
+    """Return the search that counts, for each word, the filtered entries that contain it.
 
-    It also counts the entries per analysis; these counts decide in which forms words are searched.
+    It also counts the entries of each analysis, which decide in which forms words are searched.
     """
     counts = {
         _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
@@ -361,7 +368,7 @@ def _match_best(queries: Iterable[Mapping[str, Any]], *, name: str | None = None
 
 
 def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
-    """Return the bulk action that writes an entry, with its vector packed."""
+    """Return the bulk action that writes an entry; its vector is packed."""
     return {
         "_op_type": "index",
         "_index": index_name,
@@ -377,12 +384,12 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
 def parse_stored_hit(
     owner: Owner, hit: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
-    """Return the entry of a hit with stored fields."""
+    """Return the entry in a hit that was requested with its stored fields."""
     return fields.build_stored_entry(owner, hit["_id"], hit["_source"], cosine)
 
 
 def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
-    """Return the vector of a hit with all its stored fields."""
+    """Return the entry's vector in a hit that was requested with all stored fields."""
     stored = dict(hit["_source"])
     numbers = stored.pop("vector", None)
     vector = None if numbers is None else np.asarray(numbers, dtype=np.float32)
@@ -390,7 +397,7 @@ def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
 
 
 def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
-    """Return the vector of a hit of a search with queries.VECTOR_OPTIONS."""
+    """Return the vector in a hit of a search with VECTOR_OPTIONS."""
     found = hit["_source"]
     return PassageVector(found["chunk_id"], np.asarray(found["vector"], dtype=np.float32))
 
@@ -398,10 +405,11 @@ def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
 def parse_candidate(
     id_of: Callable[[str, str, int], str], hit: Mapping[str, Any], score: float
 ) -> Candidate:
-    """Return the candidate of a hit with the doc values that queries.candidate_options() names.
+    """Return the candidate in a hit of a search with candidate_options().
 
     Args:
-        id_of: makes ids; see entry_ids().
+        id_of: computes an entry's id; see entry_ids().
+        score: the score of the candidate.
     """
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (
@@ -426,7 +434,7 @@ def parse_candidate(
 def parse_ranking(
     owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
-    """Return the candidates of one ranking's hits, best first."""
+    """Return the candidates in the hits of one ranking, best first."""
     score = _words_score if isinstance(request.by, str) else cosine
     id_of = entry_ids(owner)
     candidates = [parse_candidate(id_of, hit, score(hit)) for hit in found]
@@ -444,5 +452,5 @@ def _words_score(hit: Mapping[str, Any]) -> float:
 
 
 def parse_scanned_hit(hit: Mapping[str, Any], digest_key: bytes | None) -> ScannedEntry:
-    """Return the entry of a hit of a scan."""
+    """Return the entry in a hit of a scan."""
     return fields.build_scanned_entry(hit["_id"], hit["_source"], hit.get("_routing"), digest_key)

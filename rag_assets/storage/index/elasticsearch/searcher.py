@@ -180,10 +180,11 @@ class ElasticsearchSearcher:
         words: dict[int, QueryWords],
         answers: list[Mapping[str, Any]],
     ) -> None:
-        """Count words again if entries have unknown analyses, and cache those analyses.
+        """Repeat the word counts of requests that found entries with unexpected analyses.
 
-        The cache only decides which forms are counted first, never which entries are found. The
-        answer shows whether some entries have none of the known analyses.
+        `words` and `answers` are updated in place. The analyses are cached for later requests of
+        the same generation. The cache only decides which forms are counted first, never which
+        entries are found: the answer shows whether some entries have none of the known analyses.
         """
         missed = {
             number: parse_query_words(str(requests[number].by))
@@ -233,5 +234,5 @@ class ElasticsearchSearcher:
 
 
 def _candidates(owner: Owner, request: RankingRequest, search: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a search with the options that make it return candidates."""
+    """Return a search, extended by the options that make it return candidates."""
     return {**queries.candidate_options(owner, symbols=request.symbols), **search}

@@ -1,4 +1,4 @@
-"""Properties and free disk space that an Elasticsearch server reports, and checks of a server.
+"""Version, disk space and privileges that an Elasticsearch server reports, and its check.
 
 Elastic Serverless manages nodes, shards and files itself. It answers no request about them, and
 refuses index settings that concern them.
@@ -49,7 +49,7 @@ class ServerInfo:
 
 
 class Server:
-    """Asks a server for information about itself, and caches the answer."""
+    """Requests version and id of a server's cluster once, and caches the answer."""
 
     def __init__(self, client: Elasticsearch) -> None:
         self._client = client.options(
@@ -61,7 +61,7 @@ class Server:
         self._info: ServerInfo | None = None
 
     def info(self) -> ServerInfo:
-        """Return the server's answer; empty if it does not answer or this account may not ask.
+        """Return the server's answer, or an empty one if it does not answer or refuses the account.
 
         The embedded server has no `GET /`.
 
@@ -77,7 +77,7 @@ class Server:
 
     @property
     def is_serverless(self) -> bool:
-        """Return whether the server is Elastic Serverless, which restricts what may be sent to it.
+        """Return whether the server is Elastic Serverless, which accepts fewer requests.
 
         Raises:
             ApiError: the server is overloaded or not available, or is another product.
@@ -104,7 +104,7 @@ class Server:
 
 
 def stated_cluster_id(text: str | None) -> str | None:
-    """Return the id of a cluster; None if the node does not know it yet."""
+    """Return a cluster's id as stated by a node; None if the node does not know it yet."""
     return None if text == _WITHOUT_MASTER else text
 
 
@@ -127,7 +127,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt]?b)")
 
 
 def node_disks(client: Elasticsearch) -> list[DiskSpace]:
-    """Return the disk of each node; empty if the cluster does not compare them.
+    """Return the disk of each node; empty if the cluster's disk thresholds are disabled.
 
     Raises:
         ApiError, TransportError: the cluster does not answer, or not to this account.
@@ -155,9 +155,10 @@ def _space(node: Mapping[str, Any], settings: Mapping[str, str]) -> DiskSpace:
 
 
 def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
-    """Return how many bytes of a disk must be free for its indexes to accept entries.
+    """Return how many bytes of a disk must be free so that its indexes accept entries.
 
     Args:
+        size: size of the disk in bytes.
         settings: settings of the cluster, by their full names.
     """
     flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
@@ -170,7 +171,7 @@ def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
 
 
 def _parse_bytes(text: str) -> int | None:
-    """Return the bytes that a setting names; None if it is a percentage, or unlimited (-1)."""
+    """Return a size like "100gb" in bytes; None if it is a percentage, or unlimited (-1)."""
     found = _SIZE.fullmatch(text.lower())
     return None if found is None else int(float(found[1]) * _UNITS[found[2]])
 
@@ -215,7 +216,9 @@ class ElasticsearchCheck:
 
 
 def build_role(purpose: Purpose, prefix: str) -> dict[str, Any]:
-    """Return the smallest role for indexing, which includes everything, or for searching.
+    """Return the smallest role of an account for indexing or only for searching.
+
+    The role for indexing permits everything that the project does.
 
     Args:
         prefix: prefix of the names of the installation's indexes.
@@ -229,11 +232,11 @@ def check_elasticsearch(
     prefix: str,
     purposes: Collection[Purpose] = ("indexing", "searching"),
 ) -> ElasticsearchCheck:
-    """Check a server and the account of a connection; changes nothing.
+    """Check a server, and the account of a connection, without changing anything.
 
     Args:
         prefix: prefix of the names of the installation's indexes.
-        purposes: the required purposes of the account.
+        purposes: what the account must be able to do.
 
     Raises:
         ServiceUnavailable: no node answers, or the account is refused.
@@ -248,7 +251,7 @@ def check_elasticsearch(
 
 
 async def _connect_as_searches(connection: ElasticsearchConnection) -> None:
-    """Connect with the client of searches, which has a separate transport."""
+    """Connect with the asynchronous client that searches use, which has a separate transport."""
     options = connection.client_options(is_async=True)
     async with AsyncElasticsearch(
         **options, request_timeout=_CHECK_SECONDS, max_retries=1
@@ -259,7 +262,7 @@ async def _connect_as_searches(connection: ElasticsearchConnection) -> None:
 
 
 class _Checker:
-    """Checks a server step by step, and records checks that are not permitted as warnings."""
+    """Checks a server step by step; a check that the account may not make becomes a warning."""
 
     def __init__(
         self,
@@ -299,7 +302,7 @@ class _Checker:
         )
 
     def _find_missing_privileges(self) -> dict[str, list[str]] | None:
-        """Return the privileges that the account lacks, by purpose."""
+        """Return the account's missing privileges, by purpose; None without security."""
         found: dict[str, list[str]] = {}
         for purpose in self._purposes:
             role = build_role(purpose, self._prefix)
@@ -333,7 +336,7 @@ class _Checker:
             )
 
     def _find_licence(self) -> str | None:
-        """Return type and status of the licence; Basic is sufficient."""
+        """Return type and status of the licence; None if unknown. A Basic licence is sufficient."""
         try:
             licence = self._client.license.get()["license"]
         except (ApiError, TransportError, KeyError):

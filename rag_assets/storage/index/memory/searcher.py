@@ -42,8 +42,8 @@ class Row:
     """An entry stored in memory.
 
     Attributes:
-        tenant: the tenant whose searches may find it, as with routing; its fields may have been
-            altered.
+        tenant: the tenant whose searches may find it, like the routing in Elasticsearch. It may
+            differ from the tenant in the fields if these were altered.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Index:
 
     Attributes:
         dedicated_to: the only tenant in it; None if it is shared.
-        rows: by the tenant whose searches may find them, and by id.
+        rows: the entries, by (tenant whose searches may find the entry, entry id).
     """
 
     spec: IndexSpec
@@ -73,7 +73,7 @@ class Memory:
 
     Attributes:
         views: the index and generation that each tenant's view shows.
-        numbers: numbers of the indexes, in the order of their creation.
+        numbers: yields a number for the identity of each new index.
     """
 
     prefix: str
@@ -91,7 +91,7 @@ class Memory:
             return self.indexes[name]
 
     def presence(self, index: IndexRef) -> Presence:
-        """Return whether an index still exists and was not replaced."""
+        """Return whether an index is present, missing, or replaced by another of the same name."""
         live = self.indexes.get(index.name)
         return index.compute_presence(None if live is None else live.identity)
 
@@ -116,7 +116,7 @@ def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
 
 
 def missing_index(index_name: str) -> IndexInconsistent:
-    """Return the error for a missing index."""
+    """Return the error for an index that does not exist."""
     return IndexInconsistent(
         f"index {index_name!r} is gone", hint="restore it with `rag-assets sync --repair`"
     )
@@ -290,9 +290,9 @@ def _holds(stored: Any, value: str | None) -> bool:
 
 
 def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
-    """Return, by id, the score by words of each matching row, computed as in Elasticsearch.
+    """Return, by row id, the word score and the number of the query's words that the row contains.
 
-    Each score comes with the number of words of the query that the row contains.
+    Rows without any of the words are left out. Scores are computed as in Elasticsearch.
     """
     words = parse_query_words(query)
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
@@ -353,7 +353,7 @@ def _read_text(row: Row, name: str) -> str:
 
 
 def _adjacent(phrase: str) -> re.Pattern[str]:
-    """Return a pattern for a phrase's words in sequence."""
+    """Return a pattern that matches a phrase: its words adjacent and in order."""
     words = r"\W+".join(map(re.escape, _WORD.findall(phrase.lower())))
     return re.compile(rf"\b{words}\b" if phrase.isascii() else re.escape(phrase.lower()))
 

@@ -1,4 +1,4 @@
-"""Creates, writes and compares the tables of builds."""
+"""Creates, writes and counts the tables of builds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CHECKSUM = sql.SQL(
     "('x' || left(encode(sha256(convert_to(c.entry_id, 'UTF8')), 'hex'), 15))::bit(60)::bigint"
     "::numeric * (c.ordinal + 1)"
 )
-"""See compute_checksum()."""
+"""The SQL form of compute_checksum()."""
 _DROP = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
 _COMMENT = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
 _OWN_SCHEMAS = (
@@ -50,7 +50,7 @@ _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) ORDE
 
 
 class PgVectors:
-    """Writes vectors of builds to Postgres, and compares them.
+    """Writes vectors of builds to Postgres, and counts them for comparison with the index.
 
     Every method but close() raises VectorsUnavailable when the server does not answer.
 
@@ -88,7 +88,14 @@ class PgVectors:
                 )
 
     def create(self, owner: Owner, dimensions: int) -> None:
-        """Create a build's tables, unless they exist in the current version; see require()."""
+        """Create a build's tables, unless they exist with the columns of the current version.
+
+        Tables with other columns are replaced.
+
+        Raises:
+            NoVectorBackend: see require().
+            ForeignInstallation: the schema belongs to another installation.
+        """
         self.require()
         schema = self._layout.schema(owner)
         self._require_own(schema)
@@ -112,14 +119,14 @@ class PgVectors:
                 connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(schema, table)))
 
     def write(self, entries: Iterable[Entry]) -> int:
-        """Write entries of builds with tables; return their number."""
+        """Write entries to the tables of their builds, which must exist; return their number."""
         of_owners: dict[Owner, list[Entry]] = {}
         for entry in entries:
             of_owners.setdefault(entry.owner, []).append(entry)
         return sum(self.write_rows(owner, map(build_row, of)) for owner, of in of_owners.items())
 
     def write_rows(self, owner: Owner, rows: Iterable[Mapping[str, Any]]) -> int:
-        """Write rows of one build (see rows.build_row); return their number."""
+        """Write rows of one build (see tables.build_row); return their number."""
         statements = self._writing(owner)
         written = 0
         for batch in batched(rows, _BATCH):
@@ -142,7 +149,11 @@ class PgVectors:
             self._execute(statement, [list(ids)])
 
     def delete_other_versions(self, owner: Owner, kept: Mapping[str, str | None]) -> int:
-        """Delete entries of other versions of these documents; return their number."""
+        """Delete the entries of these documents that have another version; return their number.
+
+        Args:
+            kept: by document_id, the version (index_key) whose entries stay; None deletes all.
+        """
         statement = sql.SQL(
             "DELETE FROM {} AS c USING unnest(%s::text[], %s::text[]) AS kept (document_id, key)"
             " WHERE c.document_id = kept.document_id AND c.index_key IS DISTINCT FROM kept.key"
@@ -161,7 +172,11 @@ class PgVectors:
         self._execute(statement, [list(documents), list(ids)])
 
     def set_scopes(self, owner: Owner, scopes: Mapping[str, str]) -> None:
-        """Set the access scope of the entries of documents, by document_id."""
+        """Set the access scope of the entries of documents.
+
+        Args:
+            scopes: the access scope of each document, by document_id.
+        """
         statement = sql.SQL(
             "UPDATE {} AS c SET access_scope = given.scope"
             " FROM unnest(%s::text[], %s::text[]) AS given (document_id, scope)"
@@ -171,10 +186,10 @@ class PgVectors:
             self._execute(statement, [list(batch), [scopes[one] for one in batch]])
 
     def counts(self, owner: Owner) -> Iterator[VersionCount]:
-        """Yield the number and the checksum of a build's vectors, by version of each document.
+        """Yield the number and checksum of a build's vectors for each version of each document.
 
-        Nothing is yielded if the tables are missing or have the columns of an earlier version; such
-        tables are created again.
+        Nothing is yielded if the tables are missing or have the columns of an earlier version,
+        because `create` then makes new tables.
         """
         query = sql.SQL(
             "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
@@ -186,7 +201,7 @@ class PgVectors:
             yield VersionCount(document_id, key, scope, count, int(ids))
 
     def unsound(self, owner: Owner) -> int:
-        """Return the number of vectors with a length other than 1; 0 without tables."""
+        """Return the number of a build's vectors whose length is not 1; 0 without tables."""
         if not self._list_schemas(self._layout.schema(owner)):
             return 0
         query = sql.SQL(
@@ -196,7 +211,7 @@ class PgVectors:
         return int(row[0]) if row else 0
 
     def delete_unsound(self, owner: Owner) -> None:
-        """Delete vectors with a length other than 1, so that they are copied again."""
+        """Delete a build's vectors whose length is not 1, so that they are copied again."""
         statement = sql.SQL("DELETE FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001").format(
             self._vectors(owner)
         )
@@ -204,7 +219,7 @@ class PgVectors:
             self._execute(statement)
 
     def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
-        """Return ids of a tenant's entries, in any build, with one of these values in a column."""
+        """Return ids of a tenant's entries, in any build, whose column has one of these values."""
         found: list[str] = []
         for schema in self._list_schemas(self._layout.of_tenant(tenant)):
             query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
@@ -233,12 +248,15 @@ class PgVectors:
         return self._layout.schema(owner)
 
     def schemas(self, tenant: str | None = None) -> list[str]:
-        """Return the sorted schemas of a tenant's builds, or of all builds, under any prefix."""
+        """Return the sorted names of the schemas of a tenant's builds, or of all builds.
+
+        Schemas under former prefixes are included.
+        """
         ending = "" if tenant is None else tables.tenant_part(tenant)
         return [str(row[0]) for row in self._execute(_OWN_SCHEMAS, [ending, self._comment])]
 
     def adopt(self, owners: Iterable[Owner]) -> None:
-        """Claim the schemas of builds that an earlier version made without an owner."""
+        """Claim schemas of these builds that an earlier version created without an owner."""
         for schema in map(self._layout.schema, owners):
             if self._list_schemas(schema) and self._find_owner_comment(schema) is None:
                 self._set_comment(schema)
@@ -249,7 +267,7 @@ class PgVectors:
             self._set_comment(str(row[0]))
 
     def drop_schema(self, schema: str) -> None:
-        """Delete the tables in a schema, if it exists; see schemas().
+        """Delete a schema with its tables, if it exists.
 
         Raises:
             ForeignInstallation: the schema belongs to another installation.
@@ -289,7 +307,7 @@ class PgVectors:
         return sql.Identifier(self._layout.schema(owner), "rag_vectors")
 
     def _is_former(self, owner: Owner) -> bool:
-        """Return whether a build's tables lack columns, because a former version created them."""
+        """Return whether a build's tables lack columns, because an earlier version created them."""
         table = self._chunks(owner).as_string()
         found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
         return bool(found) and not found.issuperset(COLUMNS)
@@ -319,7 +337,7 @@ class PgVectors:
     def _execute(
         self, statement: sql.Composed | LiteralString, values: Sequence[Any] | None = None
     ) -> psycopg.Cursor[Any]:
-        """Execute a statement in its own transaction; its rows are fetched."""
+        """Execute a statement in its own transaction; return a cursor with all fetched rows."""
         with self._connection() as connection:
             return connection.execute(statement, values)
 

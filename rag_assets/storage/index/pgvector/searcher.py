@@ -34,7 +34,7 @@ from rag_assets.storage.index.pgvector.tables import (
 
 
 class Conditions:
-    """The conditions of an entry filter, and their parameter values."""
+    """An entry filter as SQL conditions, with the values of their parameters."""
 
     def __init__(self, entry_filter: EntryFilter) -> None:
         self.values: dict[str, Any] = {}
@@ -97,7 +97,10 @@ class Conditions:
         ]
 
     def _holds(self, key: str, values: Sequence[str | None]) -> sql.Composed:
-        """Return the SQL condition that a metadata key has one of these values; None: no value."""
+        """Return the SQL condition that a metadata key has one of these values.
+
+        None among the values matches entries without the key.
+        """
         name = self._value(key)
         given = self._value([value for value in values if value is not None])
         held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(name, given)
@@ -161,10 +164,10 @@ class PgVectorSearcher:
     async def ranking(
         self, owner: Owner, vector: npt.NDArray[np.float32], request: RankingRequest
     ) -> list[Candidate]:
-        """Return the ranking of a request by a vector, best first, ties broken by id.
+        """Return the ranking of a request by a vector: candidates, best first, ties broken by id.
 
-        It is always complete: if the graph search returns too few, all entries that pass the filter
-        are compared.
+        It is always complete: if the graph search returns too few entries, all entries that pass
+        the filter are compared.
 
         Raises:
             VectorsUnavailable: the server does not answer, or did not a moment ago.
@@ -232,12 +235,12 @@ class _Search:
         }
 
     async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
-        """Return the number of entries that pass the filter, limited to slightly more than _FEW."""
+        """Return the number of entries that pass the filter, but at most _FEW + 1."""
         [[number]] = await self._list_rows(connection, _COUNT.format(**self._parts))
         return int(number)
 
     async def nearest(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
-        """Return the nearest entries that the graph search finds."""
+        """Return the most similar entries that the graph search finds; it may miss some."""
         distance = tables.distance(self._dimensions)
         found = _FOUND.format(**self._parts)
         return await self._list_candidates(
@@ -245,7 +248,7 @@ class _Search:
         )
 
     async def each(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
-        """Return the nearest entries, after comparing all entries that pass the filter."""
+        """Return the most similar entries after comparing all entries that pass the filter."""
         found = _FOUND.format(**self._parts)
         return await self._list_candidates(connection, _EACH.format(**self._parts, found=found))
 
@@ -262,7 +265,7 @@ class _Search:
 
 
 def _candidate(row: Sequence[Any]) -> Candidate:
-    """Return the candidate in a row of _FOUND."""
+    """Return the candidate in a row that _FOUND selects."""
     id_, document_id, index_key, uri, text_key, ordinal, within, cosine, symbol = row
     return Candidate(
         *(id_, document_id, index_key, float(cosine), uri, text_key, ordinal),

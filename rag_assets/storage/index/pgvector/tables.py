@@ -35,11 +35,11 @@ OPTIONS: Final[dict[str, Any]] = {
 OF_A_BUILD = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
 """Errors for a build whose tables were lost or have the columns of an earlier version."""
 FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *OF_A_BUILD)
-"""Errors that also occur when the server is not available."""
+"""Errors after which a build's vectors count as unavailable."""
 
 
 def driver_url(url: str) -> str:
-    """Return the address in the driver's format."""
+    """Return the address with the scheme `postgresql://`, which the driver requires."""
     return _SCHEME.sub("postgresql://", url)
 
 
@@ -86,7 +86,7 @@ class Layout:
 
 
 def tenant_part(tenant: str) -> str:
-    """Return the part of a schema's name that identifies the tenant."""
+    """Return the part of a schema's name that stands for the tenant: a hash of its id."""
     # A tenant's id may be longer than the limit of names in Postgres.
     return f"{compute_key('tenant', tenant)[:16]}_"
 
@@ -140,7 +140,7 @@ def build_table_statements(schema: str, dimensions: int, comment: str) -> Iterat
 
 
 def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
-    """Return the statement that creates a missing vector index; None if vectors are too long."""
+    """Return the statement that creates a vector index; None if vectors are too long for one."""
     if dimensions > _HALF:
         return None
     operators = "vector_cosine_ops" if dimensions <= _FULL else "halfvec_cosine_ops"
@@ -154,7 +154,7 @@ def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
 
 
 def distance(dimensions: int) -> sql.Composed:
-    """Return the SQL expression of the distance to the query vector that the index orders by."""
+    """Return the SQL distance to the query vector, as the vector index computes it."""
     asked = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
     return sql.SQL("{} <=> {}").format(
         _cast_to_indexed(sql.Identifier("v", "embedding"), dimensions),
@@ -210,13 +210,16 @@ def build_row_of_stored(
 
 
 def format_vector(vector: npt.NDArray[np.float32]) -> str:
-    """Return a vector in the format of the extension."""
+    """Return a vector in the text format of the extension: "[0.25,-0.5,…]"."""
     numbers = np.ascontiguousarray(vector, dtype=np.float32)
     return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
 def _flat(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield metadata flattened as in Elasticsearch: values by dotted keys, without empty values."""
+    """Yield metadata keys, joined by dots, with their values, flattened as in Elasticsearch.
+
+    Empty values are left out.
+    """
     for key, value in metadata.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):

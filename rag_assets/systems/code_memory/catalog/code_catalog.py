@@ -13,7 +13,7 @@ from rag_assets.systems.code_memory.catalog.relations import RelationTable
 
 
 class CodeCatalog:
-    """Access to the tables of code memory, with one attribute per table or group of tables."""
+    """The queries on the tables of code memory, with one attribute per table or group of tables."""
 
     def __init__(self, database: Database) -> None:
         self.kinds = KindTable(database)
@@ -24,5 +24,5 @@ class CodeCatalog:
 
 
 def code_catalog(catalog: Catalog) -> CodeCatalog:
-    """Return the object that gives access to the tables of code memory in a catalog."""
+    """Return the queries on the tables of code memory in a catalog, created once per catalog."""
     return catalog.of_system(CodeCatalog)

@@ -37,7 +37,7 @@ _KINDS_BATCH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CodeDocument:
-    """A source code document; its facts help to decide the kinds of definitions in others."""
+    """A document with source code in a build, and the kinds of its definitions as recorded."""
 
     document_id: str
     source: str
@@ -55,7 +55,7 @@ class KindTable:
         self._database = database
 
     def get(self, tenant_id: str, document_ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
-        """Return the kinds of these documents; documents without recorded kinds are left out."""
+        """Return the kinds of definitions by document; documents without kinds are left out."""
         table = document_kinds.c
         query = select(table.document_id, table.kinds).where(
             table.tenant == tenant_id, matches_any(table.document_id, document_ids)
@@ -66,7 +66,11 @@ class KindTable:
     def iter_indexed(
         self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
     ) -> Iterator[CodeDocument]:
-        """Yield the documents, or only some, that have a version in a build, with their kinds."""
+        """Yield the documents of a build that have chunks, with the kinds of their definitions.
+
+        Args:
+            document_ids: yields only these documents; None for all.
+        """
         has_kinds = and_(
             document_kinds.c.tenant == documents.c.tenant,
             document_kinds.c.document_id == documents.c.document_id,
@@ -93,7 +97,7 @@ class KindTable:
                 yield CodeDocument(*row[:-1], kinds=row.kinds or {})
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
-        """Record the kinds of definitions, and mark the documents to be written again.
+        """Record the kinds of definitions, and mark their documents to be indexed again.
 
         Args:
             kinds: all known kinds, by document; an empty mapping deletes the document's row.
@@ -142,8 +146,8 @@ class DerivedRecords:
     """The derived documents of one source.
 
     Attributes:
-        of: the source from which they are derived.
-        source: the source that contains them.
+        of: the source of the files from which they are derived.
+        source: the source under which they are stored.
         fingerprint: the recorded state of the documents from which they are derived; see
             SourceMark.
         records: the derived documents.
@@ -166,7 +170,7 @@ class DerivationTable:
     def compute_fingerprints(
         self, tenant_id: str, generation: int, sources: Collection[str]
     ) -> dict[str, Fingerprint]:
-        """Return the fingerprint of each source's documents in a build."""
+        """Return a fingerprint for each source, which changes with its documents in a build."""
         line = func.concat_ws(
             *("/", documents.c.document_id, document_index.c.chunk_set_key),
             documents.c.access_scope,
@@ -199,14 +203,16 @@ class DerivationTable:
         }
 
     def list_fingerprints(self, tenant_id: str) -> dict[str, str]:
-        """Return the states from which the current records were derived, by source."""
+        """Return the fingerprints of the files from which records were derived, by source."""
         table = derivations.c
         query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
     def set_fingerprints(self, ref: TenantRef, fingerprints: Mapping[str, str]) -> None:
-        """Replace the recorded states of sources; with "", their records are derived again.
+        """Replace the recorded fingerprints of sources.
+
+        With "" as fingerprint, the records of a source are derived again.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -219,7 +225,7 @@ class DerivationTable:
                 connection.execute(statement.values(fingerprint=fingerprint))
 
     def list_unresolved(self, tenant_id: str) -> dict[str, list[UnresolvedStatement]]:
-        """Return the unresolved statements, by the source that documents are derived from."""
+        """Return the unresolved statements in the files of each source, by source."""
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
@@ -239,7 +245,7 @@ class DerivationTable:
         )
 
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
-        """Record the derived documents of a source; return how many of them changed.
+        """Record the derived documents of a source; return how many were changed or deleted.
 
         Documents that are no longer derived from the source are withheld from searches immediately.
 
@@ -274,7 +280,7 @@ class DerivationTable:
 
 
 def compute_fingerprint(documents: Iterable[CodeDocument]) -> Fingerprint:
-    """Return the fingerprint of these documents."""
+    """Return the fingerprint of documents, equal to that of compute_fingerprints."""
     first = second = 0
     for document in documents:
         line = f"{document.document_id}/{document.chunk_set_key}/{document.access_scope}"

@@ -33,7 +33,7 @@ Permits: TypeAlias = Callable[[ScopedDocument], bool]
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The document versions of the serving build that a caller with these principals may read."""
+    """The document versions of a build that a caller with these principals may read."""
 
     tenant_id: str
     generation: int
@@ -50,7 +50,7 @@ class FoundSymbol:
         source: its repository.
         document_type: the document's source type.
         kinds: the kinds of the document's definitions.
-        local_name: its name in its own text.
+        local_name: its name within its own document.
         short: the short name by which it was found.
     """
 
@@ -102,7 +102,7 @@ class FoundEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundEdges:
-    """Edges at given nodes; those that start at the nodes come first.
+    """Edges that start or end at the requested nodes; those that start there come first.
 
     Attributes:
         cut: whether further edges were left out.
@@ -113,11 +113,11 @@ class FoundEdges:
 
 
 class FoundNameUses(NamedTuple):
-    """The places of a name in a document that the caller may read.
+    """The uses of one name in a document that the caller may read.
 
     Attributes:
         name: the name as the text spells it.
-        places: see symbols.model.
+        places: lines and kinds of the uses in the format of symbols.model.
         source: its repository.
     """
 
@@ -146,7 +146,7 @@ _RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
 
 
 def qualify_name(name: str, uri: str) -> str:
-    """Return the repository-wide name that a name in a document stands for."""
+    """Return the repository-wide form of a name that an edge in a document contains."""
     if not name.startswith(_RELATIVE):
         return name  # Nearly all names return here, without parsing the URI.
     if name.startswith(NAMELESS):
@@ -167,7 +167,7 @@ def qualify_definition(name: str, uri: str) -> str:
 
 
 def list_name_spellings(name: str) -> Iterator[str]:
-    """Yield the names by which documents may refer to a node."""
+    """Yield the spellings by which documents may refer to a node."""
     if name.startswith(FILE):
         yield FILE + parse_path(name.removeprefix(FILE))
     else:
@@ -175,7 +175,7 @@ def list_name_spellings(name: str) -> Iterator[str]:
 
 
 def list_own_spellings(name: str) -> Iterator[str]:
-    """Yield the names of a node in documents that state something about it."""
+    """Yield the spellings of a node in documents where edges start at it."""
     if name.startswith(FILE):
         yield FILE + parse_path(name.removeprefix(FILE))
     else:

@@ -1,6 +1,6 @@
 """The graph of one build: its documents, and the definitions and edges of their texts, in columns.
 
-Columns of numbers store a table's rows in a few bytes each. A segment has the rows of some texts.
+Arrays of numbers store each row of a table in a few bytes. A segment has the rows of some texts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NONE = -1
 
 
 def new_column(values: Iterable[int] = ()) -> array[int]:
-    """Return a column of 32-bit numbers."""
+    """Return an array of 32-bit integers, used as a column."""
     return array("i", values)
 
 
 class Names:
-    """Distinct texts, each with a number."""
+    """A table of distinct strings, each with a number."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -41,7 +41,7 @@ class Names:
         self.bytes = 0
 
     def add(self, text: str | None) -> int:
-        """Return the number of a text, which is added if it is new; NONE for None."""
+        """Return the number of a string, which is added if it is new; NONE for None."""
         if text is None:
             return NONE
         number = self._numbers.get(text)
@@ -52,7 +52,7 @@ class Names:
         return number
 
     def find_number(self, text: str) -> int | None:
-        """Return the number of a text; None if it was not added."""
+        """Return the number of a string; None if it was not added."""
         return self._numbers.get(text)
 
     def __getitem__(self, number: int) -> str:
@@ -68,7 +68,7 @@ _BYTES_OF_NAME = 110
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Finds the rows of a column by the number in them."""
+    """An index of a column, which finds the rows that contain a number."""
 
     order: array[int]
     begins: array[int]
@@ -78,8 +78,8 @@ class Lookup:
         """Return a lookup for a column.
 
         Args:
-            column: numbers below `count`; rows with NONE are not found.
-            count: how many different numbers exist.
+            column: numbers from 0 to `count - 1`; rows with NONE are not found.
+            count: number of possible numbers.
         """
         values = np.frombuffer(column, dtype=np.int32)
         order = np.argsort(values, kind="stable").astype(np.int32)
@@ -109,7 +109,7 @@ _NO_HASH = bytes(_HASH)
 
 @dataclass(slots=True)
 class Edges:
-    """The columns of edges: numbers of names, and the number of the text that states each edge."""
+    """The columns of edges; strings are stored as numbers in Names, texts as numbers of texts."""
 
     text: array[int] = field(default_factory=new_column)
     position: array[int] = field(default_factory=new_column)
@@ -125,7 +125,7 @@ class Edges:
 
 @dataclass(slots=True)
 class Symbols:
-    """The columns of definitions: numbers of names, and of the text that each is in."""
+    """The columns of definitions; strings are stored as numbers in Names, as in Edges."""
 
     text: array[int] = field(default_factory=new_column)
     position: array[int] = field(default_factory=new_column)
@@ -151,7 +151,7 @@ class Segment:
         first: number of the first of its texts, which are numbered consecutively.
         count: the number of texts.
         names: all strings in its columns.
-        kinds: the number of each kind of edges.
+        kinds: the number in `names` of each kind of edges.
         edges, symbols: the rows, in the order of texts and positions.
         stated_of, target, symbol, short: lookups of rows by the name in that column.
         edges_of, symbols_of: lookups of rows by text; texts are numbered from 0 in the segment.
@@ -172,7 +172,7 @@ class Segment:
 
     @property
     def bytes(self) -> int:
-        """Return the approximate size of the segment in bytes, without reading all data."""
+        """Return the approximate size of the segment in bytes, from the lengths of its columns."""
         rows = len(self.edges.text) * len(Edges.__slots__)
         rows += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
         lookups = (self.stated_of, self.target, self.symbol, self.short)
@@ -185,7 +185,11 @@ class Segment:
 
 
 class SegmentBuilder:
-    """Builds a segment, whose first text has a given number; texts may be added in any order."""
+    """A builder of a segment; texts may be added in any order.
+
+    Args:
+        first: number of the segment's first text.
+    """
 
     def __init__(self, first: int) -> None:
         self._first = first
@@ -273,18 +277,18 @@ MOST_CACHED_NAMES = 100_000
 
 
 class NameCache:
-    """Cached names of definitions, by scopes of the readers and by short name."""
+    """A cache of the names of definitions, by readable scopes and short name."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[frozenset[str], str], NamesCalled] = {}
         self._count = 0
 
     def get(self, scopes: frozenset[str], short: str) -> NamesCalled | None:
-        """Return the names for one short name; None if it is not cached."""
+        """Return the definitions' names for a short name; None if they are not cached."""
         return self._found.get((scopes, short))
 
     def put(self, scopes: frozenset[str], short: str, names_called: NamesCalled) -> None:
-        """Cache the names for one short name; if the cache would get too large, clear it first."""
+        """Cache the names for a short name; clear the cache first if it would get too large."""
         count = 1 + sum(len(names) for names in names_called.values())
         if self._count + count > MOST_CACHED_NAMES:
             self._found, self._count = {}, 0
@@ -300,7 +304,7 @@ class GraphDocument:
     Attributes:
         uri, source, access_scope, source_type: the same values as in the catalog.
         repository: the repository of its source.
-        text_key, text: chunk_set_key and number of its text.
+        text_key, text: chunk_set_key of its text, and the number of that text in the graph.
     """
 
     document_id: str
@@ -324,7 +328,7 @@ class GraphDocument:
 
 @dataclass(frozen=True, slots=True)
 class GraphKey:
-    """The build that a graph belongs to."""
+    """The build that a graph describes."""
 
     ref: TenantRef
     generation: int
@@ -336,7 +340,7 @@ class Graph:
 
     Attributes:
         key, state: its build and the state of the relations.
-        segments: segments with the rows of its texts, and possibly of texts that it no longer has.
+        segments: segments with the rows of its texts, and possibly of texts no longer in the build.
         texts: numbers of its texts, by chunk_set_key.
         by_id: its documents by id.
         holders, by_uri: its documents by the number of their text, and by their URI.
@@ -376,11 +380,11 @@ class Graph:
             object.__setattr__(self, name, value)
 
     def find_segment(self, text: int) -> Segment:
-        """Return the segment that contains a text."""
+        """Return the segment that contains the text with this number."""
         return self.segments[bisect_right(self._firsts, text) - 1]
 
     def iter_readable(self, uris: Iterable[str], scopes: frozenset[str]) -> Iterator[GraphDocument]:
-        """Yield the readable documents with these URIs."""
+        """Yield the documents with these URIs whose access scope is in `scopes`."""
         for uri in dict.fromkeys(uris):
             yield from (
                 document for document in self.by_uri.get(uri, ()) if document.access_scope in scopes

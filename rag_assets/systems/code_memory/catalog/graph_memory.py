@@ -51,10 +51,10 @@ _EDGE_COLUMNS = (
 def load_graph(
     database: Database, key: GraphKey, most_bytes: int, former: Graph | None = None
 ) -> Graph | None:
-    """Return the current graph of a build; None if it is larger than `most_bytes`.
+    """Return the current graph of a build; None if it would be larger than `most_bytes`.
 
     Args:
-        former: the build's graph in a former state, whose texts are reused.
+        former: a graph of the same build in an earlier state, whose texts are reused.
 
     Raises:
         ServiceUnavailable: Postgres does not answer.
@@ -79,7 +79,7 @@ def load_graph(
 
 @dataclass(frozen=True, slots=True)
 class _ReusedSegments:
-    """Segments that are reused, and the numbers of the needed texts in them."""
+    """The segments of a former graph to reuse, and the numbers of the needed texts in them."""
 
     segments: tuple[Segment, ...] = ()
     texts: Mapping[str, int] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class _ReusedSegments:
 def _read_documents(
     connection: Connection, key: GraphKey
 ) -> tuple[RelationState, Sequence[Sequence[Any]]]:
-    """Return the state of the relations, and the documents, each with the key of its text last."""
+    """Return the state of the relations and the documents' rows, which end with the text's key."""
     has_kinds = and_(
         document_kinds.c.tenant == documents.c.tenant,
         document_kinds.c.document_id == documents.c.document_id,
@@ -119,8 +119,11 @@ def _read_documents(
 def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _ReusedSegments:
     """Return the segments to reuse: all of them, only the first, or none.
 
-    When there are many small segments, they are combined. Everything is loaded again if too much of
-    it belongs to texts that no document has.
+    If there are many small segments, only the first is reused. If too many stored texts no longer
+    belong to a document, everything is loaded again.
+
+    Args:
+        wanted: keys of the texts in the new state.
     """
     if former.state.rows != state.rows or not former.segments:
         return _ReusedSegments()
@@ -141,7 +144,7 @@ def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _
 def _load_segment(
     connection: Connection, key: GraphKey, texts: Sequence[str], first: int, most: int
 ) -> SegmentBuilder | None:
-    """Return a segment of texts; None if it would exceed the maximum size."""
+    """Return a builder with the rows of texts; None if the segment would exceed `most` bytes."""
     builder = SegmentBuilder(first)
     for batch in batched(texts, _BATCH):
         rows = (
@@ -197,7 +200,7 @@ _LATER_SECONDS = 600.0
 
 @dataclass(slots=True)
 class _Tenant:
-    """The graph of one tenant that was last loaded.
+    """The most recently loaded graph of one tenant.
 
     Attributes:
         not_before: time of the monotonic clock, in seconds, before which no graph is loaded.
@@ -210,10 +213,10 @@ class _Tenant:
 
 
 class RelationGraphs:
-    """The graphs of tenants that are queried repeatedly, as many as fit into memory.
+    """The in-memory graphs of tenants that are queried repeatedly, limited in total size.
 
-    Callers never wait for a graph. While the graph is not loaded, or is older than the catalog, the
-    catalog answers, and the graph is updated in the background.
+    Callers never wait for a graph. While a graph is not loaded, or is older than the catalog,
+    callers read the catalog, and the graph is updated in the background.
 
     Args:
         most_bytes: the maximum size of all graphs together.
@@ -229,8 +232,8 @@ class RelationGraphs:
     def get(self, key: GraphKey, state: RelationState) -> Graph | None:
         """Return the graph of a build in exactly this state; None if it is not loaded.
 
-        Only the second query for a tenant loads its graph: a process that queries once does not
-        need it.
+        Only the second query for a tenant starts to load its graph, because a process that queries
+        once does not need it.
         """
         with self._lock:
             tenant = self._tenants.get(key.ref.id)
@@ -273,7 +276,7 @@ class RelationGraphs:
                 self._drop_least_used()
 
     def _drop_least_used(self) -> None:
-        """Drop the least recently queried graphs until the others fit."""
+        """Drop the graphs of the least recently queried tenants until the limits are met."""
         while len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
         used_bytes = self._bytes()

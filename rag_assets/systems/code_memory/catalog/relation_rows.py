@@ -64,7 +64,7 @@ _BATCH = 2_000
 def record_relations(
     connection: Connection, ref: TenantRef, relations: Mapping[str, Relations]
 ) -> None:
-    """Record the definitions and edges of texts; existing rows of a text stay.
+    """Record the definitions and edges of texts; texts that already have rows keep them.
 
     Args:
         connection: the connection of the transaction that makes the versions of these texts valid.
@@ -105,7 +105,10 @@ def _iter_rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> I
 
 
 def _iter_rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
-    """Yield the rows of the names in texts; a scanned text without names also has a row."""
+    """Yield a row with the names in each text.
+
+    A text without names also gets a row, which shows that it was scanned.
+    """
     for key, relation in relations.items():
         numbers = sorted({compute_name_number(ref.id, name) for name in list_names(relation.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": relation.names}
@@ -120,7 +123,7 @@ _ROWS_OF: Final = {
 
 
 def compute_name_number(tenant_id: str, name: str) -> int:
-    """Return the number by which the texts of a tenant that contain a name are found.
+    """Return the number under which the index lists the texts that contain a name.
 
     Several names may have the same number, so the caller must also compare the name.
     """
@@ -130,7 +133,7 @@ def compute_name_number(tenant_id: str, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RelationState:
-    """A state of the relations of one tenant.
+    """A state of the relations of one tenant, as sums of random numbers that each change adds.
 
     Attributes:
         changes: sum over all changes.
@@ -193,7 +196,7 @@ READABLE_STATE = Statement.compile(
 
 
 def mark_rows_replaced(connection: Connection, ref: TenantRef) -> None:
-    """Record that rows were replaced although their texts did not change."""
+    """Count a change in which rows of unchanged texts were replaced."""
     counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
     connection.execute(select(counted))
 
@@ -259,7 +262,7 @@ class RelationCountQuery:
 
 
 def _get_definition_name(name: str) -> str:
-    """Return the name that a definition would have: qualified, if its language qualifies names."""
+    """Return the name under which a definition is looked up: qualified in PHP, else short."""
     return name if "\\" in name else short_name(name)
 
 
@@ -278,7 +281,7 @@ RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class IndexedText:
-    """A text that belongs to at least one build, and a document that has it."""
+    """A text that belongs to at least one build, and one of the documents with this text."""
 
     chunk_set_key: str
     media_type: str | None
@@ -286,13 +289,13 @@ class IndexedText:
 
 
 class RelationDriftQuery:
-    """Queries on the tables with rows of texts: `symbols`, `edges` and `name_uses`."""
+    """Queries that compare the rows in `symbols`, `edges` and `name_uses` with the texts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def list_texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
-        """Return the texts of all builds whose keys are in a range, without duplicates."""
+        """Return the texts of all builds whose chunk_set_keys are in a range, each once."""
         index = document_index.c
         wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
         if compared.end is not None:
@@ -313,7 +316,7 @@ class RelationDriftQuery:
             return [IndexedText(*row) for row in connection.execute(query)]
 
     def read_rows(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
-        """Return the rows of texts, by chunk_set_key; texts without rows are left out."""
+        """Return the recorded rows of texts, by chunk_set_key; texts without rows are left out."""
         rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
         with self._database.begin() as connection:
             for table in _ROWS_OF:
@@ -336,7 +339,7 @@ class RelationDriftQuery:
         return sorted(keys)
 
     def replace_rows(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
-        """Replace the rows of texts with rows of their current definitions and edges.
+        """Replace the recorded rows of texts by rows of their current definitions and edges.
 
         If a text belongs to no build, its rows are only deleted: it may have been erased in the
         meantime.
@@ -365,7 +368,7 @@ class RelationDriftQuery:
 
 
 def build_rows(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
-    """Return the rows that these relations should have, in the format of `recorded`."""
+    """Return the rows that texts with these relations should have, in the format of `read_rows`."""
     rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
     for table, rows_of in _ROWS_OF.items():
         for row in rows_of(ref, relations):

@@ -1,6 +1,6 @@
 """SQL statements on `symbols` and `edges`.
 
-They are compiled once: each step of a walk runs several.
+They are compiled once, because each step of a walk runs several.
 
 Postgres keeps no statistics of names and paths, because they would reveal texts. It therefore
 assumes thousands of rows per name and would plan to read whole tables. `OFFSET 0` prevents a join
@@ -94,7 +94,7 @@ def _is_in_parameter(value: ColumnElement[str], parameter: str) -> _Condition:
 
 
 def _select_versions(*columns: ColumnElement[Any]) -> Select[Any]:
-    """Return columns of those valid document versions that the caller may read."""
+    """Return a query for columns of the valid document versions that the caller may read."""
     versions = select_returnable(_TENANT, _GENERATION, *columns).where(
         is_readable(documents, _PRINCIPALS)
     )
@@ -118,11 +118,12 @@ def _join_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[An
 def _select_rows_with_values(
     columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
 ) -> Subquery:
-    """Return the rows of a table with one of the given values, and the versions of their texts.
+    """Return a query for rows with one of several values, joined to the versions of their texts.
 
     Args:
-        value: the column that is compared with the list in `parameter`.
         columns: the columns to return; the first belongs to the table.
+        value: the column that is compared with the list in `parameter`.
+        parameter: the SQL parameter with the list of values.
     """
     table = columns[0].table
     own, others = _split_by_table(columns, table)
@@ -138,7 +139,12 @@ def _select_rows_with_values(
 def _select_rows_of_documents(
     columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition
 ) -> Subquery:
-    """Return the rows of a table that belong to the texts of documents with the given URIs."""
+    """Return a query for the rows of a table that belong to documents with one of several URIs.
+
+    Args:
+        columns: the columns to return.
+        parameter: the SQL parameter with the list of URIs.
+    """
     own, others = _split_by_table(columns, table)
     wanted_uris = _select_distinct(parameter)
     at = _select_versions(*others, document_index.c.chunk_set_key).where(
@@ -152,7 +158,10 @@ def _select_rows_of_documents(
 
 
 def _build_uri_conditions(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
-    """Return the conditions for documents at a URI, by hash: a URI may be too long for an index."""
+    """Return the conditions for documents at a URI.
+
+    The hash is compared too, because an index cannot contain a long URI.
+    """
     return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
 
 
@@ -174,7 +183,7 @@ def _select_symbols(symbol_rows: Subquery) -> Select[Any]:
 
 
 def _select_once(symbol_rows: Subquery) -> Select[Any]:
-    """Return definitions without duplicates: the table has a row for each short name."""
+    """Return a query for definitions without duplicates: the table has a row per short name."""
     identity = symbol_rows.c.uri, symbol_rows.c.symbol, symbol_rows.c.line_start
     rows = select(*_choose_columns(_PLACED_SYMBOLS, symbol_rows)).ext(distinct_on(*identity))
     return rows.order_by(*identity, symbol_rows.c.position)
@@ -217,11 +226,11 @@ def _select_by_file_name() -> Select[Any]:
 
 
 def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
-    """Return the edges found in any of several ways; no single index serves all ways.
+    """Return a query that combines several queries for edges; no single index serves them all.
 
     Args:
-        ways: the subqueries; each has its own limit.
-        first: whether to return the first edges if there are more; this requires reading all.
+        ways: the subqueries; each is limited separately.
+        first: whether the limit keeps the first edges; this requires reading all edges.
     """
     queries = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
     if first:

@@ -85,7 +85,7 @@ class RelationRows:
         """Return the edges that start or end at nodes; edges that start at them come first.
 
         Args:
-            nodes: names as edges have them.
+            nodes: names of nodes as in edges.
             direction: out: edges that start at a node; in: edges that end at it.
             limit: the maximum number of edges to return for each direction, and for files.
             files: URIs of documents; their edges that no definition states are returned too.
@@ -121,7 +121,7 @@ class RelationRows:
         return [*edges]
 
     def read_evidence(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
-        """Return the evidence at the positions that the caller may still read.
+        """Return the evidence at places that the caller may still read, by place.
 
         Args:
             places: a document, the chunk_set_key of its text, and a position in that text.
@@ -135,7 +135,7 @@ class RelationRows:
         return {(document, text, position): evidence for document, text, position, evidence in rows}
 
     def list_edges_of_kind(self, kind: str, limit: int) -> list[FoundEdge]:
-        """Return the edges of a kind, regardless of their targets."""
+        """Return the edges of a kind with any target, at most `limit`."""
         rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit, only=[], without=[])
         return [_read_edge_row(*row) for _, *row in rows]
 
@@ -173,11 +173,11 @@ class RelationRows:
     def find_names(
         self, shorts: Collection[str], permits: Permits | None
     ) -> Mapping[str, NamesCalled]:
-        """Return the names of the definitions with these short names, by short name.
+        """Return the qualified names of the definitions with these short names, by short name.
 
         Args:
             shorts: see short_name; the result has no entry for a name without a definition.
-            permits: narrows what the caller may read.
+            permits: returns whether a document may be read; None if no further check is needed.
         """
         rows = self._run(statements.NAMES_BY_SHORT_NAME, names=[*shorts]) if shorts else []
         names_by_short: dict[str, dict[str, set[str]]] = {}
@@ -191,13 +191,14 @@ class RelationRows:
         return dict(names_by_short)
 
     def find_similar(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
-        """Return some definitions with a short name that contains one of these texts."""
+        """Return at most `limit` definitions whose short name contains one of these strings."""
         return self._list_symbols(statements.SIMILAR_DEFINITIONS, parts=[*parts], limit=limit)
 
     def find_by_last_part(self, name: str, limit: int) -> list[FoundSymbol]:
-        """Return some definitions with a name that ends with this part, ignoring case and marks.
+        """Return at most `limit` definitions whose name ends with this part.
 
-        Names with the same marks come first: `save!` before `save`.
+        Case and marks such as `!` are ignored, but names with the same marks come first: `save!`
+        before `save`.
         """
         marked, part = (
             name.lower().translate(str.maketrans("", "", marks)) for marks in ("_-", NAME_MARKS)
@@ -207,18 +208,18 @@ class RelationRows:
         )
 
     def find_files(self, name: str, limit: int) -> list[FoundDocument]:
-        """Return some documents with a URI that ends with this file name."""
+        """Return at most `limit` documents whose URI ends with this file name."""
         rows = self._run(statements.DOCUMENTS_BY_FILE_NAME, name=name.lower(), limit=limit)
         return [FoundDocument(*row) for row in rows]
 
     def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
     ) -> list[FoundNameUses]:
-        """Return the positions of names in the documents that contain certain names.
+        """Return the uses of names, in the documents that contain at least one wanted name.
 
         Args:
             wanted: only documents with at least one of these names are read.
-            names: the names to locate.
+            names: further names whose uses in these documents are returned.
             limit: the maximum to return; documents that define the name come first.
         """
         tenant = self.document_versions.tenant_id
@@ -245,7 +246,7 @@ class RelationRows:
         return [FoundDocument(*row) for row in rows]
 
     def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types that were not yet scanned for names."""
+        """Return the documents of these types whose names have not been indexed yet."""
         rows = self._run(statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types])
         return [FoundDocument(*row) for row in rows]
 
@@ -255,12 +256,12 @@ class RelationRows:
         return [FoundDocument(*row) for row in rows]
 
     def list_first_documents(self, sources: Sequence[str]) -> list[FoundDocument]:
-        """Return one document of each source that has documents."""
+        """Return one readable document of each source; sources without any are left out."""
         rows = self._run(statements.FIRST_DOCUMENTS, sources=[*sources])
         return [FoundDocument(*row) for row in rows]
 
     def _list_edge_rows(self, statement: Statement, **values: Any) -> list[Any]:
-        """Return rows of edges at nodes; a list parameter that is not given is empty."""
+        """Return rows of edges at nodes; list parameters that are not passed are empty."""
         return self._run(statement, **{**{name: [] for name in _WAYS}, **values})
 
     def _list_symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
@@ -412,7 +413,7 @@ class GraphRelations(RelationRows):
         ]
 
     def _may_mean_one(self, name: str) -> bool:
-        """Return whether an edge with this name can lead to a definition.
+        """Return whether a name at the end of an edge can mean exactly one definition.
 
         A short name that several definitions of a repository have refers to none of them. Thousands
         of edges may use such a name, so they are not read.
@@ -452,7 +453,11 @@ class GraphRelations(RelationRows):
     def _iter_edge_rows_inside(
         self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
     ) -> Iterator[_Row]:
-        """Yield the edges in documents, by URI, that start or end at a name in this document."""
+        """Yield the edges that start or end at names which are only valid within a document.
+
+        Args:
+            places: the URI of a document, and the name within it.
+        """
         for uri, own in places:
             for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
@@ -490,7 +495,7 @@ def _read_cached(
     row: int,
     document: GraphDocument,
 ) -> _Found:
-    """Return the result for a row: from the cache, else computed and cached if there is room."""
+    """Return `build(segment, row, document)`, cached while the cache has room."""
     key = segment.first, row, document.document_id
     cached = cache.get(key)
     if cached is None:
@@ -501,7 +506,11 @@ def _read_cached(
 
 
 def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
-    """Return the names of the definitions in rows, grouped by repository."""
+    """Return the names of the definitions in rows, by repository.
+
+    Args:
+        permits: returns whether a document may be read; None to read all.
+    """
     names_by_repository: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:
         if permits is None or permits(document):
@@ -576,7 +585,7 @@ class RelationTable:
         return RelationRows(self._statements, readable)
 
     def read_moment(self, tenant_id: str, principals: Collection[str]) -> ReadableState:
-        """Return the state of a tenant's relations, and the scopes that the principals may read.
+        """Return the state of a tenant's relations, and the scopes that principals may read.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -593,7 +602,7 @@ def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[
 
 
 def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
-    """Return the definition in a row; its columns are nearly in the order of the fields."""
+    """Return the definition in a row of SQL; its columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
         *(
@@ -611,7 +620,7 @@ def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundS
 
 
 def _read_edge_row(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
-    """Return the edge in a row; its columns are in the order of the fields."""
+    """Return the edge in a row of SQL; its columns are in the order of the fields."""
     how, confidence, first, last, evidence, path, document_id, uri, source, scope, position = rest
     repository = get_repository_source(source)
     return FoundEdge(

@@ -83,6 +83,7 @@ def list_signs(file: FileFacts, custom: str = "") -> set[str]:
 
     Args:
         file: the file, with at least the facts of SIGN_KINDS.
+        custom: the tenant's own frameworks as JSON; see all_frameworks.
     """
     signs = {name for fact in file.facts if fact.kind == FOUND for name in fact.values["names"]}
     if laravel.speaks_of_laravel(file):
@@ -130,12 +131,12 @@ def is_of_django(signs: frozenset[str]) -> bool:
 
 @lru_cache(maxsize=128)
 def _list_unmarked_frameworks(language: str, custom: str) -> tuple[Framework, ...]:
-    """Return the frameworks of a language that apply without a marker in a file."""
+    """Return the frameworks of a language that need no marker in a file to apply."""
     return tuple(o for o in all_frameworks(custom) if language in o.languages and not o.markers)
 
 
 def _reads_facts(framework: Framework) -> bool:
-    """Return whether routes or tables follow from a framework's data and the facts of files."""
+    """Return whether a framework has rules that derive routes or tables from facts."""
     rules = framework.routes, framework.resources, framework.tables, framework.changes
     return any(map(bool, rules))
 
@@ -145,6 +146,7 @@ def derived_documents(files: Sequence[FileFacts], custom: str = "") -> Derivatio
 
     Args:
         files: the files of one repository, all readable by the same callers.
+        custom: the tenant's own frameworks as JSON; see all_frameworks.
     """
     frameworks = all_frameworks(custom)
     derivations: list[Derivation] = []
@@ -166,7 +168,7 @@ def derived_documents(files: Sequence[FileFacts], custom: str = "") -> Derivatio
 
 
 def keep_deciding(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
-    """Return the facts of a file that find_source_types reads unless the repository uses Django."""
+    """Return the facts that find_source_types reads from a file of a repository without Django."""
     return tuple(filter(laravel_classes.is_read_fact, facts)) if language == "php" else ()
 
 
@@ -216,7 +218,7 @@ _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECAS
 
 
 def derive_by_data(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
-    """Derive the routes and tables of a repository from the data that describe its frameworks."""
+    """Derive the routes and tables of a repository with the rules of these frameworks."""
     read = [File(file) for file in files if not is_test(file.path)]
     handlers = _Handlers(read)
     documents: list[DerivedDocument] = []
@@ -236,7 +238,7 @@ def derive_by_data(files: Sequence[FileFacts], frameworks: Sequence[Framework]) 
 
 
 class _Handlers:
-    """The definitions of a repository, by the last part of their names."""
+    """The definitions of a repository by the last part of their names, to find routes' handlers."""
 
     def __init__(self, files: Sequence[File]) -> None:
         self._known: dict[str, list[tuple[File, Fact]]] = {}
@@ -248,7 +250,7 @@ class _Handlers:
                 self._known.setdefault(last, []).append((file, fact))
 
     def find_node(self, route: FrameworkRoute) -> str:
-        """Return the node of a route's handler; "" if no definition or several match."""
+        """Return the node of a route's handler; "" unless exactly one definition matches."""
         parts = [part for part in LAST_PARTS.split(route.handler) if part]
         if not parts:
             return ""
@@ -280,7 +282,11 @@ class _Handlers:
     def _select_of_owner(
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
-        """Return the definitions whose class, module or file has the owner's name."""
+        """Return the candidates whose class, module or file is named before the handler's name.
+
+        Args:
+            parts: the parts of the handler's name; all but the last name its owner.
+        """
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close: list[tuple[File, Fact]] = []
         suffix: list[tuple[File, Fact]] = []
@@ -392,7 +398,7 @@ def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
 
 
 class _Lines:
-    """Finds facts, which have line numbers, by path and offset."""
+    """The facts of files by path and start offset; they state the line numbers of evidence."""
 
     def __init__(self, files: Sequence[FileFacts]) -> None:
         facts: dict[str, dict[int, Fact]] = {}
@@ -405,7 +411,7 @@ class _Lines:
         self._facts = facts
 
     def find_fact(self, evidence: Evidence) -> Fact:
-        """Return the fact at an offset, else the nearest fact before it."""
+        """Return the fact at the start of the evidence, else the nearest fact before it."""
         starts = self._facts.get(evidence.path, {})
         if evidence.start in starts:
             return starts[evidence.start]
@@ -415,14 +421,14 @@ class _Lines:
     def build_statement(
         self, kind: str, target: str, evidence: Evidence, source: str = ""
     ) -> DerivedStatement:
-        """Return a statement that refers to the lines of its evidence."""
+        """Return a statement supported by the lines of its evidence."""
         return DerivedStatement.from_fact(
             kind, target, evidence.path, self.find_fact(evidence), source=source
         )
 
 
 def _iter_django_documents(route: DjangoRoute, lines: _Lines) -> Iterator[DerivedDocument]:
-    """Yield one document per HTTP method if methods have their own views, else one document."""
+    """Yield the documents of a route: one per HTTP method that has a view of its own, else one."""
     if not route.view.actions:
         yield _build_django_document(route, route.view.methods, "", lines)
     for method, action in route.view.actions:

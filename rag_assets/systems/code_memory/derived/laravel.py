@@ -1,4 +1,4 @@
-"""Derives the routes and tables of Laravel, with the lines that state their parts."""
+"""Derivation of Laravel's routes and tables, with the lines of code that state them."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ _LONGEST_ATTRIBUTE: Final = 200
 def speaks_of_laravel(file: FileFacts) -> bool:
     """Return whether a file shows that its repository uses Laravel or a Laravel package.
 
-    A route, a model or a migration is sufficient, because a repository may have no manifest. In a
-    test, `$router->match("/login")` is a request to any router.
+    A route, a model or a migration is sufficient, because a repository may have no manifest. Routes
+    in tests do not count: there, `$router->match("/login")` may be a request to any router.
     """
     in_test = is_test(file.path)
     return any(_is_sign(fact) for fact in file.facts if not (in_test and fact.kind == "routing"))
@@ -143,7 +143,7 @@ def format_route_name(route: LaravelRoute) -> str:
 
 
 class _RouteDocumentBuilder:
-    """Builds the documents of routes: each route's action and guards, with their lines."""
+    """A builder of the documents of routes, with each route's action and middleware."""
 
     def __init__(
         self, files: Sequence[FileFacts], models: Mapping[str, EloquentModel], version: int | None
@@ -195,7 +195,10 @@ class _RouteDocumentBuilder:
     def _iter_statements_of_action(
         self, route: LaravelRoute, last: LocatedFact
     ) -> Iterator[DerivedStatement]:
-        """Yield the method that the route runs; if it is inherited, also the controller."""
+        """Yield statements for the methods that a route runs, and for what they call.
+
+        If the method is inherited, the controller itself is also a target.
+        """
         owner, _, method = route.action.partition("@")
         names = [method or _INVOKED]
         if names == [_INVOKED] and _COMPONENT in self._inheritance.iter_ancestors(owner):
@@ -219,7 +222,7 @@ class _RouteDocumentBuilder:
     def _iter_statements_of_policy(
         self, route: LaravelRoute, middleware: str
     ) -> Iterator[DerivedStatement]:
-        """Yield the policy that a middleware checks, as class and method."""
+        """Yield statements for the policy that a middleware checks: its class and its method."""
         check = self._policies.find_check(route, middleware)
         if check is not None:
             places = (e for e in reversed(route.evidence) if _names_guard(e, middleware))
@@ -246,13 +249,13 @@ def _describe_parameters(route: LaravelRoute) -> Iterator[str]:
 
 
 def _get_guard_node(name: str) -> str:
-    """Return the node of a middleware's class or alias; its arguments follow a colon."""
+    """Return the node of a middleware's class or alias; its arguments are dropped."""
     bare = name.partition(":")[0]
     return bare if "\\" in bare else MIDDLEWARE + bare
 
 
 def _names_guard(at: LocatedFact, guard: str) -> bool:
-    """Return whether a statement names a middleware, as a string or as a class."""
+    """Return whether the text of a statement names a middleware, as a string or as a class."""
     last = guard.rpartition("\\")[2]
     marks = (f"'{guard}", f'"{guard}', f"{last}::")
     return any(mark in at.fact.evidence for mark in marks)
@@ -261,7 +264,7 @@ def _names_guard(at: LocatedFact, guard: str) -> bool:
 def _group_by_pivot(
     models: Iterable[EloquentModel],
 ) -> Mapping[str, Sequence[tuple[str, EloquentRelation]]]:
-    """Return relations and their owners by the pivot table that convention gives them."""
+    """Return the relations that use each pivot table by convention, each with its method."""
     pivots: dict[str, dict[tuple[str, int], tuple[str, EloquentRelation]]] = {}
     for model in models:
         for relation in model.relations:
@@ -296,7 +299,7 @@ def _build_table_document(
 
 
 def _build_unmigrated_table_document(name: str, models: Sequence[EloquentModel]) -> DerivedDocument:
-    """Return the document of a table that models name although no migration creates it."""
+    """Return the document of a table that models use although no migration creates it."""
     lines = (
         f"table {name}",
         f"models: {', '.join(model.name for model in models)}",
@@ -319,7 +322,7 @@ def _build_mapping_statement(model: EloquentModel) -> DerivedStatement:
 
 
 def _describe_table(name: str, table: MigratedTable, models: Sequence[str]) -> tuple[str, ...]:
-    """Return the description of a table, line by line."""
+    """Return the lines of a table's description."""
     columns = (_describe_column(*column) for column in table.columns.items())
     indexes = [
         f"- {kind} ({', '.join(columns)}) {index}".rstrip()

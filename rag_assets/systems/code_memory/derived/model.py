@@ -1,7 +1,7 @@
 """Derived documents with the statements that support them, and what could not be resolved.
 
-The text of a document is a description, then the file lines that support it. Only the description
-before EVIDENCE is embedded. If a line only moves in its file, no new embedding is needed.
+The text of a document is a description, followed by EVIDENCE and the lines of code that support it.
+Only the description is embedded, so a line that only moves in its file needs no new embedding.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DerivedDocument:
     """A route or a table, or the references of a file.
 
     Attributes:
-        called: keys by which it is found; see symbols.names.
+        called: keys for lookups of the document by name; see symbols.names.
         lines: its description; the first line is its heading.
     """
 
@@ -92,8 +92,9 @@ class UnresolvedStatement:
     """A statement that can only be resolved by running the code.
 
     Attributes:
-        about: the documents that may be wrong: ROUTES or TABLES for any of them, or the name of one
-            node; "" if that is unknown; INDEXES for figures of an index.
+        about: the documents that may be incomplete because of it: ROUTES or TABLES for any of
+            them, or the name of one node; "" if that is unknown; INDEXES for the figures of a SCIP
+            index.
     """
 
     path: str
@@ -103,19 +104,19 @@ class UnresolvedStatement:
 
     @property
     def description(self) -> str:
-        """Return place and reason as a text for people."""
+        """Return location and reason as one line for people."""
         if self.about == INDEXES:
             return f"{self.path}: {self.reason}"
         return f"{self.path}:{self.line} {self.reason}" if self.path else self.reason
 
     @property
     def as_json(self) -> list[Any]:
-        """Return the statement in the form in which the catalog stores it."""
+        """Return the statement as the JSON list that the catalog stores."""
         return [self.path, self.line, self.reason, self.about]
 
     @classmethod
     def from_json(cls, stored: Any) -> UnresolvedStatement:
-        """Return a statement from its stored form; old entries are only a text for people."""
+        """Return a statement from its stored form; older versions stored only the reason."""
         return cls("", 0, stored) if isinstance(stored, str) else cls(*stored)
 
 
@@ -133,10 +134,10 @@ class Derivation:
 
 
 def link_groups(places: Iterable[DerivedStatement]) -> Iterator[DerivedStatement]:
-    """Yield statements that put a route into its group, and each group into its enclosing group.
+    """Yield statements that put a route into its groups, and each group into the next outer.
 
     Args:
-        places: statements of the groups, outermost first; kind, source and target are ignored.
+        places: statements of the groups, outermost first; only their lines are used.
     """
     outer = ""
     for place in places:
@@ -152,12 +153,10 @@ def link_groups(places: Iterable[DerivedStatement]) -> Iterator[DerivedStatement
 def limit_unresolved(
     statements: Sequence[UnresolvedStatement], most: int
 ) -> list[UnresolvedStatement]:
-    """Return the first statements about routes and tables; the last states how many are omitted.
+    """Return at most `most` statements about routes and as many about tables.
 
-    Statements that may affect any document come before those about one route or table.
-
-    Args:
-        most: maximum number about routes, and maximum number about tables.
+    Statements that may affect any document come first. If some are omitted, the last returned
+    statement says how many.
     """
     kept = []
     for about in (TABLES, ROUTES):
@@ -207,7 +206,7 @@ def render_document(document: DerivedDocument) -> str:
 
 
 def read_document(text: str) -> CodeText:
-    """Return the single unit of a derived document's text, and its statements.
+    """Return the text of a derived document as a single unit, and its statements as facts.
 
     References and SCIP indexes have no unit, because they are not embedded.
     """
@@ -273,7 +272,7 @@ def _iter_statement_facts(text: str, name: str) -> Iterator[Fact]:
 
 
 def _render_statements(statements: Iterable[DerivedStatement]) -> Iterator[str]:
-    """Yield each place with its text once, followed by the statements that it supports."""
+    """Yield the lines of evidence, each followed by the statements that it supports."""
     places: dict[str, list[str]] = {}
     for statement in statements:
         last = f"-{statement.line_end}" if statement.line_end > statement.line_start else ""

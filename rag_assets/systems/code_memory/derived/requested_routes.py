@@ -1,8 +1,8 @@
 """Tests of routes, and the routes that only an API description (OpenAPI, Swagger) states.
 
 The HTTP requests in test files become statements about routes. A request is matched with the routes
-of its repository by method and path. A computed part of the path matches any parameter of a route,
-and so does a value at the position of the parameter. Literal parts take precedence over parameters.
+of its repository by method and path. A parameter of a route matches a value or a computed part in
+the request's path; literal parts take precedence over parameters.
 
 A server generated from a description has no route in its code: a program implements each operation
 in a definition with the name of its `operationId`.
@@ -63,7 +63,13 @@ _MOST_PARTS: Final = 24
 
 
 class _Request(NamedTuple):
-    """A request by path, or by the name of a route: `name:orders`, `helper:edit_order`."""
+    """A request in a test.
+
+    Attributes:
+        method: the HTTP method; "" if it is computed.
+        parts: the parts of its path; empty if it names a route instead.
+        route: a key of the requested route, such as `name:orders` or `helper:edit_order`, else "".
+    """
 
     method: str
     parts: tuple[str, ...]
@@ -76,7 +82,11 @@ def add_tests_to_routes(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[UnresolvedStatement]]:
-    """Add the requests in tests to routes; return the documents, and a note for each cut list."""
+    """Add the requests in tests to the documents of the routes that they reach.
+
+    Returns:
+        the documents by name, and a note for each route with more requests than are listed.
+    """
     rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
     requests: dict[str, list[DerivedStatement]] = {}
@@ -106,14 +116,14 @@ def add_tests_to_routes(
 
 @dataclass(slots=True)
 class _Step:
-    """The routes with a common path prefix: by their next part, and those that end there."""
+    """A node in the tree of routes: child nodes by next path part, and the routes that end here."""
 
     next: dict[str, _Step]
     ends: list[tuple[frozenset[str], str]]
 
 
 class _Routes:
-    """The routes of a repository, indexed by the parts of their paths."""
+    """The routes of a repository, indexed by path and by name."""
 
     def __init__(self, documents: Mapping[str, DerivedDocument]) -> None:
         self._root = _Step({}, [])
@@ -131,7 +141,7 @@ class _Routes:
                     self._named.setdefault(key, []).append(end)
 
     def _add_path(self, path: str, end: tuple[frozenset[str], str]) -> None:
-        """Add a route at its path, and at the shorter path if the last parameter is optional."""
+        """Add a route at its path, and at its path without the last part if that is optional."""
         steps = [self._root]
         for part in _split_path(path):
             steps.append(steps[-1].next.setdefault(part, _Step({}, [])))
@@ -140,7 +150,7 @@ class _Routes:
             steps[-2].ends.append(end)
 
     def find_requested(self, request: _Request) -> list[str]:
-        """Return the routes that a request may reach, those with the most literal path.
+        """Return the routes that a request may reach, only those with the most literal path.
 
         If no route matches, leading parts that servers often add, such as `v1`, are dropped.
         """
@@ -170,7 +180,7 @@ class _Routes:
         return []
 
     def _find_by_name(self, request: _Request) -> list[str]:
-        """Return the routes with the name that a request states, or with a handler of that name."""
+        """Return the routes with the key in `request.route`, else with a handler of that name."""
         for key in (request.route, f"handler:{LAST_PARTS.split(request.route)[-1]}"):
             routes = self._named.get(key, ())
             paths = {name.partition(" ")[2] for _, name in routes}
@@ -181,7 +191,7 @@ class _Routes:
 
 
 def _list_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
-    """Yield keys of a route: its name, its handler, and names of functions that return its path."""
+    """Yield the keys of a route for `_Request.route`: its name, its handler, its path helpers."""
     for line in document.lines:
         label, _, text = line.partition(": ")
         if label == "name":
@@ -226,9 +236,9 @@ def _iter_requests(
 
 
 def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
-    """Return the name of the route that a call requests: `reverse("orders")`, `edit_order_path`.
+    """Return the key of the route that a call names: `reverse("orders")`, `edit_order_path`.
 
-    "" if its path does not come from a route's name.
+    "" if the call names no route.
     """
     value = find_argument(call, rule.path) or find_argument(call, "0")
     if value is not None and value[0] == "n":
@@ -280,7 +290,7 @@ def _find_method(
 def _walk_call_chain(
     file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]
 ) -> Iterator[Fact]:
-    """Yield the later calls in the chain of a call, then the earlier calls in that chain."""
+    """Yield the calls chained after a call, then the calls chained before it, nearest first."""
     following = outer.get((call.start, call.end))
     before = file.find_call(call.values.get("on"))
     for _ in range(_LONGEST_CHAIN):
@@ -296,7 +306,7 @@ def _walk_call_chain(
 def _find_path(
     file: File, value: Sequence[Any] | None, call: Fact, repository: RepositoryFiles
 ) -> str | None:
-    """Return the path in a value, with `{}` for computed parts; None if the value is not a path."""
+    """Return the path in a value, with `{}` for computed parts; None if it is not a path."""
     if value is None or value[0] not in {"s", "n", "+"}:
         return None
     parts = value[1] if value[0] == "+" else [value]
@@ -314,7 +324,7 @@ def _split_path(path: str) -> tuple[str, ...]:
 
 
 def _build_statement(file: File, request: _Request, route: str) -> DerivedStatement:
-    """Return the statement that the enclosing definition, else the file, requests a route."""
+    """Return the statement that the enclosing definition, or else the file, requests a route."""
     enclosing = file.find_enclosing(file.declared, request.fact.start)
     source = defined_name(enclosing[-1].symbol, file.path) if enclosing else FILE + file.path
     return DerivedStatement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
@@ -335,7 +345,9 @@ _Definition = tuple[FileFacts, Fact]
 def derive_operations(
     files: Sequence[FileFacts], routes: Iterable[DerivedDocument]
 ) -> Iterator[DerivedDocument]:
-    """Yield a route for each operation that has a handler and no route in the code.
+    """Yield a route for each operation of an API description that only a handler implements.
+
+    Operations with a route in the code, or without a handler, yield nothing.
 
     Args:
         files: the files of one repository.
@@ -371,7 +383,7 @@ def _get_id(operation: Fact) -> str:
 def _index_served_paths(
     routes: Iterable[DerivedDocument],
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Return method and path of the routes in the code: whole paths, and all ends of paths."""
+    """Return method and path of the routes in the code: whole paths, and all their suffixes."""
     whole: set[tuple[str, str]] = set()
     ends: set[tuple[str, str]] = set()
     for route in routes:
@@ -385,7 +397,11 @@ def _index_served_paths(
 
 
 def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str, list[_Definition]]:
-    """Return the definitions outside of tests whose last part has one of these folded names."""
+    """Return the definitions outside of tests whose last part is in `names`, by that part.
+
+    Args:
+        names: names in the form of fold_name.
+    """
     definitions: dict[str, list[_Definition]] = {}
     for file in files:
         if is_test(file.path):
@@ -417,7 +433,7 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
 
 
 def _describe_owner(definition: _Definition) -> str:
-    """Return the class or module of a definition, with the name of its file."""
+    """Return the innermost class or module of a definition and its file name, joined by a blank."""
     file, fact = definition
     owners = LAST_PARTS.split(fact.symbol)[:-1][-1:]
     return " ".join([*owners, file.path.rpartition("/")[2]])

@@ -1,4 +1,4 @@
-"""Derives documents from SCIP indexes: references that a compiler or type checker has resolved.
+"""Derivation of exact references from SCIP indexes, which a compiler or type checker has written.
 
 The text of an index (see sources/scip_file.py) is compared with the present files. References that
 agree with them become derived documents, one for each file. A file that has changed since the
@@ -31,7 +31,7 @@ from rag_assets.systems.code_memory.symbols.naming import defined_name, get_name
 
 _UTF8, _UTF16, _UTF32 = 1, 2, 3
 _LIKELY_ENCODINGS: Final = (_UTF16, _UTF32, _UTF8)
-"""Encodings to try for an index that states none, as those of scip-python and scip-typescript."""
+"""Encodings to try for an index that states none, such as indexes of scip-python."""
 _CODECS: Final = {_UTF8: ("utf-8", 1), _UTF16: ("utf-16-le", 2), _UTF32: ("utf-32-le", 4)}
 """Codec and bytes per code unit, by the number of a position encoding."""
 
@@ -51,7 +51,7 @@ _MARKS: Final = "\"'`#$@"
 
 
 class SourceFile(NamedTuple):
-    """A present file of the repository.
+    """A file of the repository as it is now.
 
     Attributes:
         is_masked: whether a credential in the text is masked, without changing its length.
@@ -64,10 +64,10 @@ class SourceFile(NamedTuple):
 
 
 class _Occurrence(NamedTuple):
-    """A place in a file: line and columns from 0, in code units.
+    """An occurrence of a symbol in an index: line and columns count from 0, columns in code units.
 
     Attributes:
-        symbol: number of the symbol; for a symbol of another package, its name.
+        symbol: number of the symbol in the index; for a symbol of another package, its name.
     """
 
     line: int
@@ -79,7 +79,12 @@ class _Occurrence(NamedTuple):
 
 @dataclass(slots=True)
 class _IndexedFile:
-    """A file as an index describes it."""
+    """A file as an index describes it.
+
+    Attributes:
+        encoding: the position encoding of its columns; 0 if the index states none.
+        text_hash: hash of the text that was indexed, or NO_HASH.
+    """
 
     encoding: int
     text_hash: str
@@ -88,11 +93,12 @@ class _IndexedFile:
 
 @dataclass(slots=True)
 class ScipIndex:
-    """An index, read from its text.
+    """A SCIP index, read from its text.
 
     Attributes:
         path: the path under which its source lists it.
-        root: the last folders of the root of its project.
+        root: the last folders of the path of the indexed project's root.
+        symbols: the symbols that it defines or refers to; occurrences state their positions here.
         files: the files that it describes, by path within its project.
     """
 
@@ -103,7 +109,7 @@ class ScipIndex:
 
     @classmethod
     def read(cls, text: str) -> ScipIndex:
-        """Return the index that a text describes; see scip_file.render_index.
+        """Return the index that a text in the form of scip_file.render_index describes.
 
         An occurrence is left out if masking a credential has changed its numbers.
         """
@@ -160,10 +166,12 @@ _Alias: TypeAlias = tuple[int | str, str]
 
 
 class _Place(NamedTuple):
-    """An occurrence in the present text of a file.
+    """An occurrence of a symbol in the present text of a file.
 
     Attributes:
         start, end: character offsets in the text.
+        written: the text between them.
+        symbol: as in _Occurrence.
     """
 
     line: int
@@ -179,9 +187,13 @@ def _find_current_places(
     sources: Mapping[str, SourceFile],
     symbols: Sequence[IndexedSymbol],
 ) -> dict[str, list[_Place]]:
-    """Return the occurrences in those files that have not changed since they were indexed.
+    """Return the occurrences in the files that have not changed since they were indexed.
 
-    An index that states no position encoding has the one with which most of its files agree.
+    If the index states no position encoding, the one with which most of its files agree is used.
+
+    Args:
+        placed: files of the index, by path within the repository.
+        sources: the present files, by the same path.
     """
     is_stated = all(file.encoding or sources[path].text.isascii() for path, file in placed.items())
     candidates = []
@@ -206,10 +218,10 @@ def _find_current_places(
 
 
 def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_Place] | None:
-    """Return the occurrences in a present file; None if the file is certain to have changed.
+    """Return the occurrences in a present file; None if it has certainly changed since indexing.
 
     Args:
-        encoding: the position encoding, if the index states none.
+        encoding: the position encoding to use if the index states none.
     """
     is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
     if is_hashed and indexed.text_hash != hash_text(source.text):
@@ -236,21 +248,21 @@ def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> li
 
 
 def _list_unit_offsets(line: str, encoding: int) -> Sequence[int]:
-    """Return the number of code units before each character of a line, and of the whole line."""
+    """Return the number of code units before each character of a line, and before its end."""
     codec, width = _CODECS[encoding]
     units = (len(character.encode(codec, "surrogatepass")) // width for character in line)
     return [0, *accumulate(units)]
 
 
 def _find_column(offsets: Sequence[int], units: int) -> int:
-    """Return the number of characters in the first code units of a line; -1 past its end."""
+    """Return the column in characters after `units` code units; -1 past the end of the line."""
     return bisect_left(offsets, units) if units <= offsets[-1] else -1
 
 
 def _iter_aliases(
     places: Iterable[_Place], text: str, symbols: Sequence[IndexedSymbol]
 ) -> Iterator[_Alias]:
-    """Yield the names that imports and exports in a file give to symbols."""
+    """Yield the symbols that imports and exports in a file rename, each with its other name."""
     searched: set[_Alias] = set()
     for place in places:
         name, written = _get_symbol(place, symbols).name, place.written
@@ -270,7 +282,7 @@ def _iter_aliases(
 def _matches_symbols(
     places: Iterable[_Place], symbols: Sequence[IndexedSymbol], aliases: Collection[_Alias]
 ) -> bool:
-    """Return whether each place still contains the name or an alias of its symbol."""
+    """Return whether the text at each place is still a name or an alias of its symbol."""
     return all(
         written.partition(" as ")[0] in _list_called_names(_get_symbol(place, symbols))
         or (place.symbol, written) in aliases
@@ -281,7 +293,7 @@ def _matches_symbols(
 
 
 def _list_called_names(symbol: IndexedSymbol) -> tuple[str, ...]:
-    """Return the names by which code calls a symbol; constructors include the class's name."""
+    """Return the names that code may use for a symbol; for a constructor, also its class's name."""
     names = symbol.name, "constructor", symbol.owner
     return names if symbol.name in _CONSTRUCTORS else symbol[:1]
 
@@ -293,11 +305,11 @@ def _get_symbol(place: _Place, symbols: Sequence[IndexedSymbol]) -> IndexedSymbo
 
 
 class ScipReferences(NamedTuple):
-    """The references of some indexes.
+    """The references of several indexes.
 
     Attributes:
         documents: one derived document for each file with references.
-        reports: path and figures of each index.
+        reports: for each index, its path and a line about how many of its files were used.
     """
 
     documents: Sequence[DerivedDocument]
@@ -307,7 +319,11 @@ class ScipReferences(NamedTuple):
 def find_exact_references(
     indexes: Iterable[ScipIndex], sources: Mapping[str, SourceFile]
 ) -> ScipReferences:
-    """Return the references of indexes that agree with the present files."""
+    """Return the references of indexes in the files that have not changed since indexing.
+
+    Args:
+        sources: the present files of the repository, by path.
+    """
     statements: dict[str, dict[DerivedStatement, None]] = defaultdict(dict)
     reports = []
     definitions = _Definitions(sources)
@@ -328,7 +344,7 @@ def find_exact_references(
 
 
 def _describe_figures(index: ScipIndex, placed: int, agreeing: int) -> str:
-    """Return how many documents of an index are used, as a text for people."""
+    """Return how many files of an index were read, stale or unknown, as a text for people."""
     others = len(index.files) - placed
     unknown = f", {others:,} not among the indexed files" if others else ""
     return f"{format_count(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
@@ -338,7 +354,7 @@ class _Definitions:
     """The definitions that the facts of the present files declare.
 
     Attributes:
-        names: the last parts of their names.
+        names: the last part of the name of each definition.
     """
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
@@ -353,7 +369,7 @@ class _Definitions:
             self.names.update(_list_parts(fact.symbol)[-1] for fact in facts)
 
     def find_enclosing(self, path: str, at: int, name: str = "") -> Fact | None:
-        """Return the innermost definition around an offset; if a name is set, with this name."""
+        """Return the innermost definition around an offset, or with this name if `name` is set."""
         facts = self._facts[path]
         for fact in reversed(facts[: bisect_right(facts, at, key=lambda fact: fact.start)]):
             if at < fact.end and (not name or _list_parts(fact.symbol)[-1] == name):
@@ -366,13 +382,13 @@ class _Definitions:
         placed: Mapping[str, _IndexedFile],
         agreeing: Mapping[str, Sequence[_Place]],
     ) -> dict[int, str]:
-        """Return the nodes of the symbols that an index defines.
+        """Return the node of each symbol that an index defines, by the number of the symbol.
 
         In a stale file, a definition is found by its name, if only one definition has it.
 
         Args:
-            placed: its files that exist.
-            agreeing: the occurrences in those that have not changed.
+            placed: the files of the index that exist in the repository.
+            agreeing: the occurrences in those of them that have not changed.
         """
         nodes: dict[int, str] = {}
         for path, file in placed.items():
@@ -404,7 +420,7 @@ def _list_parts(symbol: str) -> list[str]:
 
 
 class _ReferenceReader:
-    """Turns the occurrences in one file into statements."""
+    """A reader that turns the occurrences in one file into statements."""
 
     def __init__(
         self, path: str, source: SourceFile, definitions: _Definitions, nodes: Mapping[int, str]
@@ -420,7 +436,11 @@ class _ReferenceReader:
         }
 
     def iter_statements(self, places: Iterable[_Place]) -> Iterator[DerivedStatement]:
-        """Yield references to definitions, and places where a declared name is used differently."""
+        """Yield a statement for each reference to a definition of the repository.
+
+        Also yield a statement ELSEWHERE for each use of a definition's name that refers to
+        something else.
+        """
         for place in places:
             if place.is_definition:
                 continue
@@ -435,7 +455,7 @@ class _ReferenceReader:
     def _describe_reference(
         self, place: _Place, written: str, target: str
     ) -> Iterator[DerivedStatement]:
-        """Yield the reference at a place; the definition around it is the source."""
+        """Yield the statement of a reference; its source is the definition around it."""
         if self._is_import(place):
             yield self._build_statement(place, "imports", "", target)
             return

@@ -2,5 +2,5 @@
 
 Belongs here: routes of URL configurations, the routes of routers and viewsets, source types. Does
 not belong here: names of functions and base classes (frameworks/data/django.toml), tables and
-columns (frameworks.tables), and what names in Python refer to (languages.python.program).
+columns (frameworks.tables), and the targets of names in Python (languages.python.program).
 """

@@ -1,6 +1,6 @@
 """Source types in Django: by a definition's ancestors and decorators, by its use, and by its path.
 
-The mapping from these to types is framework data (`types` in django.toml).
+Framework data (`types` in django.toml) map these to types.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
 
 
 class _TypeReader:
-    """Determines the source types of definitions in one repository."""
+    """A reader of the source types of definitions in one repository."""
 
     def __init__(self, program: PythonProgram) -> None:
         self._program = program
@@ -72,7 +72,7 @@ class _TypeReader:
                 yield fact.values["name"], "event"
 
     def iter_types_by_use(self) -> Iterator[tuple[str, SourceType]]:
-        """Yield definitions that a setting lists, or that a call receives as its first argument."""
+        """Yield the definitions that a setting lists or a call gets first, with their types."""
         for module in self._program:
             for setting, kind in self._data.settings.items():
                 for fact in module.values("", setting):
@@ -99,7 +99,7 @@ class _TypeReader:
         return None
 
     def _find_type_by_bases(self, ancestors: Sequence[str]) -> SourceType | None:
-        """Return the type of the nearest ancestor in another package that has one."""
+        """Return the type of the nearest ancestor from another package that has a type."""
         for ancestor in ancestors:
             if ancestor not in self._known:
                 is_outside = self._program.place(ancestor) is None
@@ -111,7 +111,7 @@ class _TypeReader:
         return None
 
     def _find_type_by_folder(self, module: Module, fact: Fact) -> SourceType | None:
-        """Return the type that the last folders of a public definition's path show."""
+        """Return the type of a public definition by the folders and module that contain it."""
         parts = module.name.split(".")
         for folder, kind in self._data.folders.items() if fact.values["public"] else ():
             if folder in parts[-3:] and (kind == "service" or fact.values["role"] == "class"):
@@ -120,7 +120,7 @@ class _TypeReader:
 
 
 def _find_matching_type(name: str, patterns: Mapping[str, SourceType]) -> SourceType | None:
-    """Return the type of the first pattern that matches a name."""
+    """Return the type of the first pattern that matches a name; None if no pattern matches."""
     return next((kind for pattern, kind in patterns.items() if fnmatchcase(name, pattern)), None)
 
 

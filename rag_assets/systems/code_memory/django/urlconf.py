@@ -43,7 +43,7 @@ _MARKS: Final = re.compile(r"\\([-./_ @:])|\\[AZz]|[\^$]")
 
 
 def build_path_template(pattern: str) -> str:
-    """Return the path template (`invoices/{pk}/`) of a pattern or of a regular expression."""
+    """Return the path template (`invoices/{pk}/`) of a Django pattern or a regular expression."""
     parts, end = [], 0
     for match in _PARAMETER.finditer(pattern):
         parts += [
@@ -70,7 +70,7 @@ def _unescape_pattern(piece: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DjangoRoutes:
-    """The routes of a repository, and statements that may add or change routes."""
+    """The routes of a repository, and the statements that may add routes but are unresolved."""
 
     routes: tuple[DjangoRoute, ...]
     unresolved: tuple[Unresolved, ...]
@@ -105,9 +105,12 @@ def _find_root_modules(program: PythonProgram) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The part of each route in a list that comes from the enclosing includes.
+    """The part of each route in a list of patterns that the enclosing includes add.
 
     Attributes:
+        pattern: the pattern before the route's own.
+        namespaces: the namespaces of its name, outermost first.
+        evidence: the include statements, outermost first.
         within: the enclosing lists, by module and variable.
     """
 
@@ -127,7 +130,7 @@ class _Prefix:
 
 
 class _UrlReader:
-    """Reads the lists of patterns of URL configurations one after another.
+    """A reader of the lists of patterns in URL configurations.
 
     Attributes:
         entered: names of the modules whose lists were read.
@@ -146,12 +149,12 @@ class _UrlReader:
         return RouterReader(self._program)
 
     def read_module(self, module: Module, prefix: _Prefix) -> None:
-        """Read the `urlpatterns` of a module."""
+        """Read the routes in the variable `urlpatterns` of a module."""
         self.entered.add(module.name)
         self._read_variable(module, "urlpatterns", prefix)
 
     def _read_variable(self, module: Module, name: str, prefix: _Prefix) -> None:
-        """Read all statements that add to a list."""
+        """Read the routes in all statements that assign or add to a list of patterns."""
         key = f"{module.name}:{name}"
         is_full = len(prefix.within) > _DEEPEST or len(self.routes) > _MOST_ROUTES
         if key in prefix.within or is_full:
@@ -170,7 +173,7 @@ class _UrlReader:
                     self._read_patterns(arguments[-1], module, inner)
 
     def _find_statement_prefix(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
-        """Return the prefix for patterns in a statement; None if a loop computes them."""
+        """Return the prefix for the patterns in a statement; None if a loop computes them."""
         statement = fact.values["under"]
         if not statement:
             return prefix
@@ -180,7 +183,7 @@ class _UrlReader:
         return None if statement in LOOPS else replace(prefix, conditional=True)
 
     def _read_patterns(self, value: Any, module: Module, prefix: _Prefix) -> None:
-        """Read the patterns in an expression: a list of them, or a single one."""
+        """Read the routes in an expression: a pattern, or a list of patterns."""
         kind = value.get("of") if isinstance(value, dict) else ""
         if kind in {"list", "tuple", "sum"}:
             for item in value["items"]:
@@ -213,7 +216,7 @@ class _UrlReader:
             self._read_variable(place.module, place.symbol, prefix)
 
     def _read_call(self, value: Any, module: Module, prefix: _Prefix) -> None:
-        """Read the pattern that a call creates, or the patterns that a function wraps."""
+        """Read the route that a call creates, or the patterns that a call wraps."""
         function = self._program.called_name(value, module)
         if function in self._data.paths:
             self._read_path(value, module, prefix)
@@ -226,7 +229,7 @@ class _UrlReader:
             self._report_unresolved(reason[:100], module.evidence(value))
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
-        """Read a call of `path`, or of a similar function that creates one pattern."""
+        """Read the route in a call of `path` or of a similar function."""
         pattern = self._find_string_value(find_argument(call, 0, "route"), module)
         evidence, target = module.evidence(call), find_argument(call, 1, "view")
         if pattern is None:
@@ -249,7 +252,7 @@ class _UrlReader:
     def _read_included(
         self, target: Any, module: Module, prefix: _Prefix, namespace: str | None = None
     ) -> None:
-        """Read what `include` includes: a module, a list, or one of these with namespaces."""
+        """Read what `include` includes: a module or a list, possibly in a tuple with namespaces."""
         app: str | None = None
         if is_a(target, "tuple") and target["items"]:
             target, *names = target["items"]
@@ -289,7 +292,7 @@ class _UrlReader:
         self.routes.append(route)
 
     def _find_string_value(self, value: Any, module: Module) -> str | None:
-        """Return a string, which may also be a constant, or a sum of these."""
+        """Return the string value of a literal, a constant or a sum of these; None if unknown."""
         if is_a(value, "sum"):
             parts = [self._find_string_value(item, module) for item in value["items"]]
             return None if None in parts else "".join(part for part in parts if part)

@@ -1,6 +1,6 @@
 """Views: functions, classes and viewsets, and the routes that routers create for viewsets.
 
-Framework data (`views` in django.toml) name the base classes, with the methods they have.
+Framework data (`views` in django.toml) list the base classes and their methods.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class DjangoView:
     Attributes:
         name: absolute name of a function or a class; "" if it is computed.
         methods: HTTP methods in upper case; empty if they are unknown.
-        actions: the methods that run, if a viewset or a call of `as_view` states them.
-        handlers: absolute names of these methods, without those in other packages.
+        actions: pairs of an HTTP method and the class's method that answers it, if a viewset or
+            `as_view` states them.
+        handlers: absolute names of these methods, without methods in other packages.
     """
 
     name: str
@@ -89,7 +90,7 @@ class DjangoRoute:
 
 
 class ViewReader:
-    """Reads views and the HTTP methods that they answer."""
+    """A reader of views and of the HTTP methods that they answer."""
 
     def __init__(self, program: PythonProgram) -> None:
         self._program = program
@@ -141,7 +142,7 @@ class ViewReader:
         return DjangoView(name)
 
     def _build_class_view(self, name: str, call: Any) -> DjangoView:
-        """Return the view of a class; `as_view({"get": "list"})` states its actions."""
+        """Return the view of a class in `X.as_view(…)`, whose argument may state actions."""
         first = find_argument(call, 0, "actions")
         pairs = first["items"] if is_a(first, "dict") else ()
         stated = [(key, value) for key, value in pairs if isinstance(key, str)]
@@ -168,10 +169,12 @@ class ViewReader:
 
 @dataclass(frozen=True, slots=True)
 class _ExtraAction:
-    """A method of a viewset under `@action`.
+    """A method of a viewset with the decorator `@action`, which gives it a route of its own.
 
     Attributes:
-        is_detail: whether its path has the key of an object.
+        is_detail: whether its path contains the key of an object.
+        path: the last part of its path.
+        url_name: the last part of its route's name.
     """
 
     is_detail: bool
@@ -181,7 +184,7 @@ class _ExtraAction:
 
     @classmethod
     def from_decorator(cls, name: str, decorator: Any) -> _ExtraAction:
-        """Return the action that a decorator creates from a method."""
+        """Return the action that a decorator makes of the method `name`."""
         methods = find_argument(decorator, 0, "methods")
         verbs = ["get"] if methods is None else list_items(methods)
         path, url_name = (decorator["named"].get(key) for key in ("url_path", "url_name"))
@@ -202,11 +205,13 @@ class Viewset:
 
     @property
     def key(self) -> str:
-        """Return the regular expression that matches the key of an object."""
+        """Return the regular expression for the key of an object in paths."""
         return self._get_string_attribute("lookup_value_regex") or "[^/.]+"
 
     def iter_routes(self, prefix: str, slash: str) -> Iterator[tuple[str, str, Actions]]:
-        """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
+        """Yield pattern, name suffix and actions of each route of the viewset.
+
+        The routes of the list come first, then those of extra actions, then those of one object.
 
         Args:
             prefix: the prefix under which the viewset is registered.
@@ -249,14 +254,14 @@ class Viewset:
         return value if isinstance(value, str) else ""
 
     def _list_action_names(self) -> set[str]:
-        """Return the names of its methods, including those that other packages define."""
+        """Return the names of the viewset's methods, including those from other packages."""
         data = get_framework("django").views.actions
         ancestors = (base.rpartition(".")[2] for base in self._program.ancestry(self.name))
         names = {action for ancestor in ancestors for action in data.get(ancestor, "").split()}
         return names.union(*(place.members for place in self._program.lineage(self.name)))
 
     def _read_extra_actions(self) -> list[_ExtraAction]:
-        """Return the methods under `@action`, in the order in which the framework lists members."""
+        """Return the methods with `@action`, in the order in which the framework lists members."""
         actions_by_name: dict[str, _ExtraAction] = {}
         for place in reversed([*self._program.lineage(self.name)]):
             for name, fact in place.members.items():
@@ -276,12 +281,12 @@ class Viewset:
 
 @dataclass(frozen=True, slots=True)
 class _Registration:
-    """A viewset registered with a router.
+    """A call that registers a viewset with a router.
 
     Attributes:
         call: the call of `register`.
         under: the compound statement around it; "" if there is none.
-        parents: the registrations that returned the object it is registered with, nearest first.
+        parents: with drf-extensions, the registrations in whose result it registers, nearest first.
     """
 
     module: Module
@@ -291,7 +296,7 @@ class _Registration:
 
     @property
     def prefix(self) -> Any:
-        """Return the expression for the start of the paths."""
+        """Return the expression of the prefix that starts the viewset's paths."""
         return find_argument(self.call, 0, "prefix")
 
     def find_viewset(self, program: PythonProgram) -> Viewset | None:
@@ -302,10 +307,10 @@ class _Registration:
         return Viewset(program, program.absolute(value["name"], self.module))
 
     def build_nested_prefix(self, program: PythonProgram) -> str | None:
-        """Return the path prefix with the parents' keys, in the form of drf-extensions.
+        """Return the path prefix including the keys of the parents, as drf-extensions builds it.
 
         Returns:
-            None if the code does not show it.
+            None if it is computed at run time.
         """
         if not isinstance(self.prefix, str):
             return None
@@ -322,7 +327,7 @@ class _Registration:
 
 
 class RouterReader:
-    """Reads the routes of a repository's routers."""
+    """A reader of the routes that a repository's routers create."""
 
     def __init__(self, program: PythonProgram) -> None:
         self._program = program
@@ -335,7 +340,7 @@ class RouterReader:
                 self._registrations.setdefault(router, []).append(registration)
 
     def is_router(self, place: PythonName) -> bool:
-        """Return whether a variable holds a router."""
+        """Return whether the value of a variable is a router."""
         function = self._program.called_name(place.value, place.module)
         return any(ancestor in self._classes for ancestor in self._program.ancestry(function))
 
@@ -343,7 +348,7 @@ class RouterReader:
         """Yield the routes of a router: for each viewset list, extra actions, then detail.
 
         Args:
-            router: the variable that holds it.
+            router: the variable with the router.
         """
         creation, evidence = router.value, router.module.evidence(router.value)
         name = self._program.called_name(creation, router.module)
@@ -388,9 +393,9 @@ class RouterReader:
     def _find_router(
         self, call: Any, module: Module, left: int = _DEEPEST
     ) -> tuple[str, tuple[_Registration, ...]]:
-        """Return the router of a registration, and the registrations that lead to it.
+        """Return the router that a registration belongs to, and the registrations above it.
 
-        With drf-extensions, a viewset may be registered with what another registration returned.
+        With drf-extensions, a viewset may be registered with the result of another registration.
         """
         place = self._program.find_place(written_name(call).removesuffix(_REGISTER), module)
         value = None if place is None else place.value
@@ -401,7 +406,10 @@ class RouterReader:
 
 
 def _iter_register_calls(module: Module) -> Iterator[tuple[Any, str]]:
-    """Yield the top-level calls of `register` in order, whether or not their result is stored."""
+    """Yield the top-level calls of `register` in order, assigned or not.
+
+    Each comes with the compound statement around it (`if`, `for` …), "" if there is none.
+    """
     statements = [(one, one.values["call"]) for one in module.invoked]
     statements += [(one, one.values["value"]) for one in module.assigned.get("", ())]
     for fact, call in sorted(statements, key=lambda one: one[0].start):

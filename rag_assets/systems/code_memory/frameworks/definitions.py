@@ -59,7 +59,7 @@ class RouterRules(_Rules):
         nested: calls that state a prefix for the routes in their block or for the router that they
             return.
         mounts: calls that mount a router, with the arguments for that router and its prefix.
-        holders: calls that add their argument, a router or an annotated function.
+        holders: calls that add their argument, a router or an annotated function, to a router.
         is_implicit: whether a call without a receiver may define a route.
 
     Any other call on a router returns that router.
@@ -119,8 +119,8 @@ class ResourceRules(_Rules):
         calls: `many` or `one` by name of call.
         actions: for `many` and `one`, the method and path of each action: `GET /{id}`.
         only, but: named arguments with the actions to include, or to leave out.
-        blocks: the path parameter of each resource by name of a call within the block: `id` for
-            routes of a single resource, "" for routes of all.
+        blocks: calls within the block that add routes, each with the path parameter of those
+            routes: `id` for routes of a single resource, "" for routes of the collection.
     """
 
     calls: Mapping[str, Literal["many", "one"]]
@@ -139,7 +139,7 @@ class ResourceRules(_Rules):
 
 
 class PageRules(_Rules):
-    """The rules for files with a path that states their route.
+    """The rules for files whose own path states their route, as in Next.js.
 
     Attributes:
         path: regular expression with the group `route`.
@@ -163,8 +163,9 @@ class ColumnRules(_Rules):
             column, and `*Field` matches any call with that ending.
         stated: argument with the column's name.
         nullable: named argument that is true if the column may be null.
-        key: column to add to a table if none of its columns has the argument `primary_key`.
-        parent_key: the same if the parent of the class has a table; `{parent}` is that parent.
+        key: name of the primary key to add if none of the columns has the argument `primary_key`.
+        parent_key: the primary key to add instead if a parent of the class has a table of its own;
+            `{parent}` is the name of that parent.
         references: argument with a class or a table, by name of call or of a call within it.
         settings: settings with the class that such an argument names, by name of call or setting.
         defaults: classes of settings that the repository does not define, by name of the setting.
@@ -336,9 +337,9 @@ class Framework(_Rules):
     Attributes:
         name: the name in manifests.
         languages: the languages of its files, keys of GRAMMARS.
-        markers: texts; a repository uses the framework if any of its files contains any of them.
-        handlers: how handlers are written: `name`; `rails` for `orders#show`; `alias` for a module
-            and an action; `none` if handlers have no names.
+        markers: strings; a repository uses the framework if any of its files contains one of them.
+        handlers: notation of handlers: `name` for a function's name; `rails` for `orders#show`;
+            `alias` for a module and an action; `none` if handlers have no names.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")

@@ -49,7 +49,7 @@ _EVENT: Final = re.compile(r"[A-Za-z0-9]+(?:[.:_/-]{1,2}[A-Za-z0-9]+)+")
 
 @dataclass(frozen=True, slots=True)
 class _NamesOfInterest:
-    """The names that the frameworks of one language look for.
+    """The names that the rules of all frameworks of one language look for.
 
     Attributes:
         called: names of calls, annotations and fields.
@@ -80,10 +80,12 @@ def _collect_names(language: str, own: str) -> _NamesOfInterest:
 def framework_facts(
     text: str, language: str, known_facts: Sequence[Fact] = (), own: str = ""
 ) -> tuple[list[Fact], str]:
-    """Return the statements and events of a text, and a note if some statements are left out.
+    """Return the statements and events of a text that frameworks use, and a note.
+
+    The note says how many statements were left out; it is "" if there are none.
 
     Args:
-        known_facts: its other facts; only definitions and imports are used.
+        known_facts: the other facts of the text; only definitions and imports are used.
         own: the tenant's own frameworks; see all_frameworks.
     """
     if language not in GRAMMARS:
@@ -110,7 +112,7 @@ def framework_facts(
 
 
 def _keep_relevant(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
-    """Return the statements that a framework may use, and the calls that they consist of."""
+    """Return the statements that match names of interest, and the calls that they depend on."""
     by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
     assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
     chains = {id(one): [*_calls_in_chain(by_place, one.values["value"][1:3])] for one in assigned}
@@ -166,10 +168,10 @@ def _calls_in_chain(
 
 
 def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]) -> bool:
-    """Return whether a framework may use a statement.
+    """Return whether a statement has a name or a path that a framework's rules may match.
 
     Args:
-        router_variables: names of the text's variables that may hold routers.
+        router_variables: names of the text's variables that may contain routers.
     """
     values = fact.values
     name = values["name"]
@@ -208,10 +210,10 @@ def _is_relevant_value(
 def _list_event_facts(
     statements: Sequence[Fact], facts: Sequence[Fact], frameworks: Sequence[Framework]
 ) -> list[Fact]:
-    """Return the events that a text emits and listens to.
+    """Return facts for the events that a text emits and listens to.
 
     Args:
-        facts: its other facts; only definitions and imports are used.
+        facts: the text's other facts; only definitions and imports are used.
         frameworks: frameworks with event rules and with markers in the text.
     """
     rules = [rule for framework in frameworks for rule in framework.events]
@@ -227,7 +229,7 @@ def _list_event_facts(
 
 
 class _EventNames:
-    """The definitions and the imported names of a text."""
+    """The definitions and imports of a text, used to name the emitters and listeners of events."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self.imported: dict[str, str] = {}
@@ -253,7 +255,7 @@ class _EventNames:
         return first.symbol if first is not None else ""
 
     def definition_of_handler(self, value: Sequence[Any] | None) -> str:
-        r"""Return the definition that a handler names: `handle`, `App\Order@paid`."""
+        r"""Return the symbol that a handler names: `handle`, `App\Order@paid`; "" if unknown."""
         if value is None or value[0] not in {"n", "s"}:
             return ""
         name = str(value[1])

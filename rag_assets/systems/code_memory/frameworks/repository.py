@@ -35,7 +35,7 @@ _OPEN_IN_FOLDER: Final = frozenset({"go", "swift"})
 
 
 class File:
-    """One file with its statements, by kind and position."""
+    """One file with its framework statements, grouped by kind and indexed by position."""
 
     def __init__(self, file: FileFacts) -> None:
         self.path = file.path
@@ -55,7 +55,7 @@ class File:
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
-        """Return the facts that enclose an offset, outer facts first.
+        """Return those of the facts that enclose an offset, outer facts first.
 
         Args:
             facts: all calls, classes, functions or annotations of this file.
@@ -70,7 +70,10 @@ class File:
         return found[::-1]
 
     def _nest_facts(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
-        """Return the facts, their starts, and the index of each fact's enclosing fact."""
+        """Return the starts of the facts, the index of each fact's enclosing fact, and the facts.
+
+        All three are in the order of the text; the results are cached.
+        """
         known = self._around.get(id(facts))
         if known is not None:
             return known
@@ -90,20 +93,20 @@ class File:
         return bool(self.find_enclosing(self.annotations, fact.start))
 
     def find_call(self, value: Sequence[Any] | None) -> Fact | None:
-        """Return the call that a value is the result of; None for any other value."""
+        """Return the call whose result a value is; None if the value is not a call of this file."""
         if value is None or value[0] != "c":
             return None
         return self.by_place.get((value[1], value[2]))
 
     def find_assignment(self, name: str, before: int | None = None) -> Fact | None:
-        """Return the last assignment of a name before an offset, else its first assignment."""
+        """Return the last assignment of a name before an offset, else its first one, else None."""
         known = self._assignments_by_name.get(name, [])
         if not known or before is None:
             return known[0] if known else None
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
 
     def find_receiving_variable(self, call: Fact) -> str:
-        """Return the variable that receives the result of a chain of calls; "" if none does."""
+        """Return the variable to which a chain of calls is assigned; "" if there is none."""
         return self._names_of_calls.get(call.start, "")
 
     @cached_property
@@ -123,7 +126,7 @@ class File:
 
     @cached_property
     def modules_by_name(self) -> Mapping[str, str]:
-        """Return the module of each imported name; in Python and Rust, followed by that name."""
+        """Return the module of each imported name; in Python and Rust with the name appended."""
         found: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
@@ -135,7 +138,7 @@ class File:
         return found
 
     def original_name(self, name: str) -> str:
-        """Return the name of an imported definition in its module: `b` for `import {b as c}`."""
+        """Return an imported definition's name in its module: `b` for `import {b as c}`."""
         for fact in self.imports:
             for one in fact.values.get("names", ()):
                 if len(one) > 1 and str(one[1]) == name:
@@ -168,9 +171,10 @@ class RepositoryFiles:
         return found
 
     def text(self, file: File, value: Sequence[Any], at: int) -> str | None:
-        """Return the text that a value represents; None if it is computed at run time.
+        """Return the string that a value evaluates to; None if it is computed at run time.
 
         Args:
+            value: a value in the form described in `statements`.
             at: offset of the value in its file.
         """
         todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
@@ -194,9 +198,9 @@ class RepositoryFiles:
     def _find_value_of_name(
         self, file: File, name: str, at: int
     ) -> tuple[File, Sequence[Any], int] | None:
-        """Return the value of a name, assigned in this file or a constant of another file.
+        """Return the value assigned to a name, with its file and offset; None if it is unknown.
 
-        The value comes with its file and offset.
+        The name may be assigned in this file, or be a constant of another file.
         """
         last = last_part(name)
         assignment = file.find_assignment(last, at)
@@ -211,7 +215,7 @@ class RepositoryFiles:
 
     @cached_property
     def _constants(self) -> Mapping[str, Sequence[str]]:
-        """Return all strings assigned to a name or an attribute, by the name's last part."""
+        """Return all strings assigned to a name or an attribute in any file, by its last part."""
         found: dict[str, dict[str, None]] = {}
         for file in self.files:
             for value in file.values:
@@ -221,9 +225,9 @@ class RepositoryFiles:
         return {name: tuple(texts) for name, texts in found.items()}
 
     def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
-        """Return the files and variables that a name refers to, following imports.
+        """Return the files and variables that a name may refer to, following imports.
 
-        The variable "*" stands for any variable.
+        The variable "*" stands for any variable of its file.
 
         Args:
             name: the whole name, including the object of an attribute: `orders.bp`.
@@ -253,7 +257,7 @@ class RepositoryFiles:
         return [*found.values()]
 
     def _find_in_package(self, file: File, name: str) -> File:
-        """Return the only file of the package that assigns a name, or else this file."""
+        """Return the file of the package that assigns a name; this file unless exactly one does."""
         if file.language not in _OPEN_IN_FOLDER:
             return file
         package = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
@@ -268,7 +272,12 @@ class RepositoryFiles:
         return found
 
     def _find_exports(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
-        """Return the files, and the names in them, to which an attribute of an import refers."""
+        """Return the files and names that an imported name refers to.
+
+        Args:
+            first: the name that an import binds.
+            last: the attribute of it; "" if the name itself is meant.
+        """
         module = file.modules_by_name[first]
         if file.language != "python":
             name = last or file.original_name(first)
@@ -317,7 +326,7 @@ class RepositoryFiles:
 
     @cached_property
     def _by_last(self) -> Mapping[str, list[str]]:
-        """Return file paths without suffix, by their last part."""
+        """Return the paths of all files without suffix, by their last part; `index` is skipped."""
         found: dict[str, list[str]] = {}
         for stem in self._by_stem:
             found.setdefault(stem.removesuffix("/index").rpartition("/")[2], []).append(stem)
@@ -336,7 +345,7 @@ def named_text(fact: Fact, name: str) -> str | None:
 
 
 def named_words(fact: Fact, name: str) -> list[str] | None:
-    """Return the words of a named argument, which is a single word or a list of words."""
+    """Return the words of a named argument, a word or a list of words; None if it is absent."""
     value = fact.values.get("named", {}).get(name)
     if value is None:
         return None
@@ -344,7 +353,7 @@ def named_words(fact: Fact, name: str) -> list[str] | None:
 
 
 def join_paths(before: str, after: str) -> str:
-    """Return a path with a prefix before it."""
+    """Return the path `before/after` with a leading slash, and without doubled slashes."""
     return "/" + "/".join(filter(None, (before.strip("/"), after.strip("/"))))
 
 
@@ -362,5 +371,5 @@ def join_all(
 
 
 def list_strings(values: Sequence[Value]) -> Iterator[str]:
-    """Yield the strings among these values."""
+    """Return the strings among values; values of other kinds are skipped."""
     return (str(value[1]) for value in values if value[0] == "s")

@@ -49,7 +49,7 @@ class RouterPaths:
         computed."""
 
     def paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the router that is the receiver of a call."""
+        """Return the paths of the router on which a call is made."""
         on = fact.values.get("on")
         if on is None:
             return [self.paths_of_blocks(file, fact)] if self._routers.is_implicit else []
@@ -62,7 +62,7 @@ class RouterPaths:
     def paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
-        """Return the paths of the router that a value stands for."""
+        """Return the paths of the router that a value evaluates to."""
         if depth > _DEEPEST:
             return []
         if (call := file.find_call(value)) is not None:
@@ -70,7 +70,7 @@ class RouterPaths:
         return self._list_paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
     def paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
-        """Return the paths of the router to which an enclosing call adds this fact."""
+        """Return the paths of the router to which an enclosing call adds this fact; else [""]."""
         holders = self._routers.holders
         around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
@@ -81,7 +81,7 @@ class RouterPaths:
         return [""]
 
     def paths_of_added_function(self, function: str) -> list[str | None]:
-        """Return the paths of the routers to which calls add an annotated function."""
+        """Return the paths of the routers to which any call adds an annotated function."""
         found: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
@@ -109,7 +109,7 @@ class RouterPaths:
         return path
 
     def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
-        """Yield the controller modules that the blocks around a call name, outer blocks first."""
+        """Yield the controller modules named by the blocks around a call, outer blocks first."""
         for one in file.find_enclosing(file.calls, fact.start):
             if one is not fact and one.values["name"] in self._routers.nested:
                 if self._framework.handlers == "alias":
@@ -124,9 +124,11 @@ class RouterPaths:
     def _find_resource_path(
         self, file: File, resources: ResourceRules, resource: Fact, fact: Fact
     ) -> str | None:
-        """Return the path prefix that a resource adds to the routes in its block.
+        """Return the path prefix of the routes in a resource's block: `articles/{article_id}`.
 
-        For example `articles/{article_id}`.
+        Args:
+            resource: the call that defines the resource.
+            fact: a route in its block.
         """
         value = find_argument(resource, "0")
         text = self._repository.text(file, value, resource.start) if value else None
@@ -157,7 +159,10 @@ class RouterPaths:
         return self._repository.text(file, value, call.start)
 
     def _list_paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the block around a route; its parameter may have any name."""
+        """Return the paths of the routing block around a route.
+
+        Used if the route is added to the block's parameter, which may have any name.
+        """
         for one in reversed(file.find_enclosing(file.calls, fact.start)):
             is_block = one is not fact and ["f"] in one.values["arguments"]
             if is_block and one.values["name"] in self._routers.nested:
@@ -200,7 +205,7 @@ class RouterPaths:
     def _list_paths_of_maker(
         self, file: File, call: Fact, depth: int, name: str
     ) -> list[str | None]:
-        """Return the paths of a router that a call creates: its own prefix and its mounts."""
+        """Return the paths of a router that a call creates: its prefix below each of its mounts."""
         value = find_argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
@@ -253,7 +258,7 @@ class RouterPaths:
     def _list_paths_of_assignment(
         self, file: File, assignment: Fact, depth: int
     ) -> list[str | None]:
-        """Return the paths of an assigned router; a mount in itself adds no path."""
+        """Return the paths of the router in an assignment; a mount in itself adds no path."""
         key = file.path, "", assignment.start
         if key not in self._known:
             self._known[key] = []
@@ -266,7 +271,7 @@ class RouterPaths:
     def _find_paths_of_parameter(
         self, file: File, name: str, at: int, depth: int
     ) -> list[str | None] | None:
-        """Return the paths of a router that is a parameter; None if the name is not a parameter."""
+        """Return the paths of routers passed as a parameter; None for any other name."""
         for function in reversed(file.find_enclosing(file.functions, at)):
             parameters = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
             for index, (parameter, type_) in enumerate(parameters):
@@ -283,7 +288,7 @@ class RouterPaths:
     def _list_paths_of_passed_routers(
         self, function: str, index: int, depth: int
     ) -> list[str | None]:
-        """Return the paths of the routers that calls pass to a function."""
+        """Return the paths of the routers that calls of a function pass as its argument `index`."""
         found: list[str | None] = []
         is_unknown = False
         for file, call in self._repository.calls.get(function, ()):
@@ -327,7 +332,7 @@ class RouterPaths:
 
     @cached_property
     def _mounts_by_router(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
-        """Return the calls that mount a router, with their prefix, by the mounted router.
+        """Return the calls that mount a router, each with its file and prefix, by that router.
 
         A key is (file, variable), (file, "*") for any variable of that file, ("()", function) for
         the result of a function, or _COMPUTED.
@@ -375,7 +380,7 @@ _OBJECTS: Final = frozenset({"self", "cls", "&self", "&mutself"})
 
 
 def last_word(path: str) -> str:
-    """Return the last part of a path."""
+    """Return the part of a path after its last slash."""
     return path.rpartition("/")[2]
 
 

@@ -41,7 +41,7 @@ class FrameworkRoute:
     """A route, with the fact that states it.
 
     Attributes:
-        handler: the handler's name as written.
+        handler: the handler's name as written; "" if it has none.
         handler_at: offset of the handler in `file`; -1 if only its name is known.
         name: the name of the route in the source; "" if it has none.
     """
@@ -107,7 +107,7 @@ class RouteReader:
     def _iter_routes_of_call(
         self, file: File, fact: Fact, routes: RouteRules, prefixes: Sequence[str | None]
     ) -> Iterator[FrameworkRoute]:
-        """Yield the routes of one call, once per prefix."""
+        """Yield the routes that one call defines, one for each prefix of its router."""
         path = self._route_path(file, fact, routes)
         if not path and self._has_path_in_chain(file, fact):
             path = ""
@@ -132,10 +132,10 @@ class RouteReader:
     def _build_route(
         self, methods: tuple[str, ...], path: str, handler: str, place: tuple[File, Fact, int]
     ) -> FrameworkRoute:
-        """Return a route.
+        """Return a route of this framework; a long path is cut.
 
         Args:
-            place: its file, the fact that states it, and the offset of its handler.
+            place: the route's file, the fact that states it, and the offset of its handler.
         """
         file, fact, at = place
         return FrameworkRoute(
@@ -176,7 +176,7 @@ class RouteReader:
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
     def _route_path(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
-        """Return the path of a route; "" if there is none, None if it is computed."""
+        """Return the path in a route's call; "" if there is none, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
             return None if is_computed else "/".join(list_strings(fact.values["arguments"]))
@@ -186,7 +186,7 @@ class RouteReader:
         return self._repository.text(file, value, fact.start)
 
     def _handler_name(self, file: File, fact: Fact, routes: RouteRules) -> str:
-        """Return the name of a route's handler; "" if its call has none."""
+        """Return the name of a route's handler; "" if the call names none."""
         value = find_argument(fact, routes.handler)
         handlers = self.framework.handlers
         if value is None and handlers == "rails":
@@ -213,7 +213,7 @@ class RouteReader:
     def _iter_chained_methods(
         self, file: File, fact: Fact, routes: RouteRules
     ) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield methods and handlers of the calls in an argument: `get(show).post(store)`."""
+        """Yield methods and handler of each call in an argument: `get(show).post(store)`."""
         value: Sequence[Any] | None = next(
             (one for one in fact.values["arguments"] if one[0] == "c"), None
         )
@@ -273,7 +273,11 @@ class RouteReader:
     def _list_prefixes_of_annotation(
         self, file: File, fact: Fact, routes: RouteRules, enclosing_classes: Sequence[Fact]
     ) -> list[str | None]:
-        """Return the prefixes that class, router or adding call give to an annotated route."""
+        """Return the prefixes of an annotated route.
+
+        They come from an annotation of its class, from its router, or from a call that adds the
+        annotated function to a router.
+        """
         if enclosing_classes and routes.class_prefix:
             return self._list_class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
@@ -300,7 +304,7 @@ class RouteReader:
         return found[:MOST_PREFIXES] or [""]
 
     def _insert_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
-        """Return a path with the names of controller and action inserted: `api/[controller]`."""
+        """Return a path with `[controller]` and `[action]` replaced by their names."""
         name = enclosing_classes[-1].values["name"] if enclosing_classes else ""
         name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
@@ -376,7 +380,7 @@ class _ResourceRoutes:
                 yield tuple(method.split("|")), path, f"{owner}::{action}"
 
     def action_in_block(self, file: File, fact: Fact, path: str) -> str:
-        """Return the handler of a route in a resource's block, which its path names."""
+        """Return controller and action of a route in a resource's block; the path is the action."""
         for one in reversed(file.find_enclosing(file.calls, fact.start)):
             kind = self._resources.calls.get(one.values["name"])
             value = find_argument(one, "0")
@@ -405,7 +409,7 @@ class _ResourceRoutes:
 
 
 def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:
-    """Return the controller class that a short name such as `admin/orders` stands for."""
+    """Return the controller class for a short name: `Admin::OrdersController`."""
     spaces = [*paths.modules_around(file, fact), *name.split("/")]
     words = ([part[:1].upper() + part[1:] for part in space.split("_")] for space in spaces)
     return "::".join(filter(None, map("".join, words))) + "Controller"

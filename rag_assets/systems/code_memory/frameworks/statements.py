@@ -1,4 +1,4 @@
-"""Statements of a text in the form of framework data: calls, annotations, classes, functions.
+"""Statements of a text in a form for framework data: calls, annotations, classes, functions.
 
 The form is the same for every language, so that framework data can say `call = ["get"]` whatever
 the grammar calls its call nodes. Values are JSON lists that start with their kind: `["s", text]` a
@@ -90,7 +90,7 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 
 def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
-    """Return the statements of a text in order, and a note if some are left out.
+    """Return the statements of a text in order, and a note, which is "" if all were read.
 
     Args:
         language: the language of the text, a key of GRAMMARS.
@@ -142,14 +142,14 @@ def _visit_children(
 
 
 class _StatementReader:
-    """A reader of the statements of single nodes in one tree."""
+    """A reader of the statements in a syntax tree, one node at a time."""
 
     def __init__(self, tree: SyntaxTree, language: str) -> None:
         self.tree = tree
         self.language = language
 
     def read(self, node: Node, annotated: Node | None, parent: str) -> Iterator[Fact]:
-        """Yield the statements of a node itself, without its children's statements.
+        """Yield the statements that a node itself states; its children are read separately.
 
         Args:
             annotated: the definition that the node annotates, if it is an annotation.
@@ -192,7 +192,7 @@ class _StatementReader:
         return None
 
     def _read_call(self, node: Node) -> dict[str, Any] | None:
-        """Return name, receiver and arguments of a call; None for a missing or long name."""
+        """Return name, receiver and arguments of a call; None if its name is missing or long."""
         name, on = self._read_called_name(node)
         if not name or len(name) > _LONGEST_NAME:
             return None
@@ -226,7 +226,7 @@ class _StatementReader:
         return name.lstrip(".").partition("<")[0], on
 
     def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
-        """Return the arguments of a call or an annotation, in order and by name."""
+        """Return the positional arguments of a call or an annotation, and its named arguments."""
         listed = node.child_by_field_name("arguments")
         kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
         if listed is None:
@@ -278,7 +278,7 @@ class _StatementReader:
         add_to[str(name).strip(": ")] = self.value(value, depth + 1)
 
     def value(self, node: Node, depth: int = 0) -> Value:
-        """Return the value that a node represents."""
+        """Return the value of an expression, in the form that this module describes."""
         kind = node.type
         if depth > _DEEPEST:
             return _UNKNOWN
@@ -341,7 +341,7 @@ class _StatementReader:
         return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
 
     def _read_interpolated_string(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
-        """Return the parts of a string with inserted values: `${PREFIX}/orders`."""
+        """Return the value of a string with inserted expressions, such as `${PREFIX}/orders`."""
         parts: list[Value] = []
         at, end = self.tree.start(node), self.tree.end(node)
         for inserted in spliced[:_MOST_VALUES]:
@@ -414,7 +414,10 @@ class _StatementReader:
         return ordered, named
 
     def _list_base_names(self, node: Node) -> list[str]:
-        """Return the names of base classes, interfaces and embedded types; `model` in Prisma."""
+        """Return the names of a class's base classes, interfaces and embedded types.
+
+        A model of Prisma has the base `model`.
+        """
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
         written = "".join(self.tree.node_text(clause)[:_LONGEST_VALUE] + "," for clause in clauses)
         if node.type == "type_spec":
@@ -426,7 +429,10 @@ class _StatementReader:
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
 
     def _list_embedded_types(self, node: Node) -> str:
-        """Return the types embedded in a Go struct, joined by commas; `gorm-tag` marks a model."""
+        """Return the types embedded in a Go struct, joined by commas.
+
+        A struct with gorm tags also gets the name `gorm-tag`, which marks it as a model.
+        """
         body = node.child_by_field_name("type")
         if body is None or body.type != "struct_type" or not body.named_children:
             return ""

@@ -52,7 +52,7 @@ class ClassStatement:
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
-    """A column of a table, with its evidence.
+    """A column of a table, with the file and the fact that state it.
 
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
@@ -71,7 +71,7 @@ class MappedColumn:
 
 @dataclass(frozen=True, slots=True)
 class MappedClass:
-    """A class that maps to a table, with its evidence.
+    """A class that maps to a table, with the file and the fact that state this.
 
     Attributes:
         model: the class as written; "" if a call outside a class names the table.
@@ -170,7 +170,10 @@ class TableReader:
         marks: Sequence[Fact],
         lineage: Sequence[ClassStatement],
     ) -> tuple[str, MappedClass] | None:
-        """Return the table that an annotation names, else the table with the conventional name."""
+        """Return the table of a class and the mapping; None if it has no table.
+
+        An annotation names the table, or its name follows from the class name.
+        """
         values = (
             find_argument(a, tables.argument)
             for a in marks
@@ -282,7 +285,7 @@ class TableReader:
 
     @cached_property
     def _labels_by_folder(self) -> Mapping[str, str]:
-        """Return each application's label, by the folder of the class that configures it."""
+        """Return the labels of applications, by the folder of the class that configures each."""
         bases = {base for tables in self._framework.tables for base in tables.apps}
         found: dict[str, str] = {}
         for file in self._files:
@@ -298,7 +301,7 @@ class TableReader:
     def _add_columns(
         self, columns: ColumnRules, class_: ClassStatement, table: MappedTable
     ) -> None:
-        """Add the columns of a class and of its ancestors without their own table."""
+        """Add the columns of a class to its table, including those of ancestors without a table."""
         lineage = self._lineage(class_)
         parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
@@ -324,7 +327,13 @@ class TableReader:
     def _iter_columns_of_bases(
         self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
     ) -> Iterator[MappedColumn]:
-        """Yield the columns that a class inherits from base classes in other packages."""
+        """Yield the columns that a class inherits from base classes in other packages.
+
+        A join table is added to the tables instead of being yielded.
+
+        Args:
+            heir: the class of the table: this class or a subclass of it.
+        """
         for base in class_.fact.values["bases"]:
             known = columns.of_bases.get(last_part(base), "").split()
             for name in known if self._resolve_class(class_.file, base) is None else ():
@@ -341,7 +350,7 @@ class TableReader:
     def _iter_stated_columns(
         self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
     ) -> Iterator[tuple[str, MappedColumn]]:
-        """Yield each assigned name with its column.
+        """Yield the columns that a class assigns, each with the assigned name.
 
         Args:
             heir: the class of the table: this class or a subclass of it.
@@ -383,7 +392,7 @@ class TableReader:
         """Add the join table between the table of a class and another table.
 
         Args:
-            join: the end of the join table's name; the other class in lower case, "" if it is
+            join: the last part of the join table's name; the other class in lower case, "" if it is
                 computed; and a column that refers to the other table.
         """
         name, target, made_by = join
@@ -428,7 +437,10 @@ class TableReader:
     def _iter_reference_targets(
         self, columns: ColumnRules, class_: ClassStatement, call: Fact
     ) -> Iterator[Value]:
-        """Yield the targets that a call refers to, directly or through a call in its arguments."""
+        """Yield the values by which a call names the class or table that it refers to.
+
+        The call itself, or a call in its arguments, may name it.
+        """
         inner_calls = (class_.file.find_call(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in inner_calls if inner is not None)):
             pattern = find_pattern(each.values["name"], columns.references)
@@ -439,7 +451,7 @@ class TableReader:
     def _target_text(
         self, columns: ColumnRules, class_: ClassStatement, value: Value, at: int
     ) -> str:
-        """Return the text that names a class: a string, or the value of a setting."""
+        """Return the class or table that a value names: a string, or the value of a setting."""
         name = last_part(str(value[3 if value[0] == "c" else 1]))
         setting = columns.settings.get(name)
         wanted = value if setting is None else ["n", f"settings.{setting}"]
@@ -482,7 +494,10 @@ class TableReader:
 
     @cached_property
     def _created_classes(self) -> set[tuple[str, str]]:
-        """Return the classes with a table after all migrations: application, lower-case name."""
+        """Return the classes whose tables the migrations create and never delete.
+
+        Each is a pair of the application and the class name in lower case.
+        """
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
@@ -500,7 +515,7 @@ class TableReader:
     def _read_renames(
         self, changes: ChangeRules, calls: Sequence[tuple[File, Fact]]
     ) -> Iterator[tuple[tuple[str, str], str]]:
-        """Yield each rename as (application, old name) and the new name."""
+        """Yield the renames of classes: (application, old name) and the new name, in lower case."""
         for file, call in calls:
             if call.values["name"] in changes.renames:
                 old, new = changes.renames[call.values["name"]]
@@ -508,14 +523,14 @@ class TableReader:
                 yield key, self._text_argument(call, new).lower()
 
     def _text_argument(self, call: Fact, place: str) -> str:
-        """Return an argument that is a string; "" if it is missing or of another kind."""
+        """Return an argument of a call if it is a string; else ""."""
         value = find_argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
 
     def _find_changed_table(
         self, changes: ChangeRules, path: str, name: str, newer: Mapping[tuple[str, str], str]
     ) -> MappedTable | None:
-        """Return the table that a migration names; renames are followed to the final name."""
+        """Return the table that a migration names, after all renames; None if it is unknown."""
         app = self._application_of_path(path)
         last = name if changes.naming == "table" else name.lower()
         for _ in range(_MOST_RENAMES):
@@ -528,7 +543,7 @@ class TableReader:
 
     @cached_property
     def _tables_by_label(self) -> Mapping[tuple[str, str], str]:
-        """Return the tables of classes, by application and lower-case class name."""
+        """Return the table of each class, by application and class name in lower case."""
         return {
             (
                 self._application_label(tables, class_, self._lineage(class_)),

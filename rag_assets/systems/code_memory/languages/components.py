@@ -70,7 +70,7 @@ def _find_scripts(text: str) -> Iterator[ScriptBlock]:
 
 
 def _depth_change(text: str, closing: str, after: int) -> int:
-    """Return by how many levels a tag changes the nesting: 0 if it closes itself."""
+    """Return the change of nesting at a tag: 1, -1 for a closing tag, 0 for `<… />`."""
     if closing:
         return -1
     return 0 if text[after - 2] == "/" else 1
@@ -127,7 +127,7 @@ def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]
 
 
 def _shift_reading(reading: Reading, by: int) -> Reading:
-    """Return the reading of a part of a file with offsets in the whole file."""
+    """Return a reading of part of a file, with its offsets moved by `by` characters."""
     return replace(
         reading,
         units=tuple(
@@ -141,7 +141,7 @@ def _shift_reading(reading: Reading, by: int) -> Reading:
 
 
 def _convert_to_component(text: str, block: ScriptBlock, reading: Reading) -> Reading:
-    """Return the reading of a component's body; its definitions become the component's members."""
+    """Return the reading of a component's body: its definitions become members of the component."""
     named = _NAMED.search(text, block.first, block.last)
     name = "default" if named is None else named[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}

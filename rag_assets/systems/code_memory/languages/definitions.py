@@ -55,7 +55,10 @@ def _list_units(tree: SyntaxTree, definitions: Sequence[PlacedDefinition]) -> li
 
 
 def _find_head_ends(definitions: Sequence[PlacedDefinition]) -> dict[int, int]:
-    """Return the offsets at which the heads of large types end, by the index of the type."""
+    """Return where the head of each large type ends: the start of its first member.
+
+    The keys are indexes in `definitions`. A type is large if it has more than LARGE characters.
+    """
     ends: dict[int, int] = {}
     for placed in definitions:
         outer = placed.parent
@@ -91,7 +94,7 @@ def _read_signature(tree: SyntaxTree, definition: CodeDefinition) -> str:
 
 
 def _declaration_span(tree: SyntaxTree, definition: CodeDefinition) -> tuple[int, int]:
-    """Return the start of a definition, and the start of its body or else its end."""
+    """Return the offsets of a declaration: its start, and the start of its body or its end."""
     start, body = tree.start(definition.node), definition.body
     if body is not None and tree.start(body) > start:
         return start, tree.start(body)
@@ -106,8 +109,8 @@ class _FileWalk:
 
     Attributes:
         facts: the facts found so far.
-        cuts: offsets after which a statement ends; ascending and unique at the end.
-        errors: number of places that could not be parsed, and their size in bytes.
+        cuts: offsets after which a statement ends; ascending and unique after `run`.
+        errors: number of spans that could not be parsed, and their total size in bytes.
     """
 
     def __init__(self, grammar: LanguageGrammar, definitions: Sequence[PlacedDefinition]) -> None:
@@ -129,7 +132,7 @@ class _FileWalk:
                 self._scopes[0].names.update(bound)
 
     def run(self) -> _FileWalk:
-        """Walk the whole tree, and return this walk."""
+        """Walk the whole tree, and return this object with the results."""
         todo: list[Node | BindingScope] = [self._tree.root]
         broken = 0  # The byte after the last part that could not be parsed.
         while todo:
@@ -201,7 +204,7 @@ class _FileWalk:
     def _iter_inherited_methods(
         self, chain: list[str], target: ResolvedName
     ) -> Iterator[ResolvedName]:
-        """Yield the inherited methods that a call may refer to; none if the type defines it."""
+        """Yield the methods that `this.method()` may inherit; none if the type defines it."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
@@ -247,14 +250,14 @@ class _FileWalk:
         return ResolvedName(self._grammar.separator.join(parts), target.module)
 
     def find_binding(self, name: str) -> Binding | None:
-        """Return the binding of a name at this position; None if the file does not show it."""
+        """Return the binding of a name at this position; None if it is unbound or hidden."""
         for scope in reversed(self._scopes):
             if name in scope.names:
                 return scope.names[name]
         return None
 
     def _is_bound(self, name: str) -> bool:
-        """Return whether the file binds a name, even to an unknown target."""
+        """Return whether any scope around this position binds a name, even to an unknown target."""
         return any(name in scope.names for scope in self._scopes)
 
     def _bind_to_type(self, written: str) -> Binding | None:
@@ -267,7 +270,7 @@ class _FileWalk:
         return Binding(self.resolve(name), value=True)
 
     def resolve(self, name: str) -> ResolvedName:
-        """Return a written name, qualified as far as the file allows."""
+        """Return the target of a name as written, qualified as far as this file's text allows."""
         head, *others = name.split(self._grammar.separator)
         binding = self.find_binding(head)
         if binding is None or binding.value:
@@ -278,7 +281,7 @@ class _FileWalk:
 def _top_level_bindings(
     grammar: LanguageGrammar, definitions: Sequence[PlacedDefinition]
 ) -> dict[str, Binding | None]:
-    """Return the names that the file defines at its top level."""
+    """Return bindings for the functions and types that the file defines at its top level."""
     bindings: dict[str, Binding | None] = {}
     for placed in definitions:
         outer = placed.parent
@@ -292,7 +295,7 @@ def _top_level_bindings(
 
 
 def _is_callable(definition: CodeDefinition) -> bool:
-    """Return whether a call of this definition, or of a member, can be resolved to its target."""
+    """Return whether a definition is a type or a function, so that calls can name it."""
     return definition.role in {"class", "type", "function"}
 
 

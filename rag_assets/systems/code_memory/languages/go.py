@@ -183,7 +183,7 @@ class Go(LanguageGrammar):
         return fact, bound
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type or ""."""
         if node.type in {"var_spec", "parameter_declaration"}:
             written = self.tree.field(node, "type")[:_LONG]
             for child in node.named_children:
@@ -205,7 +205,7 @@ class Go(LanguageGrammar):
         return self.tree.field(value, "type")[:_LONG]
 
     def call_chain(self, node: Node) -> list[str] | None:
-        """Return the chain of names in a call."""
+        """Return the names in a call or in `T{…}`, such as `a.b.c`; None for any other node."""
         if node.type == "composite_literal":
             type_ = node.child_by_field_name("type")
             if type_ is None or type_.type not in {"type_identifier", "qualified_type"}:
@@ -220,7 +220,7 @@ class Go(LanguageGrammar):
         return name if _PREDECLARED.fullmatch(name) else self._qualify(name)
 
     def type_name(self, written: str) -> str:
-        """Return the bare name of a type."""
+        """Return the bare name of a type, without `*`; "" for built-in literals."""
         found = _TYPE.match(written)
         return "" if found is None or found[1] in _LITERAL else found[1]
 

@@ -1,6 +1,6 @@
 """Language grammars: the interface of each language's reader, and the search for definitions.
 
-Does not belong here: the node types of one grammar; they are in its language's module.
+The node types of a single grammar do not belong here; they are in its language's module.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ResolvedName:
     module: str = ""
 
     def values(self) -> dict[str, str]:
-        """Return name and module in the form of a fact's values."""
+        """Return this name as the values of a fact: `name`, and `module` unless it is ""."""
         return {"name": self.name, "module": self.module} if self.module else {"name": self.name}
 
 
@@ -62,11 +62,11 @@ class CodeDefinition:
         has_members: whether the body has members that may be separate units.
         exported: whether other files may use it.
         alone: whether its unit is never joined with others in a chunk.
-        parameters: names and types as written, if types are declared.
+        parameters: name and type of each parameter, as written; empty if no types are declared.
         extends, implements: names of supertypes, as written.
-        type: the symbol of the type that it is a member of; its own symbol if it is a type.
-        fields: declared types of its fields, by name.
-        locals: other names bound in its body, with their types, such as a method's receiver.
+        type: symbol of the type that contains it; its own symbol if it is a type itself.
+        fields: name and declared type of each field.
+        locals: name and type of other names bound in its body, such as a method's receiver.
     """
 
     node: Node
@@ -92,8 +92,9 @@ class PlacedDefinition:
     Attributes:
         definition: the definition.
         start, end: character offsets, including its comments and attributes.
-        parent: index of the definition around it; -1 at top level.
-        first: whether it is the first definition in its statement; the others share its offsets.
+        parent: index of the definition that contains it; -1 at top level.
+        first: whether it is the first definition in its statement. Further definitions of the
+            statement have the same offsets.
     """
 
     definition: CodeDefinition
@@ -158,11 +159,16 @@ class LanguageGrammar:
         self.tree = tree
 
     def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
-        """Return the definitions in a statement; empty if there are none."""
+        """Return the definitions that a node declares; empty if it declares none.
+
+        Args:
+            node: a statement, or a member of `outer`.
+            outer: the definition that contains the node; None at top level.
+        """
         raise NotImplementedError
 
     def nested_level(self, node: Node) -> Node | None:
-        """Return a nested node whose statements are treated as siblings of this statement."""
+        """Return the node whose children replace this statement; None to keep the statement."""
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
@@ -170,7 +176,7 @@ class LanguageGrammar:
         return is_comment(node) or node.type in self.leading
 
     def qualify(self, name: str, outer: CodeDefinition | None) -> str:
-        """Return the symbol of a name within a definition."""
+        """Return the symbol of a name defined within `outer`."""
         return f"{outer.symbol}{self.separator}{name}" if outer and outer.symbol else name
 
     def define_function(
@@ -225,11 +231,11 @@ class LanguageGrammar:
         yield from ()
 
     def call_chain(self, node: Node) -> list[str] | None:
-        """Return the chain of names in a call or in an expression that creates an instance."""
+        """Return the names in a call or object creation, `a.b.c`; None for any other node."""
         return None
 
     def type_name(self, written: str) -> str:
-        """Return the bare name of a type, as bindings use it; "" if it cannot be resolved."""
+        """Return the bare name of a type from a declaration's text; "" if it cannot be resolved."""
         return written
 
     def qualify_in_package(self, name: str) -> str:
@@ -237,11 +243,11 @@ class LanguageGrammar:
         return name
 
     def is_type(self, name: str) -> bool:
-        """Return whether an unbound name looks like the name of a type."""
+        """Return whether a name that the file does not bind looks like the name of a type."""
         return False
 
     def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
-        """Return facts about a node that exist only in this language."""
+        """Return facts that only this language has, such as exports or HTTP requests."""
         return ()
 
 
@@ -267,7 +273,7 @@ def find_definitions(grammar: LanguageGrammar) -> list[PlacedDefinition]:
 def _iter_definitions(
     grammar: LanguageGrammar, level: Node, parent: int, outer: CodeDefinition | None
 ) -> Iterator[PlacedDefinition]:
-    """Yield the definitions among the statements of one level, each with its leading comments."""
+    """Yield the definitions among the statements of one block, each with its leading comments."""
     before: Node | None = None
     lead: Node | None = None
     last: list[PlacedDefinition] = []
@@ -323,13 +329,16 @@ def _extend_by_comment(
 
 
 def _last_row(grammar: LanguageGrammar, node: Node) -> int:
-    """Return the row of a node's last character; some grammars end comments on the next row."""
+    """Return the row of a node's last character.
+
+    The grammars of some languages end a line comment at the start of the next row.
+    """
     end = node.end_point
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row
 
 
 def _line_start(text: str, at: int) -> int:
-    """Return the start of an offset's line if only white space precedes it, else the offset."""
+    """Return the start of an offset's line; the offset itself if text precedes it in the line."""
     low = max(0, at - _INDENT)
     first = text.rfind("\n", low, at) + 1
     if first == 0 and low > 0:

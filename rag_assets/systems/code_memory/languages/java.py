@@ -64,7 +64,7 @@ def read_java(text: str) -> CodeText:
 
 
 def _iter_wildcard_packages(facts: Iterable[Fact]) -> Iterator[str]:
-    """Yield the packages that a file imports with a wildcard, except Java's own library."""
+    """Yield the packages that a file imports with a wildcard, except `java.*` and `javax.*`."""
     names = (str(fact.values["name"]) for fact in facts if fact.kind == "imports")
     packages = (name.removesuffix(".*") for name in names if name.endswith(".*"))
     others = (name for name in packages if not name.startswith(("java.", "javax.")))
@@ -105,7 +105,7 @@ class Java(LanguageGrammar):
                 self._package = "".join(name.split())
 
     def nested_level(self, node: Node) -> Node | None:
-        """Return a nested node whose children count as being on the level of this statement."""
+        """Return the node whose children replace this statement; None to keep the statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
     def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
@@ -166,7 +166,7 @@ class Java(LanguageGrammar):
                 yield from self._declared_variables(child)
 
     def _declared_variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names in a declaration, each with its type."""
+        """Yield the variables in a declaration, each with its declared type."""
         type_ = node.child_by_field_name("type")
         names = []
         for child in node.named_children:
@@ -213,7 +213,7 @@ class Java(LanguageGrammar):
         yield self.tree.fact("imports", node, "", {"name": path}), bound
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type or ""."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
             yield from self._declared_variables(node)
         elif node.type == "enhanced_for_statement":
@@ -227,7 +227,7 @@ class Java(LanguageGrammar):
                 yield self.tree.node_text(single), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
-        """Return the chain of names in a call."""
+        """Return the names in a method call or in `new T(…)`; None for any other node."""
         if node.type == "object_creation_expression":
             name = self.type_name(self.tree.field(node, "type"))
             return name.split(".") if name else None
@@ -239,11 +239,11 @@ class Java(LanguageGrammar):
         return None if chain is None else [*chain, name]
 
     def is_type(self, name: str) -> bool:
-        """Return whether a name follows the convention for types."""
+        """Return whether a name is written like a type: capitalized, but not all capitals."""
         return name[:1].isupper() and not name.isupper()
 
     def type_name(self, written: str) -> str:
-        """Return the bare name of a type."""
+        """Return the bare name of a type; "" for primitive types, arrays and varargs."""
         found = _TYPE.match(written)
         if found is None or found[1] in _PRIMITIVE or written.endswith(("]", "...")):
             return ""

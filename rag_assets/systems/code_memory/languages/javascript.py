@@ -153,7 +153,7 @@ _LONGEST: Final = 20
 
 
 def _environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
-    """Yield the environment variable that an expression reads, if there is one."""
+    """Yield a fact if the node reads an environment variable, such as `process.env.KEY`."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")
@@ -392,11 +392,11 @@ class Jsx(LanguageGrammar):
                 yield self._define_object(node, value, symbol, outer.exported)
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """Return the imports of an import statement."""
+        """Return the import in a node, if it has one, with the names that it binds."""
         return read_imports(self.tree, node)
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type or ""."""
         if node.type == "variable_declarator" and not required_module(self.tree, node):
             yield from self._bind_pattern(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
@@ -411,7 +411,7 @@ class Jsx(LanguageGrammar):
             yield from self._block_names(node)
 
     def _block_names(self, block: Node) -> Iterator[tuple[str, str]]:
-        """Yield the functions and classes in a block; code before them can use them."""
+        """Yield the functions and classes that a block declares; code above them can use them."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
                 yield self.tree.field(child, "name"), ""
@@ -429,7 +429,7 @@ class Jsx(LanguageGrammar):
             yield name, ""
 
     def call_chain(self, node: Node) -> list[str] | None:
-        """Return the chain of names in a call."""
+        """Return the names in a call or in `new T(…)`; None for any other node."""
         if node.type == "new_expression":
             return self.chain(node.child_by_field_name("constructor"))
         if node.type != "call_expression":
@@ -437,7 +437,7 @@ class Jsx(LanguageGrammar):
         return self.chain(node.child_by_field_name("function"))
 
     def type_name(self, written: str) -> str:
-        """Return the bare name of a type."""
+        """Return the bare name of a type; "" for arrays, and for unions of several types."""
         parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
         found = _TYPE.match(parts[0]) if len(parts) == 1 else None
         if found is None or written.rstrip().endswith("]"):
@@ -445,7 +445,7 @@ class Jsx(LanguageGrammar):
         return found[1]
 
     def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
-        """Yield the request, the environment variable and the exported names of a node."""
+        """Yield facts for a node's HTTP request, environment variable and exported names."""
         yield from self._requests.find_requests(node, scope.symbol)
         yield from _environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):

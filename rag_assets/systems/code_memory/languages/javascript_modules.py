@@ -64,7 +64,7 @@ def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
 
 
 def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
-    """Yield the import in a node, with the names that it binds.
+    """Yield the fact of the import in a node, if it has one, with the names that it binds.
 
     The values of the fact are `name`, the module as written, and `names`, a list of pairs: the name
     in the module (`default`, or `*` for everything) and the local name.
@@ -93,7 +93,7 @@ def get_string(tree: SyntaxTree, node: Node | None) -> str:
 
 
 def _get_imported_module(tree: SyntaxTree, node: Node) -> str:
-    """Return the module in an import or export statement."""
+    """Return the module that an import or export statement names; "" if it names none."""
     if module := get_string(tree, node.child_by_field_name("source")):
         return module
     for child in node.named_children:
@@ -164,7 +164,7 @@ def _iter_reexported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[
 
 
 def _iter_aliases(tree: SyntaxTree, clause: Node, specifier: str) -> Iterator[tuple[str, str]]:
-    """Yield each name in a clause, and its alias or else the name again."""
+    """Yield each name in a clause with its alias; a name without an alias is its own alias."""
     for node in clause.named_children:
         if node.type == specifier:
             name = tree.field(node, "name")
@@ -214,14 +214,14 @@ class ExportedName:
     original: str = ""
 
     def values(self) -> dict[str, str]:
-        """Return the attributes in the form of a fact's values."""
+        """Return the attributes that are not "", as the values of the fact `exports`."""
         values = {"name": self.name, "local": self.local, "module": self.module}
         values["original"] = self.original
         return {key: value for key, value in values.items() if value}
 
 
 def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
-    """Return the names that each top-level statement exports, by the statement's id."""
+    """Return the names that each top-level statement exports, by the id of the statement's node."""
     exports: dict[int, tuple[ExportedName, ...]] = {}
     for node in tree.root.named_children:
         if node.type == "export_statement":
@@ -307,7 +307,7 @@ def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
 
 
 def _iter_assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
-    """Yield the exports of `module.exports = …`, `exports.name = …`, and of chained assignments."""
+    """Yield the exports of `module.exports = …`, `exports.name = …`, also in `a = b = …`."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
         path = "".join(tree.field(node, "left").split())
@@ -388,7 +388,7 @@ class RequestFinder:
             yield self._tree.fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
 
     def _record_client(self, declarator: Node) -> None:
-        """Record the base URL of a client: `const api = axios.create({ baseURL: … })`."""
+        """Record the base URL of an HTTP client: `const api = axios.create({ baseURL: … })`."""
         value = declarator.child_by_field_name("value")
         if value is None or value.type != "call_expression":
             return
@@ -432,7 +432,7 @@ class RequestFinder:
         return None
 
     def _receiver_name(self, node: Node | None) -> str:
-        """Return the last name of a receiver: `axios`, `this.$http`, `Vue.prototype.$http`."""
+        """Return the last name of a receiver: `$http` for `this.$http`; "" if it has none."""
         if node is None:
             return ""
         if node.type == "member_expression":
@@ -465,7 +465,7 @@ class RequestFinder:
         return get_string(self._tree, stated).upper()
 
     def _request_path(self, node: Node) -> str | None:
-        """Return a path with `{}` for computed parts; None if it has no literal part."""
+        """Return a request's path, with `{}` for computed parts; None without literal text."""
         parts = [_operand_text(self._tree, operand) for operand in _list_operands_of_sum(node)]
         if not any(literal for literal, _ in parts):
             return None
@@ -490,7 +490,7 @@ def _list_operands_of_sum(node: Node) -> list[Node]:
 
 
 def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
-    """Return whether an operand has literal text, and its text with `{}` for computed parts."""
+    """Return whether an operand has literal text, and that text with `{}` for computed parts."""
     if node.type == "string":
         return True, get_string(tree, node)
     if node.type != "template_string":
@@ -505,7 +505,7 @@ def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
 
 
 def _find_option_value(tree: SyntaxTree, options: Node | None, name: str) -> Node | None:
-    """Return the value of an option in an object literal."""
+    """Return the value of an option in an object literal; None if the option is missing."""
     if options is None or options.type != "object":
         return None
     for entry in options.named_children:

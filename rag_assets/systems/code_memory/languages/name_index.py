@@ -1,8 +1,8 @@
-"""The index of the names in one file, which does not resolve them; symbols.model has its format.
+"""The index of the names in one file; symbols.model describes its format.
 
-The index contains every word of a file that may be a name, with the lines that `grep -w` would
-show. Words in comments are included only if they look like names. A tag query adds how a name is
-used, and its receiver.
+The index does not resolve names. It contains every word of a file that may be a name, with the
+lines that `grep -w` would show. Words in comments are included only if they look like names. Where
+a tag query reads the file, the index also states how each name is used, and its receiver.
 """
 
 from __future__ import annotations
@@ -108,7 +108,13 @@ def _add_words(
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words that may be names, on lines where no other use of them is known."""
+    """Add the words of a text to `found`, unless a word already has an entry for its line.
+
+    Args:
+        found: entries of the index by name and line; extended here.
+        comments: spans of the comments, ascending.
+        pattern: matches a word.
+    """
     at = span = 0
     for number, line in enumerate(text.split("\n"), start=1):
         start, at = at, at + len(line) + 1
@@ -154,7 +160,7 @@ def _split_words(
 
 
 def _join_spans(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans in order, without spans that lie within others."""
+    """Return the spans in ascending order, without spans that lie within others."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(comments):
         if not found or end > found[-1][1]:

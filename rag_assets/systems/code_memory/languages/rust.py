@@ -70,13 +70,13 @@ class Rust(LanguageGrammar):
     own_types = frozenset({"Self"})
 
     def nested_level(self, node: Node) -> Node | None:
-        """Return a nested node whose children count as being on the level of this statement."""
+        """Return the node whose children replace this statement; None to keep the statement."""
         if node.type == "foreign_mod_item":
             return node.child_by_field_name("body")
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
-        """Return whether a statement belongs to the definition after it."""
+        """Return whether a statement belongs to the definition after it; `//!` comments do not."""
         inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
         return super().is_leading(node) and not inner
 
@@ -171,7 +171,7 @@ class Rust(LanguageGrammar):
             yield self.tree.fact("imports", node, "", values), {name: Binding(ResolvedName(name))}
 
     def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
-        """Yield the paths in a `use`, each with its local name."""
+        """Yield the paths that a `use` imports, each with its local name."""
         todo = [] if argument is None else [(argument, "")]
         while todo:
             node, before = todo.pop()
@@ -196,7 +196,7 @@ class Rust(LanguageGrammar):
         return _SPACE.sub("", self.tree.node_text(node))
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type or ""."""
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
@@ -208,7 +208,7 @@ class Rust(LanguageGrammar):
                     yield self.tree.node_text(child), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
-        """Return the chain of names in a call."""
+        """Return the names in a call or in `T { … }`; None for any other node."""
         if node.type == "struct_expression":
             return self.tree.field(node, "name").split("::")
         if node.type != "call_expression":
@@ -221,11 +221,11 @@ class Rust(LanguageGrammar):
         return None if chain is None or "<" in path else [*path.split("::"), *chain[1:]]
 
     def is_type(self, name: str) -> bool:
-        """Return whether a name follows the convention for types."""
+        """Return whether a name is `crate` or `super`, or is capitalized like a type."""
         return name in {"crate", "super"} or (name[:1].isupper() and len(name) > 1)
 
     def type_name(self, written: str) -> str:
-        """Return the bare name of a type."""
+        """Return the bare name of a type; "" if it has none."""
         found = _TYPE.match(written)
         return "" if found is None else found[1]
 

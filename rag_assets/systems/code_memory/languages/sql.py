@@ -53,7 +53,7 @@ class _StatementScanner:
         self._delimiter = ";"
 
     def find_end(self, start: int) -> tuple[int, int]:
-        """Return the end of the statement at an offset, and the offset at which to continue."""
+        """Return the end of the statement at `start`, and the start of the text after it."""
         text, at, depth, routine = self._text, start, 0, None
         while (token := _token_pattern(self._delimiter).search(text, at)) is not None:
             word = token[0].upper()
@@ -94,7 +94,14 @@ class _StatementScanner:
         return len(text) if end < 0 else end + len(closer)
 
     def _end_of_copy(self, start: int, at: int) -> tuple[int, int]:
-        """Return the end of a statement; `COPY … FROM stdin;` ends after the data it copies."""
+        """Return the end of a statement, and the start of the text after it.
+
+        `COPY … FROM stdin;` ends after the data that follows it.
+
+        Args:
+            start: the start of the statement.
+            at: the offset after its delimiter.
+        """
         head = self._text[start:at]
         if len(head) < 10_000 and "COPY" in head and _STDIN.search(head):  # noqa: PLR2004
             end = _DATA_END.search(self._text, at)
@@ -116,7 +123,7 @@ def _token_pattern(delimiter: str) -> re.Pattern[str]:
 
 
 def _find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the offset of the comments that belong to a statement, and of its first word.
+    """Return the offset of the comments directly above a statement, and of its first word.
 
     A blank line separates a statement from comments that do not belong to it.
     """
@@ -239,7 +246,7 @@ def _read_signature(text: str, head: int, end: int, found: re.Match[str]) -> str
 
 
 def _list_tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
-    """Return the tables that a statement refers to, except the one that it creates."""
+    """Return the tables that a statement refers to, except the table that it creates."""
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
     last = min(end, found.start() + _LONGEST_SEARCHED)
     start = found.end() if found["name"] else found.start()
@@ -313,7 +320,7 @@ _MOST: Final = 50
 
 
 def with_queries(text: str, reading: CodeText) -> CodeText:
-    """Add the tables that SQL queries in a text's strings name to its reading.
+    """Return a reading with facts for the tables that SQL queries in the text's strings name.
 
     Each table yields the fact `queries_table` {table}; its symbol is the enclosing definition.
     """

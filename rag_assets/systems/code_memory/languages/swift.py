@@ -223,7 +223,7 @@ class Swift(LanguageGrammar):
         return [(self.tree.fact("imports", node, "", values), {})]
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Yield the names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type or ""."""
         if node.type == "property_declaration":
             yield from self._typed_names(node)
         elif node.type == "lambda_parameter":
@@ -234,7 +234,7 @@ class Swift(LanguageGrammar):
                 yield self.tree.field(item, "bound_identifier"), ""
 
     def call_chain(self, node: Node) -> list[str] | None:
-        """Return the chain of names in a call."""
+        """Return the names in a call; None for any other node."""
         if node.type != "call_expression" or not node.named_child_count:
             return None
         names: list[str] = []
@@ -249,11 +249,11 @@ class Swift(LanguageGrammar):
         return [self.tree.node_text(target), *reversed(names)]
 
     def is_type(self, name: str) -> bool:
-        """Return whether a name follows the convention for types."""
+        """Return whether a name is capitalized like a type."""
         return name[:1].isupper()
 
     def type_name(self, written: str) -> str:
-        """Return the bare name of a type."""
+        """Return the bare name of a type; "" for function types and for types joined by `&`."""
         found = _TYPE.match(written)
         if found is None or "->" in written or "&" in written:
             return ""

@@ -52,8 +52,8 @@ _SIGNATURE: Final = 200
 def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     """Add the definitions of a tag query to a reading that has no named units.
 
-    Any other reading is returned unchanged. Each definition also yields a fact `declares` {role},
-    and each supertype a fact `extends`, `implements` or `uses_trait` {name}.
+    If any unit of the reading has a symbol, it is returned unchanged. Each definition also yields a
+    fact `declares` {role}, and each supertype `extends`, `implements` or `uses_trait` {name}.
 
     Args:
         reading: the units and facts that were read without the query.

@@ -75,7 +75,7 @@ class TagLanguage:
 
 @cache
 def load_tag_languages() -> Mapping[str, TagLanguage]:
-    """Return all languages by name."""
+    """Return the languages of languages.toml, by name."""
     listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
     return {name: _build_language(name, row) for name, row in listed.items()}
 
@@ -132,7 +132,7 @@ ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
 """Kinds of uses of a name; if several kinds apply to one use, the first in this order counts."""
 
 SupertypeKind: TypeAlias = Literal["extends", "implements", "uses_trait"]
-"""Kinds of relations between a type and a supertype: one that its head or body names."""
+"""Kinds of relations between a type and a supertype that its head or body names."""
 
 LONGEST: Final = 1_000_000
 """Maximum characters of a text; the query is not run on a longer text."""
@@ -204,7 +204,8 @@ class TagReference(NamedTuple):
     Attributes:
         name: the last part of the name, without qualifiers.
         line: the line, counted from 1.
-        receiver: the last name before it; `self` for the object itself, "" if absent.
+        receiver: the last name of the expression before the dot; `self` for the object itself, ""
+            if absent.
     """
 
     kind: ReferenceKind
@@ -305,7 +306,10 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
 
 
 def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
-    """Return the first tree without errors, else the first tree, with its grammar."""
+    """Return the tree of the first grammar that parses a text without errors, and that grammar.
+
+    If all of them report errors, return the first.
+    """
     if language.ignored is not None:
         text = language.ignored.sub(lambda found: " " * len(found[0]), text)
     first: tuple[SyntaxTree, TagGrammar] | None = None
@@ -323,7 +327,7 @@ def _parse_with_best_grammar(text: str, language: TagLanguage) -> tuple[SyntaxTr
 
 
 def _is_shapeless(root: Node) -> bool:
-    """Return whether the parts of a tree with errors are too wide or too deep to be queried."""
+    """Return whether a tree with errors is too wide or too deep to be queried."""
     todo = [(root, 0)] if root.has_error else []
     while todo:
         node, depth = todo.pop()
@@ -384,7 +388,7 @@ def _read_definition(
 
 
 def _last_line(node: Node) -> int:
-    """Return the last line of a node; a node that ends with a newline ends on that line."""
+    """Return the number of a node's last line, counted from 1, without its final newline."""
     end = node.end_point
     return end.row if end.column == 0 and end.row > node.start_point.row else end.row + 1
 
@@ -427,7 +431,10 @@ def _read_supertype(tree: SyntaxTree, node: Node, kind: str, language: TagLangua
 
 
 def _end_of_text(tree: SyntaxTree, node: Node) -> str:
-    """Return the last characters of a node; whole texts of nested nodes take quadratic time."""
+    """Return the last characters of a node's text.
+
+    Reading the whole text of each nested node would take quadratic time.
+    """
     end = tree.end(node)
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
 

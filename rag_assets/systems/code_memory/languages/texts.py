@@ -36,7 +36,7 @@ _DOTTED_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._][a-z0-9]+)+")
 
 
 def read_markdown(text: str) -> CodeText:
-    """Return the sections of a Markdown text as units, and its facts.
+    """Return the sections of a Markdown text as units, and facts of two kinds.
 
     - `applies_to` {globs, always}: the files that a rule's front matter names.
     - `mentions` {name, what}: a name in a code span or link; `what` is path, symbol, route or name.
@@ -70,7 +70,7 @@ def is_bug_list(text: str) -> bool:
 
 
 def _extend_sections(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
-    """Yield each section extended to the end of its subsections."""
+    """Yield the sections `bugs`, each extended to the end of its last subsection."""
     starts = [bug.start for bug in bugs]
     ends = dict.fromkeys(starts, 0)
     for section in sections:
@@ -134,7 +134,7 @@ def _front_matter_end(text: str) -> int:
 
 
 def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
-    """Yield a fact with the files that a rule applies to, according to its front matter."""
+    """Yield a fact `applies_to` with the globs of files that a rule's front matter names."""
     end = _front_matter_end(text)
     if not end:
         return
@@ -168,7 +168,7 @@ def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
 
 
 def _classify_name(found: re.Match[str]) -> tuple[str, str] | None:
-    """Return the name in a code span or a link target, and what kind of name it is."""
+    """Return the name in a code span or link, and its kind (`what`); None for any other text."""
     link = found["link"]
     if link is not None:
         path = link.partition("#")[0]
@@ -197,7 +197,7 @@ _ACTION: Final = "action: "
 
 
 def render_run_event(kind: str, run: str, path: str | None, action: str, summary: str) -> str:
-    """Return the text of an event.
+    """Return the text of one event of an agent run.
 
     Args:
         kind: file_created, file_updated, file_deleted or final_summary.
@@ -214,7 +214,7 @@ def render_run_event(kind: str, run: str, path: str | None, action: str, summary
 
 
 def read_run_event(text: str) -> CodeText:
-    """Return the single unit of an event's text, and its facts."""
+    """Return the text of one event of an agent run as a single unit, with its facts."""
     end = len(text.rstrip())
     head = text.partition("\n\n")[0].split("\n")
     heading = _EVENT_HEADING.fullmatch(head[0])

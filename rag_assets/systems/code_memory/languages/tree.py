@@ -110,7 +110,7 @@ class SyntaxTree:
         values: Mapping[str, Any],
         longest: int | None = None,
     ) -> Fact:
-        """Return a fact with a node as its evidence, or the first `longest` characters of it."""
+        """Return a fact with a node's span as its evidence, limited to `longest` characters."""
         start, end = self.start(node), self.end(node)
         last = end if longest is None else min(end, start + longest)
         return Fact(kind, start, last, symbol, values)
@@ -207,7 +207,7 @@ def _load_parser(module: str, function: str) -> Parser:
 
 
 def _parse_within_limit(parser: Parser, data: bytes, seconds: float) -> Tree | None:
-    """Return a tree; None if parsing takes longer than allowed."""
+    """Return the tree of a text in UTF-8; None if parsing takes longer than `seconds`."""
     last = monotonic() + seconds
     slices: dict[int, bytes] = {}
 
@@ -297,7 +297,7 @@ def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Un
 
 
 def cuts_within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
-    """Return the offsets inside a unit; `cuts` must be ascending."""
+    """Return those of the ascending offsets `cuts` that lie inside a unit."""
     return tuple(cuts[bisect_right(cuts, unit.start) : bisect_left(cuts, unit.end)])
 
 

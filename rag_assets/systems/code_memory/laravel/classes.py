@@ -14,7 +14,7 @@ _ABOVE = {"uses_trait": 0, "extends": 1}
 
 
 class Inheritance:
-    """The classes of a repository, and the classes and traits from which each inherits methods."""
+    """The classes of a repository, with the parents and traits from which each inherits methods."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._declared: dict[str, Fact] = {}
@@ -43,8 +43,10 @@ class Inheritance:
     def iter_inherited_calls(self, method: str) -> Iterator[tuple[str, Fact]]:
         """Yield the inherited methods that a method calls, each with the fact of the call.
 
+        Calls of methods that the called class itself declares are left out.
+
         Args:
-            method: qualified name of the method; calls that its own file resolves are left out.
+            method: qualified name of the calling method.
         """
         for fact in self._calls.get(method, ()):
             owner, _, name = str(fact.values["name"]).rpartition("::")
@@ -53,7 +55,7 @@ class Inheritance:
                 yield declaration.symbol, fact
 
     def iter_called_methods(self, method: str) -> Iterator[str]:
-        """Yield the methods that a method calls and that its own file determines."""
+        """Yield the methods that a method calls, as far as its own file shows their classes."""
         return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
 
     def get_path(self, method: str) -> str:
@@ -61,7 +63,7 @@ class Inheritance:
         return self._paths[method]
 
     def is_declared(self, name: str) -> bool:
-        """Return whether a class with this name exists."""
+        """Return whether the repository declares a class with this name."""
         return name in self._declared
 
     def iter_ancestors(self, owner: str) -> Iterator[str]:
@@ -89,7 +91,7 @@ class Inheritance:
         return next((fact for fact in facts if fact is not None), None)
 
     def find_own_method(self, owner: str, name: str) -> Fact | None:
-        """Return the declaration of a method in a class itself; case is ignored."""
+        """Return a method that a class itself declares, ignoring case; None if it declares none."""
         spelled = self._spelled.get(f"{owner}::{name.lower()}")
         return None if spelled is None else self._declared[spelled]
 
@@ -163,7 +165,7 @@ class _Class:
 
 
 def select_read_facts(facts: Sequence[Fact]) -> list[object]:
-    """Return the facts of a file that find_source_types reads, in a comparable form."""
+    """Return what find_source_types reads of a file's facts, as values that can be compared."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
@@ -183,8 +185,8 @@ def is_read_fact(fact: Fact) -> bool:
 def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     """Return the source type of each class that has one, by path and qualified name.
 
-    Ancestors decide first, then use, then the path. A class that extends any other framework class
-    has no type, whatever its path. Ancestors may form a circle.
+    A class gets its type from its ancestors, else from its use, else from its path. A class that
+    extends any other framework class has no type, whatever its path. Ancestors may form a circle.
     """
     facts = [fact for file in files for fact in file.facts if fact.kind in _DECIDING]
     used: dict[str, SourceType] = {}

@@ -41,13 +41,13 @@ def singular(word: str) -> str:
 
 
 def plural_studly(name: str) -> str:
-    """Return a name in studly case with a plural last word: InvoiceLine to InvoiceLines."""
+    """Return a studly name with its last word in the plural: InvoiceLines for InvoiceLine."""
     cut = max((match.end() for match in _BEFORE_CAPITAL.finditer(name)), default=0)
     return name[:cut] + plural(name[cut:])
 
 
 def snake(name: str) -> str:
-    """Return a name in snake case as `Str::snake` does: InvoiceLine to invoice_line."""
+    """Return a name in snake case as `Str::snake` does: invoice_line for InvoiceLine."""
     if name and all("a" <= letter <= "z" for letter in name):
         return name
     words = re.sub(
@@ -57,7 +57,7 @@ def snake(name: str) -> str:
 
 
 def studly(name: str) -> str:
-    """Return a name in studly case as `Str::studly` does: invoice_line to InvoiceLine."""
+    """Return a name in studly case as `Str::studly` does: InvoiceLine for invoice_line."""
     words = name.replace("-", " ").replace("_", " ").split(" ")
     return "".join(word[:1].upper() + word[1:] for word in words)
 
@@ -84,13 +84,17 @@ def joining_table(*classes: str) -> str:
 
 
 def morph_table(name: str) -> str:
-    """Return the table of a polymorphic many-to-many relation: taggable to taggables."""
+    """Return the table of a polymorphic many-to-many relation: taggables for taggable."""
     head, underscore, last = name.rpartition("_")
     return head + underscore + plural(last)
 
 
 def _inflect(word: str, form: str) -> str:
-    """Return the word as changed by the first inflection rule that applies."""
+    """Return the form of a word that the first matching inflection rule gives.
+
+    Args:
+        form: `singular` or `plural`.
+    """
     unchanged, irregular_forms, patterns = _load_form_rules(form)
     if unchanged.fullmatch(word):
         return word
@@ -113,7 +117,7 @@ def _load_rules() -> Mapping[str, Any]:
 def _load_form_rules(
     form: str,
 ) -> tuple[re.Pattern[str], Mapping[str, str], Sequence[tuple[re.Pattern[str], str]]]:
-    """Return a pattern of words without this form, the irregular forms, and the other rules."""
+    """Return the rules of a form: words that stay unchanged, irregular words, and patterns."""
     flags, tables = re.IGNORECASE | re.ASCII, _load_rules()
     unchanged = "|".join((*tables["uninflected"], *tables[f"no_{form}"]))
     irregular = dict(tables["irregular"])

@@ -137,8 +137,9 @@ class EloquentRelation:
     """A relation of a model.
 
     Attributes:
+        kind: the method that defines it: hasMany, belongsTo …
         related: qualified name of the related class; "" for morphTo, or if it is computed.
-        table: the pivot table; "" if absent.
+        table: the pivot table; "" if it has none.
     """
 
     name: str
@@ -188,12 +189,12 @@ def may_be_model(fact: Fact) -> bool:
 
 
 def _is_base(name: str) -> bool:
-    """Return whether a class outside the repository is a base class of models."""
+    """Return whether the name of an external class shows that it is a base class of models."""
     return class_basename(name) in _BASES | _PIVOTS or name == _AUTH_USER or "\\Models\\" in name
 
 
 class _ModelClasses:
-    """The classes of a repository, with their statements."""
+    """The classes of a repository, with their facts about tables and relations."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self.classes: dict[str, LocatedFact] = {}
@@ -211,7 +212,7 @@ class _ModelClasses:
                     relations.append(LocatedFact(file.path, fact))
 
     def list_ancestors(self, name: str) -> list[str]:
-        """Return a class and its parents, nearest first, including an outside parent."""
+        """Return a class and its parents, nearest first; the last may be outside the repository."""
         ancestors: list[str] = []
         while name and name not in ancestors:
             ancestors.append(name)
@@ -246,7 +247,7 @@ class _ModelClasses:
         return table if isinstance(table, str) else ""
 
     def _find_stated_table(self, name: str) -> LocatedFact | None:
-        """Return the nearest class or trait that states the table."""
+        """Return the nearest class or trait that states the table; None if none does."""
         evidences = (self.classes[holder] for holder in self._list_member_holders(name))
         return next((evidence for evidence in evidences if "table" in evidence.fact.values), None)
 

@@ -3,7 +3,7 @@
 | kind | symbol | values |
 |---|---|---|
 | uses_middleware | the enclosing definition | name: a class or a name; alias: or group |
-| guards | a controller | name, methods: those it guards; an empty list means all methods |
+| guards | a controller | name, methods: guarded methods; an empty list means all methods |
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ _Statement: TypeAlias = tuple[str, _Values]
 
 
 def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield the checked ability with its subject: a class, or a variable with an object.
+    """Yield a statement for each ability that a call checks, with the subject of the check.
 
-    If the subject is the only argument, the ability follows from the enclosing method.
+    The subject is a class, or a variable with an object. If the subject is the only argument, the
+    ability follows from the enclosing method.
     """
     arguments = [call.argument(0), call.argument(1), call.argument(2)]
     # The first argument is the user whose abilities are checked.
@@ -86,7 +87,7 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
 
 
 def _get_constant(source: PhpSource, node: Node | None) -> str:
-    """Return the constant of another class in an expression: `InvoicePolicy::SEND`."""
+    """Return the name of another class's constant: `InvoicePolicy::SEND`; "" for other nodes."""
     if node is None or node.type != "class_constant_access_expression":
         return ""
     if isinstance(source.value(node), str):
@@ -116,7 +117,7 @@ def read_resource_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
 
 
 def read_definitions(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield the abilities that a gate defines, each with the method that decides it."""
+    """Yield the abilities that a call defines on a gate, each with the method that decides it."""
     if call.name.lower() not in {"define", "resource"}:
         return
     name, action = (source.value(call.argument(at)) for at in (0, 1))
@@ -134,7 +135,7 @@ def read_definitions(source: PhpSource, call: Call) -> Iterator[_Statement]:
 
 
 def _find_deciding_method(action: Any) -> str:
-    """Return the method in an action, which is a pair or one text; "" for anything else."""
+    """Return the method that an action names, as a pair or as one string; "" for other values."""
     if isinstance(action, list) and all(isinstance(part, str) for part in action):
         action = "@".join(action[:_PAIR])
     if not isinstance(action, str) or not action:
@@ -144,7 +145,12 @@ def _find_deciding_method(action: Any) -> str:
 
 
 def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
-    """Yield checks on the object in a variable: one check for each possible class of it."""
+    """Yield a check for each class that the checked variable may have.
+
+    Args:
+        values: the check of a variable, as read_checks states it.
+        types: classes of variables, joined by `|`, by variable.
+    """
     model = values["model"] or types.get(values[VARIABLE], "")
     for class_name in model.split(OR):
         check = {"ability": values["ability"], "model": class_name}
@@ -157,7 +163,7 @@ _AUTHORIZE: Final = "Illuminate\\Auth\\Middleware\\Authorize"
 
 
 class Policies:
-    """The policies of a repository, and those that the middleware of routes checks."""
+    """The policies of a repository's models, and the checks that middleware of routes makes."""
 
     def __init__(
         self,
@@ -177,7 +183,7 @@ class Policies:
                 self._abilities.add(str(fact.values["ability"]))
 
     def find_policy(self, model: str) -> str:
-        """Return a model's policy: from a map, else the first existing candidate, else ""."""
+        """Return a model's policy: mapped explicitly, else by convention, else ""."""
         candidates = filter(self._inheritance.is_declared, tried_policies(model))
         return self._mapped.get(model) or next(candidates, "")
 
@@ -203,7 +209,11 @@ class Policies:
         return ("", ABILITY + ability, True) if is_defined else None
 
     def _find_bound_class(self, route: LaravelRoute, about: str) -> str:
-        """Return a stated class, or the class that a route parameter is bound to: its type."""
+        """Return the class that a middleware's argument means; "" if it is unknown.
+
+        Args:
+            about: a class, or a route parameter; its class is the type in the controller's method.
+        """
         if "\\" in about:
             return about.lstrip("\\")
         if route.kind != "controller" or about not in {
@@ -240,7 +250,7 @@ _Guards: TypeAlias = "tuple[Sequence[str], Sequence[str], Sequence[str], Node]"
 
 
 def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
-    """Yield the facts of the controllers in a file."""
+    """Yield a fact `guards` for each middleware that a controller in the file states."""
     if "iddleware" not in source.text:
         return
     for class_ in source.classes:
@@ -262,7 +272,12 @@ def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
 def _find_guarded_methods(
     class_like: ClassLike, only: Sequence[str], without: Sequence[str]
 ) -> list[str] | None:
-    """Return the methods with a middleware: empty for all methods, None for no method."""
+    """Return the methods to which a middleware applies: [] for all methods, None for no method.
+
+    Args:
+        only: the methods it is limited to; empty for all.
+        without: methods that are excluded.
+    """
     if not without:
         return [*only]
     own = [m.name for m in class_like.methods if m.public and not m.static and m.name[:2] != "__"]
@@ -271,7 +286,7 @@ def _find_guarded_methods(
 
 
 def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
-    """Yield middleware from calls such as `$this->middleware('auth')->only('store')`."""
+    """Yield the middleware that a constructor adds: `$this->middleware('auth')->only('store')`."""
     if method.body is None:
         return
     read_nodes: set[int] = set()
@@ -294,7 +309,10 @@ def _list_option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
 
 
 def _iter_listed_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
-    """Yield middleware in a returned list: names, or `new Middleware('auth', only: ['store'])`."""
+    """Yield the middleware that a method returns in a list.
+
+    Items are names, or objects such as `new Middleware('auth', only: ['store'])`.
+    """
     if method.body is None:
         return
     returned = source.tree.nodes(_RETURNS, method.body)
@@ -321,14 +339,17 @@ def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
 
 
 def list_strings(source: PhpSource, node: Node | None) -> list[str]:
-    """Return the texts in an expression, which may be a list; computed texts are left out."""
+    """Return the strings in an expression: a string or a list; computed strings are left out."""
     value = source.value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
     return [item for item in listed if isinstance(item, str)]
 
 
 def read_kernel(value: object) -> Iterator[_Statement]:
-    """Yield the entries of a kernel's property: classes, or names by alias or group."""
+    """Yield statements for the middleware in a property of a kernel.
+
+    The property lists classes, or classes and names by alias or group.
+    """
     items = value if isinstance(value, dict) else {"": value}
     for key, names in items.items():
         alias = "" if key.isdigit() else key
@@ -338,7 +359,10 @@ def read_kernel(value: object) -> Iterator[_Statement]:
 
 
 def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Statement]:
-    """Yield the names that a call on the router or the configuration assigns to middleware."""
+    """Yield statements for the aliases and groups that a call gives to middleware.
+
+    The call is on the router, or on the middleware configuration of an application.
+    """
     name, on_configuration = call.name.lower(), chain.root == _CONFIGURATION
     if on_configuration and name == "alias":
         yield from read_kernel(source.value(call.argument(0, "aliases")))
@@ -359,7 +383,7 @@ def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Stateme
 
 
 def _build_name_statement(alias: str, name: str) -> _Statement:
-    """Return the statement that names a middleware, without its arguments: `throttle:api`."""
+    """Return the statement that names a middleware; arguments as in `throttle:api` are dropped."""
     return "uses_middleware", {"name": name.partition(":")[0].lstrip("\\"), "alias": alias}
 
 
@@ -369,7 +393,7 @@ def resolve_middleware(
     """Return the middleware classes that each alias and group of the repository stands for.
 
     Args:
-        version: major version of Laravel; since version 11, Laravel has its own names.
+        version: major version of Laravel; since version 11, Laravel defines default names.
     """
     defaults: Mapping[str, list[str]] = {}
     if version is not None and version >= _WITHOUT_KERNEL:

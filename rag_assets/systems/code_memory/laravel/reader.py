@@ -1,4 +1,4 @@
-"""Read a PHP file, including its Laravel facts."""
+"""The reader of PHP files, including their Laravel facts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The classes of objects that several files determine: results of helpers, relations and queries.
 
-The classes that functions and methods return without declaring them are found in rounds. Each round
-uses the results of the previous one, so the result does not depend on the order of files.
+If functions and methods declare no return type, their classes are found in rounds. Each round uses
+the results of the previous one, so the result does not depend on the order of files.
 """
 
 from __future__ import annotations
@@ -32,13 +32,17 @@ Form: TypeAlias = Literal["one", "query", "many"]
 
 @cache
 def _load_methods_by_form() -> Mapping[str, frozenset[str]]:
-    """Return Eloquent's methods, by the form of their results."""
+    """Return the names of Eloquent's methods, grouped by the form of their results."""
     text = files(__package__).joinpath("eloquent.toml").read_text("utf-8")
     return {form: frozenset(names) for form, names in tomllib.loads(text).items()}
 
 
 def find_result_form(form: Form, name: str) -> Form | None:
-    """Return the form of the result of an Eloquent method; None if the result is anything else."""
+    """Return the form of an Eloquent method's result; None if it is neither models nor a query.
+
+    Args:
+        form: the form of the object on which the method is called.
+    """
     name, methods = name.lower(), _load_methods_by_form()
     if form == "many":
         is_same = name in methods["some_of_several"]
@@ -55,7 +59,7 @@ def find_result_form(form: Form, name: str) -> Form | None:
 
 
 _ROUNDS: Final = 6
-"""Maximum number of rounds, and so of functions that return each other's results in a row."""
+"""Maximum number of rounds, which limits chains of functions that return each other's results."""
 
 _MOST_VALUES: Final = 6
 _SCOPE: Final = "scope"
@@ -84,7 +88,7 @@ CalledMethod: TypeAlias = tuple[Receiver, str]
 
 
 class Receivers:
-    """Resolves origins to classes."""
+    """A resolver of origins to the classes of the objects that they lead to."""
 
     def __init__(
         self,
@@ -120,22 +124,22 @@ class Receivers:
         return name in self._models
 
     def list_classes(self, origins: Iterable[str]) -> list[str]:
-        """Return the classes of the objects that origins lead to, without the signed-in user."""
+        """Return the classes of the objects that origins lead to, except the signed-in user."""
         others = (origin for origin in origins if origin != SIGNED_IN)
         values = [value for other in others for value in self._follow(other, "")[0]]
         return sorted({value.owner for value in values if value.form == "one"})
 
     def iter_called_methods(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
-        """Yield the methods that are called in chains of calls, in order.
+        """Yield the methods that the chains of calls in origins call, in order.
 
         Args:
-            own: the class with the chains.
+            own: the class that contains the chains.
         """
         for origin in origins:
             yield from self._follow(origin, own)[1]
 
     def _resolve_all(self, name: str, origins: Sequence[str]) -> frozenset[Receiver]:
-        """Return the values of a function or method; empty unless each origin can be resolved."""
+        """Return the values that a function returns; empty if any of its origins is unresolved."""
         own = name.rpartition("::")[0]
         value_sets = [self._follow(origin, own)[0] for origin in origins]
         return _limit_values(frozenset().union(*value_sets)) if all(value_sets) else frozenset()
@@ -174,7 +178,7 @@ class Receivers:
     def _list_values_after_step(
         self, receiver: Receiver, step: str, own: str, methods: list[CalledMethod]
     ) -> frozenset[Receiver]:
-        """Return the values after a step; methods that are called are added to `called`."""
+        """Return the values after a step of an origin; append the called method to `methods`."""
         if step == ELEMENT:
             return frozenset({replace(receiver, form="one")} if receiver.form != "one" else ())
         if not step.endswith(CALLED):
@@ -205,7 +209,7 @@ class Receivers:
         return frozenset({Receiver(relation.related, form, is_aside=True)})
 
     def _list_results(self, receiver: Receiver, name: str, method: Fact) -> frozenset[Receiver]:
-        """Return the results of a class's own method: a relation's query, else its return type."""
+        """Return the results of a method of the repository: a relation's query, or objects."""
         relation = self._find_relation(receiver, name)
         if relation is not None:
             return frozenset({Receiver(relation.related, "query")})
@@ -227,7 +231,10 @@ class Receivers:
         return relation if relation is not None and relation.related else None
 
     def _find_signed_in_class(self) -> str:
-        """Return the signed-in user's class: the only candidate, or the conventional one."""
+        """Return the class of the signed-in user: the conventional one, or the only candidate.
+
+        "" if there are several candidates or none.
+        """
         able = {
             name for name in self._models if _AUTH_USER in {*self._inheritance.iter_ancestors(name)}
         }
@@ -236,7 +243,7 @@ class Receivers:
 
 
 def _list_declared_values(returns: str, receiver: Receiver) -> frozenset[Receiver]:
-    """Return the classes of a declared type, without framework types such as collections."""
+    """Return objects of the classes in a return type, without those of the framework."""
     if returns in {"self", "static"}:
         return frozenset({Receiver(receiver.owner)})
     names = (name for name in returns.split(OR) if name and name not in NO_CLASSES)
@@ -259,7 +266,7 @@ _READ_KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"
 
 @dataclass(frozen=True, slots=True)
 class InferredRelation:
-    """A relation that is inferred from several files."""
+    """A relation that follows only from several files together."""
 
     kind: str
     source: str
@@ -269,7 +276,7 @@ class InferredRelation:
 
 
 class FollowedStatements:
-    """Statements in methods about objects whose classes other files determine."""
+    """A reader of the statements in methods about objects whose classes other files determine."""
 
     def __init__(
         self,
@@ -293,7 +300,7 @@ class FollowedStatements:
         self._known: dict[str, tuple[InferredRelation, ...]] = {}
 
     def iter_relations(self, action: str) -> Iterator[InferredRelation]:
-        """Yield the relations of a route's action, and of the own methods that it calls."""
+        """Yield the relations of a route's action, and of methods that it calls on its class."""
         for method in self.list_own_methods(action):
             if method not in self._known:
                 self._known[method] = tuple(dict.fromkeys(self._iter_relations_of_method(method)))
@@ -341,13 +348,16 @@ class FollowedStatements:
                 yield "touches", receiver.owner
 
     def _iter_dispatched_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
-        """Yield dispatched jobs and events: classes of the repository that are not models."""
+        """Yield a relation to each dispatched job or event of the repository."""
         for name in self._receivers.list_classes(fact.values["of"]):
             if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
                 yield "dispatches", name
 
     def _iter_checked_relations(self, fact: Fact) -> Iterator[tuple[str, str]]:
-        """Yield the checked models with their policies' methods, or else the checked ability."""
+        """Yield relations to the models that a statement checks and to their policies' methods.
+
+        If the subject is unknown, the relation leads to the checked ability.
+        """
         constant = str(fact.values.get("constant", ""))
         ability = self._constants.get(constant, "") if constant else str(fact.values["ability"])
         if constant and not ability:

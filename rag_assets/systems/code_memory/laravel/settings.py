@@ -5,9 +5,9 @@ or a list of these; `{"env": NAME, "default": …}` if the environment decides a
 default; or an expression, see routes/expressions.py. `providers` are the classes that the file
 lists as providers; `untold` are existing settings whose value is unknown.
 
-While a migration is read, settings are represented by marks within texts, so that names can be
-built from them (`config('audit.prefix') . '_id'`). Facts store a text with marks as
-`{"asked": text}`. `Settings` replaces the marks once all files are known.
+While a migration is read, settings are represented by marks within strings, so that names can be
+built from them (`config('audit.prefix') . '_id'`). Facts store a string with marks as
+`{"asked": text}`. `RepositorySettings` replaces the marks once all files are known.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _NONE: Final = object()
 
 
 def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
-    """Return the statement that returns settings, with `values` and `untold`; None if absent.
+    """Return the statement that returns a file's settings, with `values` and `untold`, or None.
 
-    Translation files also return arrays, but they do not read the environment. If a file does not
-    read the environment, only values that routes and tables may depend on are included, and no text
+    Translation files also return arrays, but they do not read the environment. From a file that
+    does not read it, only values that routes and tables may depend on are included, and no strings
     of several words.
     """
     if "return" not in source.text:
@@ -117,7 +117,7 @@ def _read_value(source: PhpSource, node: Node) -> Any:
 
 
 def _read_env_default(source: PhpSource, node: Node) -> Any:
-    """Return the value that `env` returns if the environment does not set the variable."""
+    """Return the default in `env(NAME, default)`; _NONE for any other expression."""
     if node.type != "function_call_expression":
         return _NONE
     chain = source.chain(node)
@@ -134,7 +134,7 @@ def _read_env_default(source: PhpSource, node: Node) -> Any:
 
 
 def _read_expression(source: PhpSource, node: Node) -> Json:
-    """Return a value that functions compute, as in `explode(',', env('HOSTS'))`."""
+    """Return an expression of function calls such as `explode(',', env('HOSTS'))`; else _NONE."""
     if _PRIVATE.search(source.tree.node_text(node)):
         return _NONE
     expression = Expressions(source, lambda _: 0).read(node, runs=False)
@@ -143,7 +143,10 @@ def _read_expression(source: PhpSource, node: Node) -> Json:
 
 
 def _read_providers(source: PhpSource, array: Node) -> list[str]:
-    """Return the listed provider classes in order; the list may be merged with Laravel's own."""
+    """Return the provider classes that a settings file lists, in order.
+
+    The list may be merged with Laravel's own.
+    """
     lists = (
         (key is None or source.value(key) == "providers") and value
         for key, value in iter_elements(array)
@@ -169,24 +172,24 @@ UNKNOWN: Final[Mapping[str, bool]] = {"computed": True}
 
 
 def mark_setting(name: str, default: Any = None) -> str:
-    """Return the mark that represents a setting.
+    """Return the mark that represents a setting inside a string.
 
     Args:
         name: the dotted name, which starts with the file's name.
-        default: the value if the setting is not set: a text, a number, a boolean or null.
+        default: the value if the setting is not set: a string, a number, a boolean or null.
     """
     return _FIRST + json.dumps([name, default]).encode().hex() + _LAST
 
 
 def parse_setting_name(value: Any) -> str | None:
-    """Return the name of the setting that a value represents; None if it is anything else."""
+    """Return the name of the setting whose mark a value is; None for any other value."""
     match = _MARK.fullmatch(value) if isinstance(value, str) else None
     setting = None if match is None else _parse_mark(match)
     return None if setting is None else setting[0]
 
 
 def has_marks(value: Any) -> bool:
-    """Return whether a text contains a mark."""
+    """Return whether a value is a string that contains the mark of a setting."""
     return isinstance(value, str) and _FIRST in value
 
 
@@ -200,7 +203,7 @@ def _parse_mark(mark: re.Match[str]) -> tuple[str, Any] | None:
 
 
 class RepositorySettings:
-    """The settings of a repository, as far as its files show them."""
+    """The values of a repository's settings, as far as its files state them."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self._values: dict[str, Any] = {}
@@ -255,7 +258,7 @@ class RepositorySettings:
             self._files.add(file)
 
     def _is_missing(self, name: str) -> bool:
-        """Return whether a known settings file lacks a setting with this name."""
+        """Return whether a setting does not exist although its settings file is known."""
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         is_known = above.isdisjoint(self._valueless) and parts[0] in self._files

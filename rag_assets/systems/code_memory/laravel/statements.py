@@ -1,4 +1,4 @@
-"""Facts from statements that only Laravel gives a meaning, at any place.
+"""Facts from statements that have a meaning only in Laravel, wherever they occur.
 
 | kind | values |
 |---|---|
@@ -9,9 +9,9 @@
 | uses_middleware | name, alias: of an entry in a kernel, or of an alias |
 | binds | abstract, concrete: class names, the second "" if it is computed |
 | authorizes | ability, model: "" if it is not a class name; method: that checks, if elsewhere |
-| authorizes_of | ability, or constant: that holds it; of: origins of its subject |
+| authorizes_of | ability, or constant: with its name; of: origins of its subject |
 | dispatches_of | of: origins of a job or an event |
-| defines_ability | ability, answers: the method that answers, "" for a closure |
+| defines_ability | ability, answers: the method that decides, "" for a closure |
 | queries_table | table |
 | configured_by | key: of the configuration |
 | reads_env | key: of the environment |
@@ -70,7 +70,7 @@ _JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 
 
 def _iter_query_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield the tables that a query joins, and the tables in its raw SQL parts."""
+    """Yield statements for the tables that a query joins or names in raw SQL."""
     name = call.name.lower()
     if name in _RAW:
         yield from _iter_sql_statements(source, call)
@@ -86,7 +86,7 @@ def _iter_query_statements(source: PhpSource, call: Call) -> Iterator[_Statement
 
 
 class _Enclosing:
-    """The names of the definitions around nodes; nodes must come in the order of the text."""
+    """A finder of the definitions around nodes; nodes must be queried in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
         named = [(class_.node, class_.name) for class_ in source.classes]
@@ -122,7 +122,11 @@ _OBJECTS: Final = _CALLS | {"variable_name"}
 
 
 def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
-    """Yield the facts of a file, in no particular order."""
+    """Yield the Laravel facts of a file, in no particular order.
+
+    Args:
+        bodies: the origin finders of the file's functions and methods.
+    """
     for class_ in source.classes:
         for property_ in class_.properties:
             for kind, values in _iter_statements_of_property(source, property_):
@@ -134,7 +138,7 @@ def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
 
     @cache
     def get_types(symbol: str) -> Mapping[str, str]:
-        """Return the classes of a method's variables; the keys are variables as written."""
+        """Return the class of each variable in a method; the keys are variables as written."""
         return find_variable_types(source, *methods[symbol]) if symbol in methods else {}
 
     for chain in _find_chains(source):
@@ -152,7 +156,7 @@ def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
 def _resolve_object(
     kind: str, values: _Values, types: Mapping[str, str], body: OriginFinder | None
 ) -> Iterator[_Statement]:
-    """Yield statements about an object with its known class, or else with its origins."""
+    """Yield a statement about an object with its class; if it is unknown, with its origins."""
     if VARIABLE in values:
         yield from ((kind, resolve_check) for resolve_check in resolve_checks(values, types))
     if values.get(VARIABLE) not in types:
@@ -165,7 +169,7 @@ def _resolve_object(
 
 
 def _find_chains(source: PhpSource) -> Iterator[Chain]:
-    """Yield the chains of calls in order, each once although the nodes of its calls are nested."""
+    """Yield the chains of calls in a file in order; each chain only as a whole."""
     read_nodes: set[int] = set()
     for node in source.tree.nodes(_CALLS):
         chain = None if node.id in read_nodes else source.chain(node)
@@ -308,7 +312,8 @@ _BY_RESULT_OF_FACADE: Final[Mapping[str, Mapping[str, _Reader]]] = {
     "Auth": dict.fromkeys(CHECKS, read_checks),
     "Request": dict.fromkeys(CHECKS, read_checks),
 }
-"""The same for later calls: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
+"""Functions that read later calls of such a chain: `Auth::user()->can()`,
+`Gate::forUser()->allows()`."""
 _BY_FUNCTION: Final[Mapping[str, _Reader]] = {
     **dict.fromkeys(("event", "broadcast", *_DISPATCHES), _iter_dispatch_statements),
     "config": _config_statements,
@@ -317,5 +322,5 @@ _BY_FUNCTION: Final[Mapping[str, _Reader]] = {
 
 
 def _strip_class(name: str) -> str:
-    """Return a class without its method or parameters: `Listener@handle`, `Throttle:60`."""
+    """Return the class in `Listener@handle` or `Throttle:60`, without method or arguments."""
     return re.split(r"[@:]", name, maxsplit=1)[0]

@@ -27,11 +27,11 @@ _LONGEST_LABEL: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class PictureBox:
-    """The box of a node in the picture.
+    """The box of a node in the picture of a walk.
 
     Attributes:
         name: the name of the node.
-        label: the name as shown, shortened if it is long.
+        label: the name as displayed, shortened if it is long.
         about: its type, and its relation to the node before it.
         x, y: pixels from the upper left corner of the picture.
         width, height: in pixels.
@@ -116,7 +116,7 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
 def _count_steps(walk: WalkResult, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
     """Return the column of each node, counted from the roots, and the relation that led to it.
 
-    A step against the direction of a relation counts as -1.
+    A node reached against the direction of a relation is one column to the left.
     """
     steps, kinds = dict.fromkeys(roots, 0), {}
     neighbours: dict[str, list[tuple[str, str, int]]] = {}
@@ -153,7 +153,7 @@ def _draw_lines(walk: WalkResult, boxes: Mapping[str, PictureBox]) -> Iterator[P
 
 
 def _shorten_name(name: str) -> str:
-    """Shorten a long name to its end, which says more than its start."""
+    """Return the end of a long name, which says more than its start."""
     return name if len(name) <= _LONGEST_LABEL else f"…{name[1 - _LONGEST :]}"
 
 
@@ -225,7 +225,7 @@ async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) ->
 
 
 async def _read(visit: Visit, work: Callable[[Walker, Caller], _T]) -> _T:
-    """Run blocking work on the relations that the user may read."""
+    """Return the result of blocking work on the relations that the user may read."""
     backend = visit.backend
     walker = Walker(backend.catalog, backend.reader.policy)
     return await backend.run(
@@ -238,7 +238,7 @@ def _build_caller(visit: Visit) -> Caller:
 
 
 def _read_parameter(visit: Visit, name: str, most: int = _LONGEST) -> str:
-    """Return a query parameter, cut to a reasonable length and without NUL characters."""
+    """Return a query parameter without NUL characters, cut to `most` characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 
 

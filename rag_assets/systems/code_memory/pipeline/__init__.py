@@ -1,1 +1,1 @@
-"""Work on the facts of indexed texts: labels, derived documents, comparison and repair."""
+"""Work on the facts of indexed texts: labels, derived documents, and repair of relations."""

@@ -4,10 +4,10 @@ It also compares relations in the catalog with the facts in the lake, and repair
 edges come from single texts, derived documents from all files of a repository. A lost fact is found
 by the lake's own comparison; its relations are compared after the fact is restored.
 
-Documents are derived at the end of a sync, from the texts that answer searches. This waits until no
-document is pending, because a part of a repository would yield other tables than the whole.
-Differences become records, which the next listing finds. Labels are compared at the same time with
-the same facts, so that they are right even after an interrupted run.
+Documents are derived at the end of a sync, from the texts that answer searches. The derivation
+waits until no document is pending, because a part of a repository would yield other tables than the
+whole. Changed documents become records, which the next listing finds. Labels are compared at the
+same time with the same facts, so that they are right even after an interrupted run.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class RelationDrift:
         compared: number of texts whose rows were compared.
         altered: ids of documents whose text has wrong rows.
         orphans: number of texts that have rows but belong to no build.
-        derived: number of recorded derived documents that differ from new ones, by source.
+        derived: by source, how many recorded derived documents differ from newly derived ones.
     """
 
     compared: int = 0
@@ -106,7 +106,7 @@ class RelationDrift:
 
     @property
     def none(self) -> bool:
-        """Return whether all relations are correct."""
+        """Return whether there is no difference."""
         return not (self.altered or self.orphans or self.derived)
 
     def __str__(self) -> str:
@@ -122,14 +122,15 @@ class RelationDrift:
 
 
 def compare_relations(ctx: TenantContext, share: DailyShare) -> RelationDrift:
-    """Compare the rows of a share of the texts, and all derived documents; change nothing."""
+    """Compare the rows of a share of the texts, and all derived documents, without changes."""
     return _compare_share(ctx, share, mend=False)
 
 
 def repair_relations(ctx: TenantContext, share: DailyShare) -> RelationDrift:
-    """Repair the differences that compare_relations finds; return those differences.
+    """Repair the differences that compare_relations finds, and return them.
 
-    Rows of a text are replaced in one transaction; the next sync lists derived documents.
+    The rows of a text are replaced in one transaction. Repaired derived documents are listed by the
+    next sync.
     """
     return _compare_share(ctx, share, mend=True)
 
@@ -160,7 +161,7 @@ def _compare_share(ctx: TenantContext, share: DailyShare, *, mend: bool) -> Rela
 def _find_differing_relations(
     ctx: TenantContext, texts: Mapping[str, IndexedText]
 ) -> dict[str, Relations]:
-    """Return the relations of texts whose recorded rows differ from them, by chunk_set_key."""
+    """Return the correct relations of texts whose recorded rows differ, by chunk_set_key."""
     lost = ctx.lake.missing_chunk_sets(texts)
     readable = {key: text.media_type for key, text in texts.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
@@ -203,7 +204,7 @@ class CodeFacts:
         label_documents(ctx, work)
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
-        """Return the kinds of definitions, by document."""
+        """Return the kinds of definitions in each document, by document."""
         return code_catalog(ctx.catalog).kinds.get(ctx.ref.id, document_ids)
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
@@ -221,7 +222,7 @@ class CodeFacts:
         return record
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
-        """Derive documents again for sources with changed files."""
+        """Derive documents again for sources whose files have changed; see derive_documents."""
         return derive_documents(ctx)
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
@@ -233,7 +234,7 @@ class CodeFacts:
         return source in get_derived_configs(tenant)
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
-        """Withdraw routes and tables of a source, which former readers could still see."""
+        """Withdraw the routes and tables of a source, as former readers could still see them."""
         derived = get_derived_configs(ctx.tenant)[source].name
         code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 
@@ -255,7 +256,10 @@ _TEXTS_AT_ONCE: Final = 500
 
 
 def derive_documents(ctx: TenantContext) -> DerivedWork:
-    """Derive documents again for sources with changed files."""
+    """Derive documents again for sources whose files have changed, and record them.
+
+    Nothing is done while documents are pending.
+    """
     configs = get_derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or count_pending(ctx):
@@ -285,7 +289,7 @@ def derive_documents(ctx: TenantContext) -> DerivedWork:
 
 
 def derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
-    """Derive documents again for sources with up-to-date records, to compare the records.
+    """Derive documents again for sources with up-to-date records, for comparison.
 
     A source is left out if the lake has lost one of its texts, because some documents would be
     missing.
@@ -311,7 +315,7 @@ def derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
 def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
 ) -> tuple[list[DerivedRecords], dict[str, Mapping[str, str]]]:
-    """Return the documents derived from the files of a build, and labels that have changed.
+    """Return the documents derived from the files of a build, and the labels that have changed.
 
     Args:
         fingerprints: the fingerprints of the files, by source.
@@ -367,7 +371,12 @@ def _derive_from_sources(
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that SCIP indexes among the documents of a repository resolve."""
+    """Return the references that the SCIP indexes of a repository resolve.
+
+    Args:
+        documents: the documents of the repository, including its indexes.
+        files: the facts of the files, by document.
+    """
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
@@ -387,7 +396,7 @@ def _read_references(
 def _read_parsed_texts(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> dict[str, ParsedText]:
-    """Return the parsed texts of documents, by document."""
+    """Return the parsed texts of documents, by document id."""
     ids = [document.document_id for document in documents]
     found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
     keys = {one.document_id: ctx.parse_key(one) for one in found}

@@ -5,9 +5,9 @@ slice cannot change them. A document with changed labels is written again by thi
 run; its vectors are not computed again.
 
 The mark of a source is the state of the files from which its derived documents and labels were
-computed. If a slice can change neither, the mark is moved to the state after the slice, so that
-nothing is derived again. The mark is a fingerprint of all documents. So if the slice is not
-published as expected, the mark does not match, and all files are read.
+computed: a fingerprint of all documents. If a slice changes neither derived documents nor labels,
+the mark is moved to the state after the slice, so that nothing is derived again. If the slice is
+not published as expected, the mark does not match, and all files are read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ALL_TEXTS: Final = "!"
 
 @dataclass(frozen=True, slots=True)
 class SourceMark:
-    """The state of a source's files that its derived documents and labels match.
+    """The state of a source's files from which its derived documents and labels were computed.
 
     Attributes:
         fingerprint: the fingerprint of all documents of the source.
@@ -74,13 +74,13 @@ class SourceMark:
     reads_texts: bool = False
 
     def add_languages(self, languages: frozenset[str] | None) -> SourceMark:
-        """Return the mark after files in more languages were read; None stands for all files."""
+        """Return the mark extended by the languages of further files; None means all languages."""
         known = self.languages
         both = None if known is None or languages is None else known | languages
         return replace(self, languages=both)
 
     def format(self, tenant: Tenant) -> str:
-        """Return the mark as the catalog stores it: a key, and the languages."""
+        """Return the mark as the catalog stores it: a key, a colon, and the languages."""
         names = [_ALL_LANGUAGES] if self.languages is None else sorted(self.languages)
         names = [_ALL_TEXTS] if self.reads_texts else names
         return f"{_compute_mark_key(tenant, self.fingerprint)}:{','.join(names)}"
@@ -92,7 +92,7 @@ def get_derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
 
 
 def find_due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
-    """Return the current fingerprint of each source with outdated derived documents."""
+    """Return the sources whose derived documents are outdated, with their current fingerprint."""
     compared = _compare_marks(catalog, tenant, generation)
     return {source: fingerprint for source, fingerprint, mark in compared if mark is None}
 
@@ -108,7 +108,7 @@ def find_settled_sources(
 def _compare_marks(
     catalog: Catalog, tenant: Tenant, generation: int
 ) -> Iterator[tuple[str, Fingerprint, SourceMark | None]]:
-    """Yield each source with its current fingerprint, and its mark if the mark is up to date."""
+    """Yield each source with its current fingerprint and its mark; None for an outdated mark."""
     configs = get_derived_configs(tenant)
     if not configs:
         return
@@ -148,7 +148,7 @@ _STYLES: Mapping[str, NameStyle] = {
 
 
 def label_documents(ctx: TenantContext, work: SliceWork) -> int:
-    """Record the kinds of definitions in a slice; return the number of documents that changed."""
+    """Record the kinds of definitions in a slice; return the number of documents relabelled."""
     if not reads_code(ctx.tenant) or not work.documents:
         return 0
     code = code_catalog(ctx.catalog)
@@ -178,7 +178,7 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> int:
 
 
 def is_labelled(document: CodeDocument) -> bool:
-    """Return whether frameworks can determine kinds of definitions in the document's language."""
+    """Return whether any framework assigns kinds to definitions in the document's language."""
     return get_language(document) in LABELLED
 
 
@@ -190,7 +190,7 @@ def is_index(document: CodeDocument) -> bool:
 def find_changed_labels(
     documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
 ) -> dict[str, Mapping[str, str]]:
-    """Return the labels of documents with labels that differ from the recorded labels.
+    """Return the new labels of documents whose labels differ from the recorded ones, by document.
 
     Args:
         documents: the documents of one repository.
@@ -210,7 +210,10 @@ def find_changed_labels(
 
 
 def _find_settled_sources(ctx: TenantContext, work: SliceWork) -> Mapping[str, SourceMark]:
-    """Return the marks of sources whose labels and derived documents match the slice's build."""
+    """Return the marks of the sources that are up to date in the build that the slice changes.
+
+    Empty if that build does not serve searches.
+    """
     number = work.generation.number
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None or serving.number != number or work.is_superseded:
@@ -219,7 +222,7 @@ def _find_settled_sources(ctx: TenantContext, work: SliceWork) -> Mapping[str, S
 
 
 class _SliceChange:
-    """The change of a build by a slice, judged only by the documents of the slice.
+    """The change of a build by a slice, judged only by the documents in the slice.
 
     Args:
         parsed: the documents of the slice with their new texts, by id.
@@ -238,7 +241,7 @@ class _SliceChange:
         self._pairs = [(former.get(id_), one) for id_, one in parsed.items()]
 
     def keeps_labels(self) -> bool:
-        """Return whether the slice cannot change any label.
+        """Return whether the slice leaves all labels unchanged.
 
         This requires that the labels match the build, and that the new and former texts of the
         documents have the same facts that decide labels.
@@ -256,7 +259,7 @@ class _SliceChange:
         )
 
     def move_marks(self) -> None:
-        """Move the marks of sources whose derived documents the slice does not change."""
+        """Move the marks of the sources whose derived documents the slice leaves unchanged."""
         moved: dict[str, str] = {}
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
@@ -280,7 +283,7 @@ class _SliceChange:
         return list_deciding_facts(self._list_facts(document), get_language(document))
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
-        """Return whether a document's change leaves the derived documents of its source as is."""
+        """Return whether a document's change leaves its source's derived documents unchanged."""
         present = [one for one in (old, new) if one is not None]
         if mark.reads_texts or any(map(is_index, present)):
             return False
@@ -311,7 +314,7 @@ class _SliceChange:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The few facts of a repository's files that show which other facts must be read.
+    """The few facts of a repository's files that decide which other facts must be read.
 
     Attributes:
         signs: the signs of all files; see list_signs.
@@ -351,7 +354,7 @@ def build_relations_of_texts(
 
 
 def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
-    """Return the documents of the slice, each with its newest facts."""
+    """Return the documents of the slice by id, each with the key of its newest text."""
     parsed = find_parsed_documents(ctx, work.documents)
     known = code_catalog(ctx.catalog).kinds.get(
         ctx.ref.id, [item.document.document_id for item in parsed]
@@ -369,7 +372,7 @@ def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
 def _list_documents(
     ctx: TenantContext, work: SliceWork, parsed: Mapping[str, CodeDocument]
 ) -> list[CodeDocument]:
-    """Return the documents of the build after this slice, each with its newest facts."""
+    """Return the documents of the build as they will be after this slice."""
     indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, work.generation.number)
     return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
 
@@ -385,7 +388,7 @@ def _iter_repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeD
 
 
 def get_language(document: CodeDocument) -> str:
-    """Return the language of a document, as media types name it."""
+    """Return the language in a document's media type: `ruby` for `text/x-ruby`."""
     return _language(document.media_type)
 
 
@@ -394,7 +397,7 @@ def _language(media_type: str | None) -> str:
 
 
 def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> dict[str, FileFacts]:
-    """Return the facts of documents with their paths, by document, in the order of `documents`."""
+    """Return the facts of documents with their paths, by document, in the given order."""
     found = {
         d.document_id: _build_file_facts(d, facts)
         for d, facts in _read_facts(ctx, documents, _is_label_fact)
@@ -403,9 +406,9 @@ def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> di
 
 
 def _is_label_fact(kind: str) -> bool:
-    """Return whether labels or documents are derived from facts of a kind.
+    """Return whether facts of a kind are read to compute labels and derived documents.
 
-    All kinds are needed except the index of a file's names, which is larger than all other facts.
+    All kinds are read except the index of a file's names, which is larger than all other facts.
     """
     return kind != USES
 

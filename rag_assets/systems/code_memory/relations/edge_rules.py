@@ -1,7 +1,8 @@
 """Rules that turn facts into edges, by the kind of the fact and the language of its file.
 
 Names in PHP facts are qualified; OF_FACTS has their rules. Facts of other languages contain
-spellings of names, which depend on the path of their file (see naming); SPELLED has their rules.
+spellings of names, which depend on the path of their file (see symbols.naming); SPELLED has their
+rules.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _build_two_ended_rule(kind: str, source: str, target: str) -> Callable[[Fact
 
 
 def _list_edges_of_signature(fact: Fact) -> list[Triple]:
-    """Return edges to a method's class, and to the classes that it takes and returns."""
+    """Return edges from a method to its class, and to the classes it takes and returns."""
     types = [str(parameter.get("type", "")) for parameter in fact.values.get("parameters", ())]
     takes = [name for type_ in types for name in type_.split(_OR)]
     edges = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
@@ -86,7 +87,10 @@ def _list_edges_of_signature(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_call(fact: Fact) -> list[Triple]:
-    """Return edges to the called method and to its class, which may only inherit the method."""
+    """Return edges to the called method and to the class on which it is called.
+
+    The second edge is needed because the class may inherit the method.
+    """
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
     calls = [("calls", fact.symbol, name)]
@@ -95,7 +99,7 @@ def _list_edges_of_call(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_table_statement(fact: Fact) -> list[Triple]:
-    """Return edges to the table that a statement changes, and to the tables of its foreign keys."""
+    """Return edges to the table that a statement changes, and to tables that its keys refer to."""
     edges = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
     if isinstance(table, str) and action is not None:
@@ -109,7 +113,7 @@ def _list_edges_of_table_statement(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_event(fact: Fact) -> list[Triple]:
-    """Return the edge from the emitter or the listener of a named event."""
+    """Return the edge to an event from the definition that emits it or listens to it."""
     event = EVENT + str(fact.values["event"])
     if fact.kind == "emits_event":
         return [("fires", fact.symbol, event)]
@@ -117,7 +121,7 @@ def _list_edges_of_event(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_model_relation(fact: Fact) -> list[Triple]:
-    """Return edges to the model of a relation, and to the model and table in between."""
+    """Return edges to the related model of a model relation, and to its through model and table."""
     arguments = fact.values.get("arguments", {})
     related, through, table = (arguments.get(name) for name in ("related", "through", "table"))
     edges = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
@@ -125,7 +129,7 @@ def _list_edges_of_model_relation(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
-    """Return edges to the checked ability, the checked model, and the policies that may decide."""
+    """Return edges from a check to the ability, the model, and the policies that may decide it."""
     model, ability = str(fact.values.get("model", "")), str(fact.values.get("ability", ""))
     source, method = get_authorizing_method(fact), find_policy_method(fact)
     edges = [("authorizes", source, ABILITY + ability)] if ability else []
@@ -191,7 +195,10 @@ def _list_edges_of_mapping(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_environment(fact: Fact) -> list[Triple]:
-    """Return the edge to an environment variable, from the setting that it fills if known."""
+    """Return the edge to an environment variable.
+
+    It starts at the setting that the variable fills, or else at the definition that reads it.
+    """
     setting, key = fact.values.get("setting"), fact.values.get("key")
     source = OWN_SETTING + setting if _is_text(setting) else fact.symbol
     return [("configured_by", source, ENV + key)] if _is_text(key) else []
@@ -258,7 +265,7 @@ def _list_edges_of_read_setting(fact: Fact) -> list[Triple]:
 
 
 def edges_of_event(fact: Fact) -> list[Triple]:
-    """Return the edge from the emitter or the listener of an event; their names are spellings."""
+    """Return the edge to an event from its emitter or listener, named as the text spells it."""
     is_own = not fact.values.get("is_imported")
     return [
         (kind, _own_name(source) if is_own else source, event)
@@ -311,7 +318,7 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_java(fact: Fact) -> list[Triple]:
-    """Return the edges of a Java fact; a type without an import is in the file's own package."""
+    """Return the edges of a Java fact; a type that is not imported is in the file's own package."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
@@ -399,7 +406,7 @@ def spell_rust_path(name: str) -> str:
 
 
 def _list_edges_of_sql(fact: Fact) -> list[Triple]:
-    """Return the edges of an SQL fact, to the table that it changes and the tables it names."""
+    """Return the edges of an SQL fact to the tables that its statement changes or names."""
     values, name = fact.values, fact.symbol
     if fact.kind not in {"declares", "changes"} or not name:
         return []
@@ -416,12 +423,15 @@ def _strip_qualifier(name: str) -> str:
 
 
 def _is_type(name: str) -> bool:
-    """Return whether a name starts with a capital: by convention, names of packages do not."""
+    """Return whether a name starts with a capital; by convention, packages do not."""
     return name[:1].isupper()
 
 
 def spell_module_name(module: str, name: str) -> str:
-    """Return the spelling of a name in a JavaScript module; its file names a default export."""
+    """Return the spelling of a name that is imported from a JavaScript module.
+
+    A default export is named after its file. A name from a package stands for the whole package.
+    """
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])

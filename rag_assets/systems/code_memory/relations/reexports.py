@@ -35,7 +35,7 @@ _Stated: TypeAlias = tuple[Fact, str, str]
 
 
 def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, str, str]]:
-    """Yield the re-exports of a file: the fact that states each, its name, and its target.
+    """Yield the re-exports of a file: the fact that states each, its alias, and its target.
 
     Args:
         names: how names in the file are qualified.
@@ -47,7 +47,7 @@ def find_reexports(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fa
 
 
 def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
-    """Yield the top-level imports of a module; other modules can import these names from it."""
+    """Yield the top-level imports of a Python module, whose names others can import from it."""
     found = [*facts]
     listed = next((fact for fact in found if fact.kind == "exports"), None)
     names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
@@ -65,7 +65,7 @@ def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
 
 
 def _list_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
-    """Yield the marked names that `__all__` adds to or removes from `*` of a Python module."""
+    """Yield the marks by which `__all__` adds names to `*` of a module or excludes them."""
     own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
     own |= {
         str(fact.values["alias"]) for fact in facts if fact.kind == "imports" and not fact.symbol
@@ -121,7 +121,7 @@ Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def _split_name(name: str) -> Iterator[tuple[str, str, str]]:
-    """Split a name into module, name and members in every possible way.
+    """Split a name into module, name and members in each possible way.
 
     Args:
         name: `billing.Bill.total`, `web/src/lib#format`.
@@ -143,7 +143,7 @@ def _split_name(name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def list_possible_reexports(name: str) -> Iterator[str]:
-    """Yield the names of all re-exports that are needed to resolve a name."""
+    """Yield the names of all re-exports that may be needed to resolve a name."""
     for module, first, _ in _split_name(name):
         yield module + first
         yield module + ALL
@@ -181,10 +181,10 @@ def resolve_reexport(name: str, path: str, handed: Handed) -> set[tuple[str, str
 
 
 def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
-    """Return whether `*` of a module includes a name.
+    """Return whether `from module import *` includes a name.
 
     Args:
-        target: everything in that module.
+        target: the module with ALL at its end.
         name: the name to import from it.
         path: the path of the file that imports by `*`.
     """
@@ -199,9 +199,9 @@ def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
 
 
 def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the members that names refer to, by the re-export that may lead to them.
+    """Return the possible re-exports through which names can be imported, each with the members.
 
-    For a name that ends with `*` (a whole module), the member is the full name in that module.
+    For the re-export of a whole module (`*`), a member is the name within that module.
     """
     found: dict[str, list[str]] = {}
     for name in names:

@@ -80,13 +80,13 @@ class Symbol:
 
     @property
     def short(self) -> str:
-        """Return the short name: without its namespace, in lower case."""
+        """Return the search key of the name: `called`, or the lower-case name without namespace."""
         return self.called or short_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation between two definitions.
+    """A relation that a file states, before its names are resolved.
 
     Attributes:
         kind: the kind of the relation.
@@ -219,13 +219,13 @@ def _build_edge(fact: Fact, kind: str, source: str, target: str) -> Edge:
 
 
 def _build_ability(fact: Fact) -> Symbol:
-    """Return the symbol of an ability that a gate defines; its search key is its whole name."""
+    """Return the symbol of an ability that a gate defines; its search key is its full name."""
     name, lines = str(fact.values["ability"]), (fact.line_start, fact.line_end)
     return Symbol(ABILITY + name, "ability", True, *lines, called=name.lower())
 
 
 def _find_setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
-    """Return the symbol of a key in a settings file, or of an environment variable with a value."""
+    """Return the symbol of a setting or environment variable that a file defines; else None."""
     name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
     prefix = {"code": OWN_SETTING, "environment": ENV}.get(str(fact.values.get("of")))
     if prefix is None:
@@ -235,7 +235,7 @@ def _find_setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
 
 
 def _build_edge_of_derived_document(fact: Fact) -> Edge:
-    """Return the edge that a derived document states, with the file and lines that support it."""
+    """Return the edge that a derived document states; the evidence is in a different file."""
     values = fact.values
     how: How = values["how"]
     first, last = values["lines"]

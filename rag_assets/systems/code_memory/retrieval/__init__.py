@@ -1,1 +1,1 @@
-"""Search in source code: names in questions, walks along relations, and their steps."""
+"""Search in source code: names in questions, walks along relations, and the steps of a search."""

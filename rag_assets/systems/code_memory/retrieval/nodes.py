@@ -1,4 +1,4 @@
-"""Nodes and relations of repositories, and their user-facing names."""
+"""Nodes and relations of repositories, with the names that users see."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NodeKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A definition, or something else that edges name.
+    """A definition, or something else that edges refer to, such as a table or a file.
 
     Attributes:
         name: the qualified name; with a prefix if it is not a definition: `table:invoices`.
@@ -114,12 +114,12 @@ class Relation:
 
 
 def get_stating_node(edge: FoundEdge) -> str:
-    """Return the name of the node that states an edge: a definition, or else the file."""
+    """Return the source node of an edge: the definition that states it, or else the file."""
     return edge.stated_of or FILE + edge.uri
 
 
 def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
-    """Return an edge between known nodes as a relation; None for any other edge."""
+    """Return an edge as a relation; None if an end is unknown or the edge has no shown name."""
     kind = find_relation_name(edge, known)
     if kind is None:
         return None
@@ -131,7 +131,7 @@ def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | 
 
 
 def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
-    """Return the user-facing name of an edge between known nodes; None for any other edge."""
+    """Return the name that users see for an edge; None if it has none or an end is unknown."""
     source = get_stating_node(edge)
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:
@@ -153,7 +153,7 @@ def _name_relation(edge: FoundEdge, target: Node) -> str:
 
 
 def _is_model_policy(source: str, target: Node) -> bool:
-    """Return whether a definition is in the class that Laravel uses as the policy of a model."""
+    """Return whether a definition belongs to the class that is by convention a model's policy."""
     owner, model = source.partition("::")[0], target.name
     short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
     return target.source_type == "model" and short == f"{wanted}Policy"

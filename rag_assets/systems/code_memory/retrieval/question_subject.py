@@ -1,7 +1,7 @@
 """The subject of a question: the names in it, the kinds of definitions it asks for, its topic.
 
 "Which endpoint takes it, what validates the number, and where is it stored?" asks for a route, a
-request and a table without naming any. Such words state a kind; the other words state the topic.
+request and a table without naming any. Such words state a kind; the remaining words are the topic.
 The topic leaves out words such as "endpoint", because a full-text search for them would only match
 definitions that happen to have "endpoint" in their names.
 """
@@ -136,7 +136,7 @@ class QuestionNames:
     Attributes:
         names: the names as written.
         wanted_types: source types that the question asks for.
-        is_relational: whether all words besides the names concern relations.
+        is_relational: whether all words besides the names ask for relations: "who calls".
         is_bare: whether the question consists of names alone.
     """
 
@@ -146,12 +146,12 @@ class QuestionNames:
     is_bare: bool = False
 
     def with_joined(self, name: str) -> QuestionNames:
-        """Return these names after the name that all words of the question form."""
+        """Return these names after the name that results from joining the question's words."""
         return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
 
 
 def get_types_of_word(word: str) -> tuple[SourceType, ...]:
-    """Return the source types that a lower-case word asks for: `tables` asks for tables."""
+    """Return the source types that a lower-case word asks for, such as `table` for `tables`."""
     return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
 
 
@@ -167,9 +167,9 @@ def build_quotation(query: str) -> re.Pattern[str] | None:
 
 
 def join_words(query: str) -> str | None:
-    """Return the name that the words of a question form; None unless it is two to eight words.
+    """Return the words of a question joined to one name; None unless it has two to eight words.
 
-    `send reminder` may mean `sendReminder` or `send_reminder`; neither is known to exist.
+    `send reminder` may mean `sendReminder` or `send_reminder`; whether they exist is not checked.
     """
     if len(query) > _LONGEST or not _PHRASE.fullmatch(query):
         return None
@@ -183,7 +183,7 @@ def find_question_names(
     controller_class: str | None = None,
     table_name: str | None = None,
 ) -> QuestionNames:
-    """Return the names in a question; names in the other arguments come first."""
+    """Return the names in a question; names in the request's options come first."""
     names_in_options = [one for one in (route_name, controller_class) if one]
     names_in_options += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
     in_question, rest = _read_question(query)
@@ -200,7 +200,7 @@ def find_question_names(
 
 
 def _read_question(query: str) -> tuple[list[str], list[str]]:
-    """Return the names in a question, and its other words."""
+    """Return the names in a question, and its remaining words."""
     names: list[str] = []
     rest: list[str] = []
     whole = query.strip()
@@ -241,7 +241,11 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
 
 
 def _is_requested_type(rest: list[str]) -> bool:
-    """Return whether the question asks for the next type word, as in "which middleware"."""
+    """Return whether the word before a type word asks for that type, as in "which middleware".
+
+    Args:
+        rest: the words of the question so far that are not names.
+    """
     return bool(rest) and rest[-1].lower() in _ASKING
 
 
@@ -258,7 +262,7 @@ def _is_name(token: str, found: re.Match[str], query: str) -> bool:
 
 
 def _may_be_called(word: str) -> bool:
-    """Return whether a word next to a type word may be a name; question words cannot."""
+    """Return whether a word next to a type word may be a name; question words may not."""
     plain = word.lower()
     known = plain in _RELATIONAL or _singular(plain) in _RELATIONAL | _WANTED.keys()
     return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known

@@ -2,7 +2,7 @@
 
 A name in the form of a symbol is known if a definition or a file has this name, or if every part of
 it occurs in the text of a readable document. Ordinary words are never reported as unknown. If no
-passage is near enough to a question, the answer is a question that lists the nearest names.
+passage is near enough to a question, the user is asked whether one of the nearest names is meant.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
 
 
 def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
-    """Yield parts of names to search for, one attempt after another until one has results.
+    """Yield lists of parts of names to search for; the first list that finds a name is used.
 
     Args:
         words: the words of the question.
@@ -145,7 +145,8 @@ async def report_unknown_names(
     """Return an answer with a warning about each name that no readable file contains.
 
     All hits are removed if the question consists of such names, because matches by meaning would be
-    guesses. The same applies if `route_name`, `controller_class` or `table_name` is such a name.
+    guesses. They are also removed if `route_name`, `controller_class` or `table_name` is such a
+    name. If the search found an exact match, the hits are kept.
     """
     view = await run_sync(RelationViews(services).get_view, progress)
     request = progress.search.request
@@ -175,7 +176,7 @@ async def report_unknown_names(
 
 
 def _find_undefined_names(view: RelationView, request: SearchRequest) -> list[_QuestionName]:
-    """Return the names in a request that are not the name of a definition or a file."""
+    """Return the names in a request that no definition and no file has."""
     names: list[_QuestionName] = []
     for field in _NAME_FIELDS:
         value = getattr(request, field)

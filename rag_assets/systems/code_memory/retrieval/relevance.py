@@ -117,7 +117,7 @@ def compute_share(kind: str, end: int, count: float) -> float:
 
 @functools.lru_cache(maxsize=4_096)
 def _divide_share(count: float) -> float:
-    """Return the fraction of a share that each of several equal relations gets."""
+    """Return the factor by which a share shrinks if a node has `count` equal relations."""
     return 1 / (1 + math.log2(max(1.0, count)))
 
 
@@ -141,7 +141,7 @@ class Neighbour:
 
     Attributes:
         share: the share of the other node's relevance that flows to this node.
-        key, node: this node.
+        key, node: this neighbour.
         kind: the kind of the edge.
         is_named: whether the relation has a user-facing name.
         document_id: the document that states the edge.
@@ -170,10 +170,10 @@ class Neighbourhood(NamedTuple):
 
 
 def compute_specificity(name: str, neighbourhood: Neighbourhood) -> float:
-    """Return the factor for relevance that a node passes on: below 1 if it has many relations.
+    """Return the factor for relevance that a node passes on: less than 1 for many relations.
 
-    A package or a setting is not defined in the repository, and the files that name it are
-    otherwise unrelated. Its factor is inversely proportional to the number of these files.
+    The relations of a package or a setting only connect files that are otherwise unrelated, so its
+    factor is inversely proportional to their number.
     """
     size = max(1, neighbourhood.size)
     if name.startswith(_SHARED):
@@ -186,7 +186,7 @@ _NodeAndFile: TypeAlias = tuple[NodeKey, NodeKey | None]
 
 
 class Neighbourhoods:
-    """The neighbourhoods that were read so far, in one state and for one set of scopes."""
+    """A cache of neighbourhoods for one state of the relations and one set of readable scopes."""
 
     def __init__(self) -> None:
         self._cache: dict[_NodeAndFile, Neighbourhood] = {}
@@ -195,11 +195,12 @@ class Neighbourhoods:
     def read(
         self, view: RelationView, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
     ) -> tuple[dict[NodeKey, Neighbourhood], bool]:
-        """Return the neighbourhoods of nodes, and whether a limit cut some of them.
+        """Return the neighbourhoods of nodes, and whether a limit cut any of them.
 
         Args:
             keys: the keys of the nodes, the most relevant first. Edges of a file count for the
                 first of its definitions.
+            nodes: the nodes of the keys.
         """
         files = {key: file for file, key in find_defining_files(keys, nodes).items()}
         wanted = [(key, files.get(key)) for key in keys]
@@ -223,14 +224,18 @@ class Neighbourhoods:
 
 
 class NeighbourhoodCache:
-    """Neighbourhoods in the most recently used states, by set of readable scopes."""
+    """A cache of Neighbourhoods for the most recently used states and sets of readable scopes."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._by_state: OrderedDict[Hashable, Neighbourhoods] = OrderedDict()
 
     def get(self, *state: Hashable) -> Neighbourhoods:
-        """Return the neighbourhoods for a state of a build and for callers with the same scopes."""
+        """Return the neighbourhoods for a state of the relations and a set of readable scopes.
+
+        Args:
+            state: together the key of the cache entry.
+        """
         with self._lock:
             neighbourhoods = self._by_state.setdefault(state, Neighbourhoods())
             self._by_state.move_to_end(state)
@@ -303,10 +308,10 @@ def _build_neighbourhood(
 def _count_relations(
     edges: Sequence[_EdgeAtNode], relations: Sequence[_RelationName]
 ) -> Mapping[_CountKey, float]:
-    """Return the number of relations of each kind and direction, weighted by confidence.
+    """Return the number of a node's relations of each kind and direction, weighted by confidence.
 
-    An inferred relation shares relevance with all relations of its kind and direction; a stated
-    relation only with relations that are not inferred.
+    The first part of a key tells whether inferred relations are counted too. An inferred relation
+    shares relevance with all relations of its kind and direction, a stated one with stated ones.
     """
     counts: defaultdict[_CountKey, float] = defaultdict(float)
     for relation, (edge, index, _) in zip(relations, edges, strict=True):
@@ -380,14 +385,14 @@ def flow_from_names(
 ) -> Flow:
     """Return the nodes that relevance reaches from the definitions that a question names.
 
-    Documents that define one of these nodes are not among the documents that state relations.
+    The result's stating_documents leave out documents that define one of these nodes.
 
     Args:
         neighbourhoods: cached neighbourhoods in this view.
         seeds: relevance of the start nodes.
         nodes: the start nodes.
         depth: maximum number of steps.
-        wanted: source types that count more.
+        wanted: source types whose nodes get a higher score.
     """
     spread = _SpreadFromNames(view, neighbourhoods, dict(seeds), dict(nodes))
     frontier = list(seeds)
@@ -402,7 +407,7 @@ def flow_from_results(
     seeds: Mapping[NodeKey, float],
     nodes: Mapping[NodeKey, Node],
 ) -> Flow:
-    """Return the nodes that gain relevance from search results; results may gain too.
+    """Return the nodes that gain relevance from search results, including results themselves.
 
     The path of a node is the path along which it gained most.
 
@@ -420,7 +425,7 @@ def flow_from_results(
 
 @dataclass(slots=True)
 class _Spread:
-    """The nodes reached so far, with their paths."""
+    """The state of a spread of relevance: the nodes reached so far, with scores and paths."""
 
     view: RelationView
     neighbourhoods: Neighbourhoods
@@ -436,7 +441,7 @@ class _Spread:
     def _read_neighbourhoods_of(
         self, keys: Sequence[NodeKey]
     ) -> tuple[dict[NodeKey, Neighbourhood], dict[NodeKey, NodeKey]]:
-        """Return the neighbourhoods of nodes, and the files whose edges count for these nodes."""
+        """Return the neighbourhoods of nodes, and the node for which each file's edges count."""
         found, is_cut = self.neighbourhoods.read(self.view, keys, self.nodes)
         self.complete = self.complete and not is_cut
         return found, find_defining_files(keys, self.nodes)
@@ -450,7 +455,7 @@ class _Spread:
 @dataclass(slots=True)
 class _SpreadFromNames(_Spread):
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
-        """Follow the relations of these nodes; return the nodes from which to continue."""
+        """Follow the relations of the most relevant of these nodes; return the new nodes."""
         strong = [key for key in frontier if self.scores[key] >= _MIN_FOLLOWED]
         best = sorted(strong, key=lambda key: -self.scores[key])[:_MOST_FOLLOWED_FROM_NAMES]
         if not best:
@@ -511,7 +516,15 @@ class _SpreadFromResults(_Spread):
     greatest: dict[NodeKey, float] = field(default_factory=dict)
 
     def step(self, values: Mapping[NodeKey, float], most: int) -> dict[NodeKey, float]:
-        """Pass on the relevance that nodes gained last; return what their neighbours gain."""
+        """Pass relevance on from the nodes that gained most in the last step.
+
+        Args:
+            values: relevance that each node gained in the last step.
+            most: maximum number of nodes that pass on relevance.
+
+        Returns:
+            relevance that each node gained in this step.
+        """
         fresh = (key for key in values if key not in self.followed)
         best = sorted(fresh, key=lambda key: (-values[key], key))[:most]
         if not best:
@@ -536,7 +549,7 @@ class _SpreadFromResults(_Spread):
         return dict(gains)
 
     def build_flow(self) -> Flow:
-        """Return the nodes that gained relevance."""
+        """Return the nodes that gained relevance, the most relevant first."""
         nodes = [
             ReachedNode(self.nodes[key], gain * self.followed.get(key, 1.0), self.paths[key])
             for key, gain in self.gained.items()

@@ -2,7 +2,7 @@
 
 The catalog stores the names in each file with their lines, but not the definitions that they refer
 to. These are resolved on request from the imports of the file, the definitions with the same name
-and the enclosing class. If this does not decide, the place is a possible use of each definition.
+and the enclosing class. If that does not decide, the place is a possible use of each definition.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Use:
         name: the name as written.
         receiver: the last name before the dot; "" without a receiver.
         repository: the repository of its file.
-        within: the innermost definition around it; None at the top level of a file.
+        within: the innermost definition that contains the use; None at the top level of a file.
         why: why the use is certain; "" if it is only possible.
         candidates: number of definitions to which the name may refer.
     """
@@ -88,7 +88,7 @@ class Use:
 
     @property
     def source(self) -> str:
-        """Return the name of the node that contains the use."""
+        """Return the node that contains the use: the definition around it, or else the file."""
         return FILE + self.uri if self.within is None else self.within.name
 
     @property
@@ -127,13 +127,13 @@ NO_USES: Final = FoundUses()
 
 
 class _Target(NamedTuple):
-    """A definition to look for.
+    """A definition whose uses are searched for.
 
     Attributes:
         name: the last part of its name.
         owner: the last part of the name of the definition that contains it; "" if there is none.
         holder: the qualified name of the type that contains it; "" if there is none.
-        stem: the name of its file in imports.
+        stem: the name by which imports refer to its file.
         family: the family of its language; see get_language_family.
     """
 
@@ -161,7 +161,7 @@ class _FileUses:
         return get_language_of_type(find_repository_type(self.path) or "")
 
     def has_import_of(self, name: str) -> bool:
-        """Return whether an import in this file contains a name."""
+        """Return whether an import in this file names `name`."""
         found = self.names.get(name)
         return found is not None and any(use.kind == "import" for use in found.uses)
 
@@ -172,8 +172,8 @@ def find_uses_of_nodes(
     """Return the uses of definitions by name; other nodes are ignored.
 
     Args:
-        stated: known relations. Uses on their lines are left out. A relation has only the line of
-            the first of several equal calls in its source.
+        stated: known relations. Uses on the same lines are left out. Of several equal calls in one
+            definition, a relation has only the line of the first.
     """
     found = [one for node in nodes if (one := _build_target(node)) is not None]
     targets = found[:MOST_TARGETS]
@@ -192,7 +192,7 @@ def find_uses_of_nodes(
 
 
 class _UseResolver:
-    """Resolves the places that contain the names of definitions."""
+    """A resolver of uses: it decides which definition the name at each place refers to."""
 
     def __init__(
         self,
@@ -233,7 +233,7 @@ class _UseResolver:
         self._exact = self._find_scip_targets(view)
 
     def resolve(self) -> FoundUses:
-        """Return all uses."""
+        """Return all certain and possible uses of the targets."""
         certain: dict[tuple[str, int, str], Use] = {}
         possible: dict[tuple[str, int, str], Use] = {}
         omitted = self._omitted
@@ -254,7 +254,10 @@ class _UseResolver:
         return FoundUses(tuple(ordered), tuple(left), omitted)
 
     def _resolve_use(self, target: _Target, file: _FileUses, place: NameUse) -> Use | None:
-        """Return the use of a definition at a place; None if it is known already, or not a use."""
+        """Return the use of a target at a place.
+
+        Return None if a known relation states it, or if the place refers to something else.
+        """
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -313,7 +316,7 @@ class _UseResolver:
     def _explain_single_name(
         self, target: _Target, file: _FileUses, place: NameUse, candidates: Collection[str]
     ) -> str:
-        """Return why a name can only refer to this definition; "" if it may refer to others."""
+        """Return why a name can only mean this definition; "" if it may mean another one."""
         if place.receiver and _WORDS.search(target.name) is None:
             return ""
         if not candidates or candidates == {target.node.name}:
@@ -325,9 +328,9 @@ class _UseResolver:
         return "only method" if is_one else ""
 
     def _is_named_after_class(self, place: NameUse, target: _Target, file: _FileUses) -> bool:
-        """Return whether a receiver is the target's class, or a variable with its name.
+        """Return whether the receiver is the target's class, or a variable named after that class.
 
-        The variable must not have the name of another candidate's class.
+        A variable does not count if the class of another candidate has that name too.
         """
         if not place.receiver or place.receiver == target.owner:
             return bool(place.receiver)
@@ -343,7 +346,7 @@ class _UseResolver:
         return self._owners[key].get(wanted, set()) <= {target.node.name}
 
     def _is_repeated(self, target: _Target, place: NameUse, within: FoundSymbol) -> bool:
-        """Return whether the same definition has a known call with the same text."""
+        """Return whether a call repeats the text of a known call in the same definition."""
         evidence = self._evidence.get((within.name, target.node.name))
         if place.kind != "call" or not evidence:
             return False
@@ -352,7 +355,7 @@ class _UseResolver:
         return any(map(written.search, evidence))
 
     def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
-        """Return whether the target's holder contains another definition with this name."""
+        """Return whether the type that contains the target has another definition with its name."""
         return any(
             candidate != target.node.name and is_within(candidate, target.holder)
             for candidate in candidates
@@ -361,7 +364,7 @@ class _UseResolver:
     def _explain_bare_name(
         self, target: _Target, file: _FileUses, candidates: Collection[str]
     ) -> str:
-        """Return why a name without receiver refers to a definition; "" if that is not certain.
+        """Return why a name without receiver means this definition; "" if that is not certain.
 
         The reason is the same file, an import, or the same package.
         """
@@ -394,16 +397,16 @@ class _UseResolver:
         return ""
 
     def _get_definition_files(self, target: _Target) -> dict[str, set[str]]:
-        """Return the definitions with the target's name, by file."""
+        """Return the definitions with the last name of the target, by the URI of their file."""
         found = self._by_file[target.node.repository, target.name]
         if target.node.uri is not None:
             found.setdefault(target.node.uri, set()).add(target.node.name)
         return found
 
     def _find_implemented_methods(self, view: RelationView) -> set[tuple[str, str, str]]:
-        """Return the names that only one method and its implementations have.
+        """Return the names that belong to one method and otherwise only to its implementations.
 
-        Each name has its repository and its language family.
+        A key is (repository, language family, name).
         """
         several = {
             key: names
@@ -423,7 +426,10 @@ class _UseResolver:
         return found
 
     def _find_stated_targets(self, view: RelationView) -> dict[tuple[str, int, str], set[str]]:
-        """Return the known definitions that relations state as targets, by place."""
+        """Return the definitions that stated relations have as targets, by (URI, line, last name).
+
+        Used to rule out other definitions at these places; only names with few candidates count.
+        """
         rare = [
             (name, names)
             for (_, _, name), names in self._candidates.items()
@@ -454,7 +460,7 @@ class _UseResolver:
         return found
 
     def _find_scip_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
-        """Return the targets that SCIP indexes state, by place.
+        """Return the targets that SCIP indexes state, by (URI, line, last name).
 
         The target of a name that another package defines starts with ELSEWHERE.
         """
@@ -471,7 +477,7 @@ class _UseResolver:
         return found
 
     def _get_rank_key(self, use: Use) -> tuple[int, int, int]:
-        """Return a sort key that puts the most likely uses first."""
+        """Return a sort key for possible uses; the most likely uses have the smallest keys."""
         owner = _get_owner(use.target)
         receiver = fold_name(use.receiver)
         is_alike = (
@@ -483,7 +489,7 @@ class _UseResolver:
 
 
 def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
-    """Return all places of a word as possible uses, whether or not the word is defined."""
+    """Return all places of a word as possible uses, even if no definition has this name."""
     rows, is_cut = view.find_name_uses([name], [], MOST_ROWS)
     files = _group_by_file(rows)
     uses = tuple(
@@ -560,7 +566,10 @@ def _get_owner(name: str) -> str:
 
 
 def _get_stem(uri: str) -> str:
-    """Return the name of a file in imports: without suffixes; for an index file, of its folder."""
+    """Return the name by which imports refer to a file: without suffixes.
+
+    A file such as `index.ts` or `__init__.py` has the name of its folder.
+    """
     folder, name = posixpath.split(parse_path(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

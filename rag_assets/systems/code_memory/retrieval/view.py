@@ -1,6 +1,7 @@
 """The definitions, edges and files of a tenant, limited to what a caller may read.
 
-Names that modules re-export are followed to their definitions, and back to the importing files.
+Names that modules re-export are resolved to their definitions. Searches for a definition include
+the names under which other modules re-export it.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ MOST_IMPLEMENTATIONS: Final = 20
 
 
 class NameLookup(NamedTuple):
-    """A name in a file, to be looked up because no definition has exactly this name.
+    """A name in a file for which the definition is to be found, as none has exactly this name.
 
     Attributes:
         source: the repository.
@@ -84,14 +85,14 @@ class NameLookup(NamedTuple):
 
     @classmethod
     def from_edge(cls, edge: FoundEdge, name: str) -> NameLookup:
-        """Return the lookup of a name at an end of an edge."""
+        """Return the lookup of a name that an edge has as its source or target."""
         is_scoped = name.startswith(SCOPED)
         return cls(edge.source, name, edge.stated_of if is_scoped else parse_path(edge.uri))
 
 
 @dataclass(frozen=True, slots=True)
 class Reexports:
-    """Follows names through the modules that re-export them.
+    """A resolver that follows names through the modules that re-export them.
 
     Attributes:
         edges: returns the readable edges that start or end at names.
@@ -102,7 +103,7 @@ class Reexports:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
-        """Return the definition for each name that leads to exactly one definition.
+        """Return the definitions of names; a name that may mean several or none is left out.
 
         Args:
             names: the names; those that start with CALLED or SCOPED are ignored, since no module
@@ -142,7 +143,7 @@ class Reexports:
         return definitions
 
     def list_other_names(self, names: Iterable[str]) -> list[str]:
-        """Return the other names under which files may import definitions with these names."""
+        """Return the names under which other modules re-export definitions with these names."""
         known = dict.fromkeys(name for name in names if depends_on_place(name))
         frontier, first = [*known], len(known)
         for _ in range(_MAX_CHAIN):
@@ -165,7 +166,7 @@ class Reexports:
         return [*known][first:]
 
     def _read_reexports(self, names: Iterable[str]) -> dict[str, Handed]:
-        """Return the re-exports that these names may refer to, by repository."""
+        """Return the re-exports that these names may refer to: by repository, then by name."""
         nodes = dict.fromkeys(
             HANDED + reexport for name in names for reexport in list_possible_reexports(name)
         )
@@ -207,7 +208,7 @@ class RelationView:
     caller: Caller
 
     def find_by_name(self, name: str) -> list[FoundSymbol]:
-        """Return the definitions with this name, qualified or as people write it."""
+        """Return the definitions with this name: qualified, or short as in `Controller@method`."""
         wanted = name.lstrip("\\").replace("@", "::")
         defined = self.find_by_qualified_names([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
@@ -259,10 +260,10 @@ class RelationView:
     def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
     ) -> tuple[Sequence[FoundNameUses], bool]:
-        """Return the uses of names in documents, and whether the catalog may have more.
+        """Return the uses of names in documents, and whether the limit was reached.
 
         Args:
-            wanted, names, limit: see RelationRows.name_uses.
+            wanted, names, limit: see RelationRows.find_name_uses.
         """
         rows = self.relations.find_name_uses(wanted, names, limit) if wanted else []
         return self._filter_permitted(rows), len(rows) >= limit
@@ -272,15 +273,15 @@ class RelationView:
         return self._filter_permitted(self.relations.find_definitions(names)) if names else []
 
     def list_edges_of_kind(self, kind: str) -> list[FoundEdge]:
-        """Return the edges of a kind, with any target."""
+        """Return all edges of a kind, at most MOST_EDGES."""
         return self._filter_permitted(self.relations.list_edges_of_kind(kind, MOST_EDGES))
 
     def find_edges_naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
-        """Return the edges of a kind with one of these spellings as their target."""
+        """Return the edges of a kind whose target is one of these spellings."""
         return self._filter_permitted(self.relations.find_edges_to(spellings, kind, MOST_EDGES))
 
     def find_scip_edges(self, nodes: Sequence[str]) -> list[FoundEdge]:
-        """Return the edges to nodes that a SCIP index states."""
+        """Return the edges to these nodes that a SCIP index states."""
         found = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
         return [one for one in self._filter_permitted(found) if one.how == "scip"]
 
@@ -289,7 +290,7 @@ class RelationView:
         return self._filter_permitted(self.relations.list_documents(source_types))
 
     def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these source types that were not yet scanned for names."""
+        """Return the documents of these source types whose names have not been indexed yet."""
         return self._filter_permitted(self.relations.list_unscanned_documents(source_types))
 
     def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
@@ -321,7 +322,7 @@ class RelationView:
         """Return the edges that start or end at nodes with these names.
 
         Args:
-            nodes, direction, only, without: see RelationRows.edges.
+            nodes, direction, only, without: see RelationRows.find_edges.
             files: files whose edges outside of definitions are also returned, unless the direction
                 is "in".
             most: maximum edges per direction; if there are more, none are returned. By default the
@@ -390,7 +391,7 @@ class RelationView:
         ]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Replace the ends of edges by the names of the definitions to which they clearly refer."""
+        """Replace names at the ends of edges by the definitions they mean, if that is clear."""
         # Names in a SCIP index are complete; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
         named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
@@ -432,7 +433,7 @@ class RelationView:
 
     @property
     def _permits(self) -> Permits | None:
-        """Return the policy's check of documents; None if it never restricts access."""
+        """Return the function with which the policy checks documents; None if it permits all."""
         return (
             None if type(self.policy) is FlatScopes else partial(self.policy.permits, self.caller)
         )
@@ -457,7 +458,7 @@ class RelationView:
     ) -> FoundEdges:
         """Return the edges that start or end at nodes, or at the files that define them.
 
-        An edge of a file (such as "a run has changed it") is assigned to the first of these nodes
+        An edge of a file (such as "a run has changed it") counts for the first of these nodes
         that the file defines.
 
         Args:
@@ -526,10 +527,10 @@ class RelationView:
 
 
 def _replace_files_with_definitions(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
-    """Replace files at the ends of an edge by definitions.
+    """Return an edge with the files at its ends replaced by definitions in these files.
 
     Args:
-        first: maps a file to the definition that stands for it.
+        first: maps a file to the definition that replaces it; other files stay.
     """
     source = first.get((edge.source, edge.stated_of), edge.stated_of)
     target = first.get((edge.source, edge.target), edge.target)
@@ -539,7 +540,7 @@ def _replace_files_with_definitions(edge: FoundEdge, first: Mapping[NodeKey, str
 
 
 def _split_member(name: str) -> tuple[str, str]:
-    """Return the owner of a member, and the rest of its name with the separator.
+    """Return the owner of a member, and the member's name with the separator before it.
 
     Both are "" if the name has no owner.
     """

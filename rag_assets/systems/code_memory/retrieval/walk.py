@@ -82,7 +82,7 @@ def describe_unresolved(
     unresolved: Mapping[str, Sequence[UnresolvedStatement]],
     view: RelationView,
 ) -> str | None:
-    """Describe unresolved statements whose relations an answer may lack; None if there are none.
+    """Describe unresolved statements that may add to an answer; None if there are none.
 
     Only statements that the caller may read count. A computed route counts if the answer includes
     routes or their targets, or if no node has the name; the same applies to computed tables. A
@@ -114,7 +114,7 @@ def describe_unresolved(
 def describe_unfollowed_calls(
     question: RelationQuestion, calls: Collection[FoundEdge], view: RelationView
 ) -> str | None:
-    """Describe calls on the repository's own facades that lead to no definition; None without any.
+    """Describe calls on the repository's own facades that lead to no definition; else None.
 
     The class behind such a facade is only known at run time.
     """
@@ -138,9 +138,9 @@ def _get_target_class(call: FoundEdge) -> str:
 
 
 def may_lack_relations(question: RelationQuestion, nodes: Sequence[Node]) -> bool:
-    """Return whether an answer may lack computed relations.
+    """Return whether relations computed at run time may be missing from an answer.
 
-    If not, unresolved statements need not be read.
+    If not, the unresolved statements need not be read.
     """
     return any(_may_add_relations(about, question, nodes, nodes) for about in (ROUTES, TABLES))
 
@@ -172,7 +172,10 @@ def _is_requested(about: str, question: RelationQuestion) -> bool:
 
 
 def _choose_topic(name: str) -> str:
-    """Return ROUTES or TABLES if an unknown name may be the name of a route or a table; else ""."""
+    """Return which topic's unresolved statements matter for an unknown name.
+
+    ROUTES or TABLES; "" if the name can be neither a route nor a table.
+    """
     prefix = next((one for one in PREFIXES if name.startswith(one)), "")
     if prefix == TABLE:
         return TABLES
@@ -215,7 +218,7 @@ class WalkResult:
 
 
 class Walker:
-    """Walks over the relations of tenants' repositories."""
+    """A reader of the relations in tenants' repositories, limited to what a caller may read."""
 
     def __init__(self, catalog: Catalog, policy: AccessPolicy | None = None) -> None:
         self._catalog = catalog
@@ -293,13 +296,13 @@ class Walker:
     def walk_in_view(
         self, view: RelationView, tenant_id: str, question: RelationQuestion, *, depth: int
     ) -> WalkResult:
-        """Return the result of a walk in a view, which several walks of one answer may share.
+        """Return the result of a walk in a view; several walks of one answer may share a view.
 
         Args:
             depth: number of steps, up to MOST_STEPS.
 
         Raises:
-            RelationsChanged: a document was replaced during the walk; see ask.
+            RelationsChanged: a document was replaced during the walk; see read_with_view.
         """
         name, kinds, direction = question.name, question.kinds, question.direction
         state = _WalkState(view, frozenset(kinds), direction)
@@ -353,14 +356,19 @@ class Walker:
         return self.create_view(build, caller, moment, from_memory=from_memory)
 
     def get_moment(self, tenant_id: str, caller: Caller) -> ReadableState:
-        """Return the current state of a tenant's relations, and what the caller may read."""
+        """Return the current state of a tenant's relations, and the scopes the caller may read."""
         relations = code_catalog(self._catalog).relations
         return relations.read_moment(tenant_id, self._policy.principals(caller))
 
     def create_view(
         self, build: GraphKey, caller: Caller, moment: ReadableState, *, from_memory: bool = True
     ) -> RelationView:
-        """Return a caller's view of the relations of a tenant's build."""
+        """Return a caller's view of the relations of a build.
+
+        Args:
+            moment: the state to read, and the caller's readable scopes; see get_moment.
+            from_memory: whether a graph in memory may be read instead of the catalog.
+        """
         principals = self._policy.principals(caller)
         relations = code_catalog(self._catalog).relations
         rows = relations.select_readable(Readable(build.ref.id, build.generation, principals))
@@ -370,7 +378,7 @@ class Walker:
 
 
 def _add_uses(view: RelationView, found: WalkResult, kinds: Sequence[str]) -> WalkResult:
-    """Return a walk's result with the uses of its start nodes, found by name."""
+    """Return a walk's result extended by the uses of its start nodes that are found by name."""
     start_nodes = [node for node in found.nodes if node.name in found.start_names]
     by_name = find_uses_of_nodes(view, start_nodes, stated=found.relations)
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
@@ -387,7 +395,7 @@ class _WalkState:
     """The state of a walk: the nodes and relations read so far.
 
     Attributes:
-        lost_calls: calls that lead to no definition.
+        lost_calls: calls whose target is not a known definition.
     """
 
     def __init__(self, view: RelationView, kinds: frozenset[str], direction: Direction) -> None:
@@ -399,7 +407,7 @@ class _WalkState:
         self._start_names: tuple[str, ...] = ()
 
     def find_start_nodes(self, name: str) -> list[NodeKey]:
-        """Add and return the nodes with a name, in all repositories."""
+        """Add the nodes with a name, in all repositories, and return their keys."""
         self._nodes |= {
             (one.source, one.name): build_node(one) for one in self._view.find_by_name(name)
         }
@@ -414,7 +422,7 @@ class _WalkState:
         return list(self._nodes)
 
     def follow_edges(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
-        """Follow the edges of the frontier nodes; return the new nodes."""
+        """Follow the edges of the nodes in the frontier; return the nodes that are new."""
         # Edges of a method also count as edges of its class.
         member_edges = self._list_edges(frontier, "in", only=(MEMBER,))
         members = [(edge.source, edge.stated_of) for edge in member_edges]
@@ -430,7 +438,7 @@ class _WalkState:
     def add_implementations(
         self, frontier: Sequence[NodeKey], direction: Direction
     ) -> list[NodeKey]:
-        """Follow methods to their implementations, or to the methods that they implement.
+        """Add the implementations of methods, or the methods that they implement; return new nodes.
 
         This does not count as a step, because a call of a method may run each implementation.
 
@@ -442,7 +450,7 @@ class _WalkState:
         return self._add_relations(self._view.find_implementations(frontier, direction))
 
     def _add_relations(self, edges: Sequence[FoundEdge]) -> list[NodeKey]:
-        """Add the relations of edges; return the new nodes."""
+        """Add the relations that edges state, and their ends; return the nodes that are new."""
         known = self._view.find_end_nodes(edges, self._nodes)
         new: list[NodeKey] = []
         for edge in edges:

@@ -1,1 +1,1 @@
-"""Settings: the keys of JSON, YAML, TOML, INI and .env files, with their places."""
+"""Settings: the keys of JSON, YAML, TOML, INI and .env files, with their offsets."""

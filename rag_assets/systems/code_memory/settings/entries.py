@@ -70,7 +70,7 @@ _BEYOND_JSON: Final = re.compile(
 
 
 def json_entries(text: str) -> ReadEntries:
-    """Read the entries of the first value of a JSON text.
+    """Return the entries of the first value of a JSON text.
 
     The text may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
     """
@@ -102,7 +102,7 @@ def _replace_with_json(match: re.Match[str]) -> str:
 
 
 def toml_entries(text: str) -> ReadEntries:
-    """Read the entries of a TOML text.
+    """Return the entries of a TOML text.
 
     A table is an entry with the path of its header; its keys are entries below it.
     """
@@ -117,7 +117,7 @@ _ESCAPE: Final = re.compile(r"\\([\"\\/])")
 
 
 def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
-    """Walk the tables, pairs and items below a node of a JSON or TOML tree, without recursion."""
+    """Yield the entries of the tables, pairs and items in a JSON or TOML tree."""
     todo: list[tuple[Node, Path]] = [(root, ())]
     while todo:
         node, path = todo.pop()
@@ -152,7 +152,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
 
 
 def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
-    """Return a TOML table, which ends after its last value.
+    """Return the entry of a TOML table, which ends after its last value.
 
     Comments below that value belong to the next table.
     """
@@ -165,7 +165,7 @@ def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
 
 
 def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
-    """Return the path and value of a `pair`; the value is None if the text before it is damaged."""
+    """Return the path and the value of a `pair`; None instead of a damaged value."""
     parts = [child for child in node.named_children if child.type != "comment"]
     at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
     key, *values = parts[at : at + 2]
@@ -180,7 +180,7 @@ def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | N
 
 
 def _read_toml_path(tree: SyntaxTree, key: Node) -> Path:
-    """Return the parts of a dotted key; the grammar nests them to the left."""
+    """Return the parts of a dotted key `a.b.c`, which the grammar nests as `(a.b).c`."""
     parts: list[str] = []
     while key.type == "dotted_key":
         parts.append(unquote(tree.node_text(key.named_children[-1])))
@@ -189,7 +189,7 @@ def _read_toml_path(tree: SyntaxTree, key: Node) -> Path:
 
 
 def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
-    """Return the children of an ERROR node with their paths, which brackets between them show.
+    """Return the children of an ERROR node with their paths, reconstructed from brackets.
 
     The grammar reads an unclosed object as a sequence of tokens and pairs.
     """
@@ -212,7 +212,7 @@ def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tu
 
 
 def unquote(token: str) -> str:
-    """Remove the quotes around a string, and unescape quotes and slashes in it."""
+    """Return a string without its quotes, with escaped quotes and slashes unescaped."""
     for quote in ('"""', "'''", '"', "'"):
         if len(token) >= 2 * len(quote) and token.startswith(quote) and token.endswith(quote):
             inner = token[len(quote) : -len(quote)]
@@ -221,7 +221,7 @@ def unquote(token: str) -> str:
 
 
 class _EntryStack:
-    """Collects the entries of a text; an entry stays open until its end is read."""
+    """A stack of open entries; an entry is collected when its end is read."""
 
     def __init__(self) -> None:
         self.closed: list[SettingsEntry] = []
@@ -232,7 +232,7 @@ class _EntryStack:
         return self._open[-1][0] if self._open else -1
 
     def open(self, level: int, name: str, start: int) -> None:
-        """Start an entry within the innermost open entry."""
+        """Open an entry inside the innermost open entry."""
         above = self._open[-1][1].path if self._open else ()
         self._open.append((level, SettingsEntry((*above, name), start, start, None)))
 
@@ -243,7 +243,7 @@ class _EntryStack:
             self._open[-1] = level, replace(entry, value=value)
 
     def close(self, level: int, end: int) -> None:
-        """End the open entries at this level and at deeper levels."""
+        """Close the open entries at this level and at deeper levels."""
         while self._open and self._open[-1][0] >= level:
             entry = self._open.pop()[1]
             if len(entry.path) <= DEEPEST:
@@ -258,7 +258,7 @@ _KEY: Final = re.compile(
 
 
 def ini_entries(text: str) -> ReadEntries:
-    """Read the sections and keys of an INI, properties or .env file.
+    """Return the sections and keys of an INI, properties or .env file as entries.
 
     An indented line continues the value before it, as in Python's setup.cfg.
     """
@@ -311,7 +311,7 @@ _YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
 
 
 def yaml_entries(text: str) -> ReadEntries:
-    """Read the entries of a YAML text with one or more documents.
+    """Return the entries of a YAML text with one or more documents.
 
     Template lines (Helm, Jinja) are skipped. A template within a line is replaced by a word, and so
     is the value of a damaged line. If the text still cannot be parsed, reading continues at the
@@ -346,7 +346,7 @@ def yaml_entries(text: str) -> ReadEntries:
 
 
 def _mask_damage(masked: str, damaged: int) -> str:
-    """Mask the damaged value in a text, or else its line; the length stays the same."""
+    """Return the text with the damaged value, or else its line, masked at the same length."""
     if damaged >= len(masked):
         return masked
     start = masked.rfind("\n", 0, damaged) + 1
@@ -367,7 +367,7 @@ def _mask_damage(masked: str, damaged: int) -> str:
 
 
 class _YamlEventReader:
-    """Reads the YAML events of a text, from an offset to its end or to a damaged position."""
+    """A reader of the YAML events of a text, from an offset to the end or a damaged position."""
 
     def __init__(self, text: str, masked: str, at: int, *, is_masked: bool) -> None:
         self.entries = _EntryStack()
@@ -436,7 +436,7 @@ class _YamlEventReader:
             self.entries.set_value(self._read_scalar(event))
 
     def _find_dash(self, start: int) -> int:
-        """Return the offset of the dash before an item, or of the item in a flow sequence."""
+        """Return the offset of the dash before a list item, or else of the item itself."""
         before = self._masked[self._end : start]
         if "#" in before:
             before = _YAML_COMMENT.sub(lambda comment: " " * len(comment[0]), before)
@@ -444,12 +444,12 @@ class _YamlEventReader:
         return start if dash < 0 else self._end + dash
 
     def _toggle_key(self) -> None:
-        """Switch the innermost mapping from expecting a key to a value, or back."""
+        """Note that the innermost mapping now expects a value instead of a key, or vice versa."""
         if self._open and self._open[-1] != "item":
             self._open[-1] = "value" if self._open[-1] == "key" else "key"
 
     def _read_scalar(self, event: yaml.NodeEvent) -> str:
-        """Return a scalar's value; aliases and values with a template stay as written."""
+        """Return the value of a scalar; aliases and values with a template stay as written."""
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index

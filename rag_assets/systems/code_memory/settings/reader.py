@@ -1,4 +1,4 @@
-"""Read settings files: a unit for each top-level key, and the settings that keys define.
+"""The reader of settings files: a unit for each top-level key, and the settings that keys define.
 
 An OpenAPI 3 or Swagger 2 file, recognized by its content, has a unit for each operation.
 """
@@ -38,7 +38,7 @@ def _list_units(
     symbol: Callable[[SettingsEntry], str] | None = None,
     role: Role = "key",
 ) -> list[Unit]:
-    """Return a unit for each outer entry, sorted by start.
+    """Return a unit for each outermost of these entries, sorted by start.
 
     Args:
         symbol: returns the name of an entry; by default, its last key.
@@ -56,7 +56,7 @@ def _list_units(
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a text; brackets between units are added to the units next to them.
+    """Return units that cover a text; brackets between units belong to the unit next to them.
 
     Args:
         units: the units, in order, without overlaps.
@@ -80,7 +80,10 @@ def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[
 
 
 def _start_with_comments(text: str, start: int, at: int) -> int:
-    """Return the start of the comments above an entry, or else of its line or the entry."""
+    """Return the start of the comments above an entry.
+
+    Without comments, return the start of its line, or its own start if other text precedes it.
+    """
     line = max(text.rfind("\n", at, start) + 1, at)
     if text[line:start].strip():
         return start
@@ -139,7 +142,7 @@ def _is_operation(entry: SettingsEntry) -> bool:
 
 
 def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
-    """Return the path prefix of all operations."""
+    """Return the path prefix that an API description states for all operations; "" if none."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
             return _ORIGIN.sub("", entry.value)[:_LONGEST_PATH].rstrip("/")

@@ -126,7 +126,7 @@ class GitConfig(SourceConfig):
 
 @dataclass(frozen=True, slots=True)
 class _ListedVersion:
-    """How a document was listed: as a blob of a commit, or as a worktree file with its facts."""
+    """How a document was listed: as a blob of a commit, or as a worktree file with its metadata."""
 
     blob: str | None
     facts: os.stat_result | None
@@ -169,7 +169,7 @@ class GitSource:
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Return how many files each exclusion rule left out of the last listing."""
+        """Return the number of files that each exclusion rule left out of the last listing."""
         return dict(self._left_out)
 
     @property
@@ -209,7 +209,9 @@ class GitSource:
             raise self._add_source_name(error) from error
 
     def state(self) -> str:
-        """Return a hash of the tree, the facts of the worktree's files, and the folders.
+        """Return a hash of the tree, the metadata of the worktree's files, and the folders.
+
+        If it is unchanged, the listing is unchanged too.
 
         Raises:
             ListingFailed: as in list().
@@ -241,7 +243,7 @@ class GitSource:
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """Yield the content of one file in pieces; see DocumentSource.stream."""
+        """Yield the content of one file in blocks of bytes; see DocumentSource.stream."""
         return self._disk.iter_content(self._read_pieces(document_path, max_bytes), document_path)
 
     def _read_pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
@@ -288,7 +290,7 @@ class GitSource:
     def _select_folders(
         self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
     ) -> dict[str, FolderIdentity]:
-        """Return the folders to remember: the listed folders, or only the root if none are listed.
+        """Return the folders to remember: the listed folders, or the root alone if none are listed.
 
         Raises:
             ListingFailed: the root is missing.
@@ -352,7 +354,7 @@ class GitSource:
     def _list_indexes(
         self, exclusion: Exclusion, indexes: Mapping[str, os.stat_result | None]
     ) -> Iterator[ListedDocument]:
-        """Yield the SCIP indexes; Git may ignore them, but not `exclude` of the source."""
+        """Yield the SCIP indexes, even if Git ignores them, unless the source excludes them."""
         for path, facts in indexes.items():
             if not self._count_if_excluded("not-included" if exclusion.is_excluded(path) else None):
                 listed = self._build_document(path, _ListedVersion(None, facts), 0)
@@ -409,7 +411,11 @@ class GitSource:
     def _read_committed(
         self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
     ) -> bytes | None:
-        """Return the content of a file that could not be read from the worktree, if it exists."""
+        """Return the committed content of a file that a sparse checkout leaves out; else None.
+
+        Raises:
+            DocumentTooLarge: the file has more than `max_bytes`.
+        """
         try:
             size = (self._root / path).lstat().st_size
         except (OSError, ValueError):
@@ -427,7 +433,7 @@ class GitSource:
         return repository.objects.read(oid, "blob")
 
     def _open_for_reading(self) -> tuple[Repository, str]:
-        """Return the repository and the tree to read from; open them only once."""
+        """Return the repository and the id of the tree to read from; both are opened only once."""
         if self._reading is None:
             repository = self._open()
             self._reading = (
@@ -447,7 +453,10 @@ class GitSource:
 
 
 def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
-    """Return the checked-out tree and the worktree, both from the same moment if possible."""
+    """Return the checked-out tree and the worktree.
+
+    They are read again if a checkout changes them meanwhile, at most _LOOKS times.
+    """
     for _ in range(_LOOKS):
         before = repository.read_checkout_state()
         tree = repository.resolve_tree(WORKTREE)
@@ -466,7 +475,7 @@ def _get_file_state(file: WorktreeFile) -> list[str | int | None]:
 def _list_index_state(
     indexes: Mapping[str, os.stat_result | None],
 ) -> list[list[str | int | None]]:
-    """Return the identity of each SCIP index; empty if there is no index."""
+    """Return path and identity of each SCIP index, for comparison with a later state."""
     return [
         [path, *(() if facts is None else get_file_identity(facts))]
         for path, facts in indexes.items()
@@ -474,7 +483,7 @@ def _list_index_state(
 
 
 def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
-    """Return whether every later change of the file is certain to change its mtime."""
+    """Return whether any later change of the file is certain to change its mtime."""
     if file.facts is None:
         return True
     written = file.facts.st_mtime_ns

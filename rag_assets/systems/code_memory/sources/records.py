@@ -1,8 +1,8 @@
 """Sources of records that code memory itself writes, one of each kind for each source of files.
 
-The service puts the events of agent runs into the catalog when they arrive. A sync puts the routes
-and tables that it derives from files there at its end (pipeline/fact_store.py). A tenant has these
-sources if its profile records runs, or derives documents.
+The service puts the events of agent runs into the catalog when they arrive. At its end, a sync
+records the routes and tables that it derives from files (pipeline/fact_store.py). A tenant has
+these sources if its profile records runs, or derives documents.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def derived_source(files: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def get_repository_source(source: str) -> str:
-    """Return the source of files that a derived or runs source belongs to; else the same name."""
+    """Return the source of files to which a derived or runs source belongs; others unchanged."""
     return source.removesuffix(_DERIVED_SUFFIX).removesuffix(_RUNS_SUFFIX)
 
 

@@ -62,7 +62,7 @@ _DESCRIPTOR: Final = re.compile(
 
 
 class ScipFiles:
-    """The SCIP indexes that a source lists: those in its folders, and those that it names.
+    """The SCIP indexes that a source lists: those in its folders, and those it is configured with.
 
     Args:
         root: the top folder of the repository, absolute and resolved.
@@ -74,15 +74,15 @@ class ScipFiles:
         self._named = {_build_listed_path(path): root / path for path in named}
 
     def __contains__(self, path: str) -> bool:
-        """Return whether a document of this path is an index, if there is one."""
+        """Return whether a path is that of a SCIP index; the file need not exist."""
         return path in self._named or path.rpartition("/")[2] == FILE_NAME
 
     def find(self, paths: Iterable[str] = ()) -> dict[str, os.stat_result | None]:
-        """Return the facts of each index by the path of its document; None if it is missing.
+        """Return the indexes by path, each with its metadata, or None if its file is missing.
 
         Args:
             paths: the paths of the repository's files; an index is looked for in the root folder
-                and in folders that hold a manifest.
+                and in folders that contain a manifest.
         """
         split = (path.rpartition("/") for path in paths)
         folders = {folder for folder, _, name in split if name in _MANIFESTS}
@@ -92,10 +92,10 @@ class ScipFiles:
         return facts_by_path | {path: _find_facts(place) for path, place in self._named.items()}
 
     def read(self, path: str) -> str:
-        """Return the text of an index.
+        """Return the text form of an index.
 
         Raises:
-            DocumentRejected: the file is missing, damaged, too large, or no SCIP index.
+            DocumentRejected: the file is missing, damaged, too large, or not a SCIP index.
         """
         place = self._named.get(path, self._root / path)
         if path in self._named and _find_facts(place) is None:
@@ -108,7 +108,7 @@ class ScipFiles:
 
 
 def _build_listed_path(path: str) -> str:
-    """Return the path under which an index is listed; hide folders outside of the root."""
+    """Return the path under which an index is listed, without folders outside of the root."""
     return (
         f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
         if path[0] == "/"
@@ -117,7 +117,7 @@ def _build_listed_path(path: str) -> str:
 
 
 def _find_facts(place: Path) -> os.stat_result | None:
-    """Return the facts of a file; None if it is missing or not a regular file."""
+    """Return the metadata of a regular file; None if it is missing or not a regular file."""
     try:
         facts = place.lstat()
     except OSError:
@@ -126,17 +126,21 @@ def _find_facts(place: Path) -> os.stat_result | None:
 
 
 class IndexedSymbol(NamedTuple):
-    """The last parts of a symbol: the name of a definition, and of the type that contains it."""
+    """The name of a symbol's definition, and the name of the type that contains it."""
 
     name: str
     owner: str
 
 
 def render_index(data: bytes, path: str) -> str:
-    """Return the definitions and references of an index, listed under a path, as a text.
+    """Return the definitions and references of an index as text, in the form of this module.
+
+    Args:
+        data: the bytes of the index.
+        path: the path under which it is listed.
 
     Raises:
-        DocumentRejected: the file is damaged, too large, or no SCIP index.
+        DocumentRejected: the file is damaged, too large, or not a SCIP index.
     """
     if len(data) > MOST_BYTES:
         raise DocumentTooLarge(
@@ -165,7 +169,7 @@ _RawOccurrence: TypeAlias = tuple[int, int, int, str, bool]
 
 @dataclass(slots=True)
 class _Document:
-    """A document of a SCIP index."""
+    """One file as a SCIP index describes it."""
 
     path: str = ""
     text_hash: str = NO_HASH
@@ -199,10 +203,10 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
 
 
 def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _Document:
-    """Return a document of an index.
+    """Return one file of an index.
 
     Args:
-        symbols: the symbols so far, each with itself, so that equal texts share memory.
+        symbols: the symbols so far, each with itself, so that equal strings share memory.
         entries: the number of files and occurrences so far.
     """
     document = _Document()
@@ -263,7 +267,7 @@ _FIXED_BYTES: Final = {1: 8, 5: 4}
 
 
 def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Yield the fields of a message: the number of each, and its number or bytes.
+    """Yield the number and value of each field of a protobuf message.
 
     Raises:
         ValueError, IndexError: the bytes are not a message.
@@ -286,7 +290,7 @@ def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
-    """Return a number of variable length, and the offset after it."""
+    """Return a number of variable length (varint), and the offset after it."""
     byte = data[at]
     if byte < _CONTINUED:
         return byte, at + 1
@@ -313,12 +317,12 @@ def _require_bytes(value: int | memoryview) -> memoryview:
 
 
 def hash_text(text: str) -> str:
-    """Return a hash of a text that is the same for all kinds of line ends."""
+    """Return a hash of a text that does not depend on its line ends (LF or CRLF)."""
     return sha256_hex(text.replace("\r\n", "\n"))[:16]
 
 
 def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
-    """Yield the lines of an index's text."""
+    """Yield the lines of an index's text form."""
     placed = sorted(documents, key=lambda one: one.path)
     yield INDEX + quote(path)
     yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_ROOT_PARTS:]))

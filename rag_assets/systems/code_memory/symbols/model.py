@@ -149,7 +149,7 @@ class NameUses(NamedTuple):
     """The occurrences of a name in a file.
 
     Attributes:
-        uses: the most informative uses first: definitions first, mentions last.
+        uses: the occurrences, the most informative first: definitions first, mentions last.
         omitted: number of occurrences that are not listed.
     """
 
@@ -158,15 +158,15 @@ class NameUses(NamedTuple):
 
 
 def list_names(index: str) -> list[str]:
-    """Return the names in an index."""
+    """Return the names in an index of names."""
     return [line.partition("|")[0] for line in index.split("\n") if line]
 
 
 def parse_uses(packed: str) -> NameUses:
-    """Return the occurrences of a name.
+    """Return the occurrences of a name from its line in an index.
 
     Args:
-        packed: the name's line in an index, after the name and its separator.
+        packed: the line after the name and its separator.
     """
     uses: list[NameUse] = []
     omitted = 0

@@ -1,4 +1,4 @@
-"""Names of nodes, search keys of routes, tables and settings, and the spellings of users.
+"""Names of nodes, search keys of routes, tables and settings, and the spellings that users write.
 
 The name of a node is a qualified name, or a name with a prefix for its kind: `table:invoices`. The
 name of a setting consists of the path of its file and its keys. Laravel derives the name of a
@@ -37,12 +37,12 @@ _NOT_FOLDED: Final = re.compile(r"[_\-$?!]+|(?<=\w)=$")
 
 
 def fold_name(part: str) -> str:
-    """Return a part of a name without case and underscores: `createFrom` is `create_from`."""
+    """Return a part of a name in lower case without underscores: `createfrom` for `create_from`."""
     return _NOT_FOLDED.sub("", part).lower()
 
 
 def remove_type_arguments(name: str) -> str:
-    """Return a name without the type arguments of generic types: `List<Key>::add` is `List::add`.
+    """Return a name without the type arguments of generics: `List::add` for `List<Key>::add`.
 
     The marks of operators, such as `operator<`, stay.
     """
@@ -72,15 +72,16 @@ def path_template(path: str) -> str:
 
 
 def requested_template(path: str) -> str:
-    """Return the template of a requested path; parts that look like values become parameters."""
+    """Return the template of a requested path: parts that look like values become `{}`."""
     parts = path_template(path).split("/")
     return "/".join("{}" if _VALUE.fullmatch(part) else part for part in parts)
 
 
 def path_suffixes(path: str) -> Iterator[str]:
-    """Yield the template of a path, and each of its ends that starts with a literal part.
+    """Yield the template of a path, and its suffixes that start with a literal part.
 
-    A server may add a prefix to all its paths in settings that the code does not show.
+    A server may add a prefix to all its paths in settings that the code does not show, so that the
+    path in the code is only a suffix of the requested path.
     """
     parts = path_template(path).split("/")[1:]
     for at in range(min(len(parts), _MOST_PREFIXES + 1)):
@@ -96,7 +97,10 @@ def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]
 
 
 def described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
-    """Return the search keys of a route that is requested with or without a server's prefix."""
+    """Return the search keys of a route by its path and all suffixes of it, and by its name.
+
+    A server may serve the path of an API description with a different prefix.
+    """
     keys = [key for end in path_suffixes(uri) for key in route_keys(methods, end, "")]
     return (*dict.fromkeys([*keys, *route_keys((), uri, name)]),)
 
@@ -107,7 +111,7 @@ def table_keys(name: str) -> tuple[str, ...]:
 
 
 def setting_keys(name: str) -> tuple[str, ...]:
-    """Return the search keys of a setting.
+    """Return the search keys of a setting: its name, and the name without its first parts.
 
     Args:
         name: the name with its file, `billing.rates.de`, or without it.
@@ -117,7 +121,9 @@ def setting_keys(name: str) -> tuple[str, ...]:
 
 
 def parse_request(written: str) -> tuple[str, str] | None:
-    """Return the method ("" for any) and the path in a user's text; None if it is not a path.
+    """Return the method and path in a user's text; None if it is not a path.
+
+    The method is "" if none is written.
 
     Args:
         written: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; the first of several
@@ -134,7 +140,7 @@ def parse_request(written: str) -> tuple[str, str] | None:
 
 
 def list_keys(written: str) -> tuple[str, ...]:
-    """Return the search keys of the routes, tables and settings that a user may mean by a name.
+    """Return the search keys of the routes, tables and settings that a user's text may mean.
 
     Args:
         written: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, or
@@ -210,7 +216,7 @@ def short_name(name: str) -> str:
 
 
 def format_endpoint(method: str, path: str) -> str:
-    """Return the name of the node for requests to a path, whatever its parameters are called."""
+    """Return `METHOD /path` with `{}` for parameters, as the node name of requests to a path."""
     return f"{method.upper()} {path_template(path)}"
 
 
@@ -234,7 +240,10 @@ def setting_name(local: str, path: str) -> str:
 
 
 def local_settings(name: str) -> Iterator[str]:
-    """Yield the names that a setting may have in its own file: the rest of its name after a dot."""
+    """Yield the names that a setting may have within its own file.
+
+    The file's name may have any number of parts, so each part after a dot may be the first key.
+    """
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local
     yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))
@@ -253,7 +262,7 @@ _LONGEST_NAME: Final = 1_000
 
 
 def symbol_spellings(written: str) -> list[str]:
-    r"""Return the indexed names that a user may mean by a definition, the written name first.
+    r"""Return the indexed names that a user's text may mean, the written name first.
 
     Args:
         written: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
@@ -271,14 +280,14 @@ def symbol_spellings(written: str) -> list[str]:
 
 
 def table_spellings(written: str) -> list[str]:
-    """Return the tables that a user may mean, without quotation marks, with and without schema."""
+    """Return the table names that a user's text may mean: unquoted, with and without a schema."""
     bare = "".join(mark for mark in written.strip()[:_LONGEST_NAME] if mark not in "`\"'[]")
     bare = bare.removeprefix("table:")
     return [table for table in dict.fromkeys([bare, bare.rpartition(".")[2]]) if table]
 
 
 def route_spellings(written: str) -> Iterator[str]:
-    """Yield the templates that a path may match, fewest parameters first.
+    """Yield the route templates that a requested path may match, fewest parameters first.
 
     Args:
         written: a requested path, `/invoices/pdf/a1b2`, with or without its method.
@@ -297,7 +306,9 @@ def route_spellings(written: str) -> Iterator[str]:
 
 
 def route_endings(written: str) -> Iterator[str]:
-    """Yield the ends of a requested path with its method; the last part may be a parameter.
+    """Yield the suffixes of a requested path, as the path in the code may lack a prefix.
+
+    Each has the method, and is also tried with a parameter as its last part.
 
     Args:
         written: a requested path, such as `GET /api/invoices/42`.
@@ -313,7 +324,7 @@ def route_endings(written: str) -> Iterator[str]:
 
 
 def path_spellings(written: str) -> list[str]:
-    r"""Return the paths that a user may mean, the most exact first.
+    r"""Return the paths that a user's text may mean, the most exact first.
 
     Args:
         written: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
@@ -346,7 +357,7 @@ _POLICIES: Final = "Policies"
 
 
 def usual_policies(model: str) -> Iterator[str]:
-    r"""Yield the usual policy classes of a model; Laravel tries these and others.
+    r"""Yield the policy classes that a model usually has; Laravel tries these and others.
 
     Args:
         model: the qualified name, `App\Models\Billing\Invoice`.
@@ -373,7 +384,7 @@ def tried_policies(model: str) -> Iterator[str]:
 
 
 def get_authorizing_method(fact: Fact) -> str:
-    """Return the definition that authorizes: the method in the fact's values, else its symbol."""
+    """Return the method that makes a check: the one named in the fact, else the fact's symbol."""
     method = fact.values.get("method")
     return f"{fact.symbol.partition('::')[0]}::{method}" if method else fact.symbol
 

@@ -90,7 +90,10 @@ _LONGEST: Final = 6
 
 @lru_cache(_MOST_KEPT)
 def get_name_style(path: str) -> NameStyle:
-    """Return how names are qualified in a file whose text does not qualify them."""
+    """Return how names in a file are qualified, by the file's suffix.
+
+    It is "none" for files whose names are stored as their text states them, such as PHP.
+    """
     if path.endswith(_PYTHON):
         return "python"
     if path.endswith(_JAVASCRIPT):
@@ -112,7 +115,7 @@ def defined_name(local: str, path: str) -> str:
 
 
 def resolve_spelling(spelling: str, path: str) -> str:
-    """Return the name that a spelling in a file stands for, resolved with the file's path."""
+    """Return the repository-wide name for a spelling in a file; "" if it leaves the repository."""
     if spelling.startswith(HANDED):
         return HANDED + resolve_spelling(spelling.removeprefix(HANDED), path)
     if spelling.startswith(OWN_SETTING):
@@ -136,7 +139,7 @@ def _relative_name(spelling: str, path: str) -> str:
 
 @lru_cache(_MOST_KEPT)
 def depends_on_place(name: str) -> bool:
-    """Return whether the root of a name is known only from the files of the repository."""
+    """Return whether resolving a name requires the paths of the files that define it."""
     if name.startswith((CALLED, SCOPED)):
         return True
     if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
@@ -172,7 +175,7 @@ def find_definition(name: str, path: str, defined: Iterable[str]) -> str | None:
 
 
 def find_candidates(name: str, defined: Iterable[str]) -> list[str]:
-    """Return the definitions that a name may refer to from any root and in any file.
+    """Return the definitions that a name may refer to, whichever file uses it.
 
     Args:
         name: the name as written, or `called:` with a short name.
@@ -193,6 +196,11 @@ def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None
     A type in a scope around the definition hides all others, as it does for compilers. Otherwise
     the nearest type is the one that shares the most scopes with the definition, because imports of
     scopes are not read.
+
+    Args:
+        name: the name with the prefix `scoped:`.
+        user: the definition that uses it.
+        found: the types whose names end with it.
     """
     around, ending = user.split("::"), f"::{name.removeprefix(SCOPED)}"
     nearness: dict[str, tuple[bool, int]] = {}
@@ -207,7 +215,7 @@ def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None
 
 
 def _is_scoped(name: str) -> bool:
-    """Return whether a name has the form of a definition in a language without its own reader."""
+    """Return whether a name has the form of names in languages without their own reader: `A::b`."""
     return not any(mark in name for mark in "\\.#/") and ":" not in name.replace("::", "")
 
 
@@ -228,12 +236,12 @@ def _is_near_root(root: str, path: str) -> bool:
 
 
 def ends_with_name(defined: str, name: str) -> bool:
-    """Return whether the name of a definition ends with the given name."""
+    """Return whether a definition's name is `name`, or ends with it after a separator."""
     return defined == name or defined.endswith((f".{name}", f"/{name}", f":{name}"))
 
 
 def spellings(name: str, short: str) -> Iterator[str]:
-    """Yield the spellings that texts may use for a definition.
+    """Yield the spellings by which texts may refer to a definition.
 
     Args:
         short: the name in lower case without namespace or module.
@@ -262,7 +270,7 @@ def spellings(name: str, short: str) -> Iterator[str]:
 
 
 def own_spellings(name: str) -> Iterator[str]:
-    """Yield the spellings that a definition has in its own file."""
+    """Yield the spellings of a definition in its own file, as edges store them."""
     if name.startswith(HANDED):
         yield HANDED + OWN + re.split(r"[#.]", name)[-1]
         return
@@ -275,7 +283,7 @@ def own_spellings(name: str) -> Iterator[str]:
 
 
 def local_names(name: str) -> Iterator[str]:
-    """Yield the names that a definition may have inside its own file."""
+    """Yield the names that the text of its own file may give a definition."""
     yield name
     if name.startswith(CONFIG):
         yield from local_settings(name)

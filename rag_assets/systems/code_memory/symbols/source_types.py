@@ -121,7 +121,7 @@ _TEST: Final = re.compile(
 
 @lru_cache(_MOST_PATHS)
 def is_test(path: str) -> bool:
-    """Return whether a file contains tests, according to its path."""
+    """Return whether a file's path shows that it contains tests."""
     return _TEST.search(path[-_LONGEST_PATH:]) is not None
 
 
@@ -171,6 +171,8 @@ def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     """Return the source type of a chunk.
 
     Args:
+        role, symbol: role and name of its definition.
+        kinds: the source types of the document's definitions, by name.
         place: source type of its document by path; any other name counts as "code".
     """
     by_path = place if place in SOURCE_TYPES else "code"
@@ -192,7 +194,7 @@ def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
 
 
 def _find_type_of_owner(symbol: str, kinds: Kinds) -> str | None:
-    """Return the type of the innermost definition around a name, else the type of the file."""
+    """Return the type of the innermost definition that contains a name, else the file's type."""
     name = symbol
     while name:
         if name in kinds:

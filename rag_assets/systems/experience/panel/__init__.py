@@ -195,14 +195,14 @@ async def merge_pattern(visit: Visit) -> Response:
 
 
 async def show_trial(visit: Visit) -> Response:
-    """Show the form for a trial."""
+    """Show the empty form in which an admin enters a task or a failure to try."""
     return await _render_trial(
         await open_services(visit), dict.fromkeys(_TRIAL_FIELDS, "") | {"use": "failure"}
     )
 
 
 async def run_trial(visit: Visit) -> Response:
-    """Show an agent's block for a task or a failure, without recording a question."""
+    """Show the block that an agent would get for a task or failure, recording no question."""
     services = await open_services(visit)
     given = {name: visit.field(name).strip() for name in _TRIAL_FIELDS}
     named = {

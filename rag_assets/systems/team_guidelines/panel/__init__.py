@@ -1,4 +1,4 @@
-"""Panel of team guidelines: all its pages, by path."""
+"""The pages of the panel of team guidelines, by path."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ async def show_overview(visit: Visit) -> Response:
 
 
 async def show_list(visit: Visit) -> Response:
-    """Return only the list, for the script."""
+    """Return the HTML of the document list alone, which the script puts into the page."""
     services = await open_services(visit)
     return visit.html("list.html", listing=await _list_matching(services))
 
@@ -121,7 +121,10 @@ async def watch(visit: Visit) -> Response:
 
 
 async def find_same_name(visit: Visit) -> Response:
-    """Return the id of the document with this file name, which the script offers to replace."""
+    """Return the id of the document with this file name, or null, as JSON.
+
+    The script offers to replace that document by an upload.
+    """
     services = await open_services(visit)
     name = clean_file_name(visit.request.query_params.get("name", ""))
     whole = await _read_all(services)
@@ -339,7 +342,7 @@ _UNPROCESSABLE = 422
 
 
 async def show_text(services: ProjectServices) -> dict[str, Any]:
-    """Return the template variables of the text form."""
+    """Return the template variables of the form that edits the plain text."""
 
     def read() -> dict[str, Any]:
         stored = _create_texts(services).get(services.visit.tenant_id)
@@ -358,7 +361,7 @@ async def show_text(services: ProjectServices) -> dict[str, Any]:
 
 
 async def save(visit: Visit) -> Response:
-    """Save the text; after a conflicting change, show both texts."""
+    """Save the plain text; if it was changed meanwhile, show the saved and the unsaved text."""
     services = await open_services(visit)
     text, version = _read_submitted_text(visit), visit.field("version")
     texts = _create_texts(services)

@@ -110,7 +110,10 @@ def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> P
 
 
 def find_pending_build(catalog: Catalog, project: OpenProject) -> PendingBuild | None:
-    """Return the build that will replace the serving build, in progress or not yet started."""
+    """Return the build that will replace the serving build; None if none will.
+
+    The build may be in progress or not yet started.
+    """
     builds = catalog.generations.live(project.record.id)
     serving = next((build for build in builds if build.state == "SERVING"), None)
     if serving is None:
@@ -135,14 +138,14 @@ def _measure_texts_per_second(builds: list[Generation], embedder_id: str) -> flo
 
 
 async def show(visit: Visit) -> Response:
-    """Show models and keys."""
+    """Show the project's models and keys, and any change of provider in progress."""
     services = await open_services(visit)
     done = _MESSAGES.get(visit.request.query_params.get("done", ""), "")
     return await _render_page(services, done=done)
 
 
 async def show_progress(visit: Visit) -> Response:
-    """Return the progress of the pending build, for the script."""
+    """Return the HTML of the pending build's progress, which the script puts into the page."""
     services = await open_services(visit)
     build = await services.read(
         partial(find_pending_build, visit.backend.catalog, services.project)
@@ -163,7 +166,7 @@ async def set_key(visit: Visit) -> Response:
 
 
 async def test_key(visit: Visit) -> Response:
-    """Make one small call with a key."""
+    """Test a provider's key by one small call, and show whether it works."""
     services = await open_services(visit)
     provider = visit.field("provider")
     try:
@@ -217,7 +220,7 @@ async def change_provider(visit: Visit) -> Response:
 
 
 def _list_choices() -> tuple[str, ...]:
-    """Return the selectable providers; only operators can select the local model."""
+    """Return the providers that admins can select; only operators can select the local model."""
     return ("auto", *list_auto_embeddings())
 
 
@@ -262,7 +265,7 @@ _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
 async def show_try_form(visit: Visit) -> Response:
-    """Show the form for a task."""
+    """Show the form in which an admin enters a task to try."""
     return _render_try_page(visit, "try.html")
 
 

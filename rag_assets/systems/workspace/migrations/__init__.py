@@ -1,1 +1,1 @@
-"""Versions of the tables of workspaces."""
+"""Migrations of the tables of pulled sources."""

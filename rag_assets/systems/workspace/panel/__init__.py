@@ -123,7 +123,7 @@ async def show_overview(visit: Visit) -> Response:
 
 
 async def show_status(visit: Visit) -> Response:
-    """Return only the status, for the script."""
+    """Return the HTML of the status alone, which the script puts into the page."""
     services = await open_services(visit)
     return visit.html("status.html", **await services.read(lambda: _read_status(services)))
 
@@ -203,7 +203,7 @@ def _read_status(services: WorkspaceServices) -> dict[str, Any]:
 
 
 def _find_pending_build(catalog: Catalog, record: TenantRecord) -> dict[str, Any] | None:
-    """Return embedders and progress of the build that will replace the serving build."""
+    """Return embedders and progress of the build that will replace the serving build, if any."""
     builds = catalog.generations.live(record.id)
     pending = [build for build in builds if build.state in _UNDER_WAY]
     if not pending:
@@ -279,7 +279,7 @@ async def show_settings(visit: Visit) -> Response:
 
 
 async def save_settings(visit: Visit) -> Response:
-    """Save the form; show invalid values again with the problem."""
+    """Save the settings in the form; if a value is invalid, show the form with the problem."""
     services = await open_services(visit)
     sent = {name: visit.field(name).strip() for name in _FIELDS}
     service = SettingsService.from_backend(visit.backend)
@@ -503,7 +503,12 @@ def _build_page_view(
 def _list_readers(
     catalog: Catalog, tenant_id: str, scopes: tuple[str, ...], *, is_new: bool
 ) -> list[tuple[str, list[str]]]:
-    """Return the pages that grant access, nearest first, with the principals of each."""
+    """Return the pages that these scopes belong to, each with the principals that may read it.
+
+    Args:
+        scopes: the scopes that grant access to a page, the nearest first.
+        is_new: whether the root was never put, so that all members may read it.
+    """
     grants = catalog.access.grants(tenant_id, scopes)
     if is_new and not grants:
         grants = {build_page_scope(ROOT): [*create_root().readers]}

@@ -76,7 +76,10 @@ class SqlConfig(SourceConfig):
     timeout_seconds: int = Field(default=120, ge=1, le=3_600)
 
     def query_key(self, source_type: RecordType) -> str:
-        """Return a hash of everything that affects a query's rows; a new hash reads all rows."""
+        """Return a hash of a query and the settings that affect its rows.
+
+        If the hash changes, the next pull reads all rows again.
+        """
         return compute_key("query", self.url, self.timezone, source_type, self.queries[source_type])
 
 

@@ -81,7 +81,7 @@ class SourceKey(NamedTuple):
 
 
 class SourceDatabase:
-    """One snapshot of a database."""
+    """Reads the rows of a source's queries within one snapshot of its database."""
 
     def __init__(self, connection: Connection, dialect: Dialect, config: SqlConfig) -> None:
         self._connection, self._dialect, self._config = connection, dialect, config
@@ -96,7 +96,10 @@ class SourceDatabase:
 
     @property
     def is_old(self) -> bool:
-        """Return whether to replace the snapshot soon, because the database keeps deleted rows."""
+        """Return whether the snapshot should be replaced soon.
+
+        While a snapshot is open, the database cannot discard deleted rows.
+        """
         # If a statement's timeout covers reading its rows, it also covers storing them in between.
         most = self._config.timeout_seconds / 2 if self._dialect.counts_reading else _SNAPSHOT
         return time.monotonic() - self._opened > min(most, _SNAPSHOT)
@@ -188,7 +191,7 @@ class SourceDatabase:
         return self._columns[source_type]
 
     def _describe_columns(self, statements: Statements) -> list[QueryColumn]:
-        """Return the columns of a query."""
+        """Return the name and type code of each column of a query, without reading rows."""
         result = self._connection.execute(text(statements.select_no_rows()))
         described = result.cursor.description if result.cursor else ()
         columns = [QueryColumn(name, type_code) for name, type_code, *_ in described]
@@ -286,7 +289,7 @@ _REFUSALS: Final = (
 
 @contextmanager
 def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
-    """Connect to a source's database, in one read-only snapshot.
+    """Connect to a source's database and start one read-only snapshot.
 
     Raises:
         ConfigurationError: the variable is not set, or is not the URL of a usable database.

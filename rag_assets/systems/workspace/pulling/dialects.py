@@ -28,7 +28,7 @@ _WITH_SIZE: Final = frozenset({17, 25, 1042, 1043})
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How to read a kind of database.
+    """The SQL that one kind of database needs for reading an operator's query.
 
     Attributes:
         name: display name.
@@ -201,11 +201,11 @@ class Statements:
         self._pulled = f"(\n{escape_parameters(query)}\n) pulled"
 
     def select_no_rows(self) -> str:
-        """Return the statement for all columns and no row."""
+        """Return the statement that selects all columns and no row, to learn the columns."""
         return f"SELECT * FROM {self._pulled} WHERE 1 = 0"  # noqa: S608 - the operator's
 
     def select_rows(self, columns: Sequence[QueryColumn], *, since: bool, of_pages: bool) -> str:
-        """Return the statement for rows in the order of their changes.
+        """Return the statement that selects rows in the order of their changes.
 
         The result has an additional last column: the position of the largest column in an oversized
         row, for which only the id is sent; 0 for other rows.
@@ -222,17 +222,30 @@ class Statements:
         return f"{self._build_limited_select(columns, inner, MAX_ROW_BYTES)} ORDER BY {_CHANGED}"
 
     def select_keys(self, columns: Sequence[QueryColumn], names: Sequence[str]) -> str:
-        """Return the statement for some columns of all rows, in any order; see select_rows()."""
+        """Return the statement that selects these columns of all rows, in any order.
+
+        See select_rows() for the additional last column.
+        """
         wanted = [column for name in names for column in columns if column.name.lower() == name]
         inner = f"SELECT {', '.join(map(self._quote_column, wanted))} FROM {self._pulled}"  # noqa: S608
         return self._build_limited_select(wanted, inner, MAX_KEY_BYTES)
 
     def select_all_rows(self, columns: Sequence[QueryColumn]) -> str:
-        """Return the statement for all rows of a query without times; see select_rows()."""
+        """Return the statement that selects all rows of a query without times.
+
+        See select_rows() for the additional last column.
+        """
         return self._build_limited_select(columns, f"SELECT * FROM {self._pulled}", MAX_ROW_BYTES)  # noqa: S608
 
     def _build_limited_select(self, columns: Sequence[QueryColumn], inner: str, most: int) -> str:
-        """Return the statement for the values of rows within the size limit."""
+        """Return a statement whose values are null in rows above the size limit, except the id.
+
+        Its additional last column is explained in select_rows().
+
+        Args:
+            inner: the query for the rows.
+            most: maximum bytes of a row.
+        """
         sizes = {column.name: size for column in columns if (size := self._build_size(column))}
         if not sizes:
             names = ", ".join(map(self._quote_column, columns))

@@ -157,7 +157,14 @@ class Follower:
         self._store(batch, source_type, None, is_last=True)
 
     def _may_pause(self, since: datetime | None, watermark: datetime | None) -> bool:
-        """Return whether the snapshot is old, and a new snapshot would start at a later change."""
+        """Return whether pulling may stop here and continue in a new snapshot.
+
+        It may if this snapshot is old, and a new snapshot would start at a later change than this
+        one, whose rows start at `since`. Otherwise it would read the same rows again.
+
+        Args:
+            watermark: time of the last stored change.
+        """
         if not (self.database.is_old and self.database.is_ordered_by_time) or watermark is None:
             return False
         if watermark >= self._latest:
@@ -208,7 +215,7 @@ class Follower:
         batch.size += _measure_size(draft)
 
     def _choose_later(self, watermark: datetime | None, at: datetime) -> datetime | None:
-        """Return the later of two times, but at most the current time."""
+        """Return the later of the watermark and `at`; times in the future count as now."""
         try:
             reached = min(at.astimezone(UTC), self._latest)
         except OverflowError:
@@ -245,13 +252,16 @@ class Follower:
         return _Batch(watermark=batch.watermark, advances_watermark=batch.advances_watermark)
 
     def _store_records(self, batch: _Batch, former: datetime | None) -> list[SetAsideRow]:
-        """Store the records of a batch; return rows that cannot become records after all."""
+        """Store the records of a batch; return the rows that must be set aside."""
         stored, bad = self._writer.write(batch.taken, self._choose_lane(batch, former))
         self.report.stored += stored
         return bad
 
     def _choose_lane(self, batch: _Batch, former: datetime | None) -> int:
-        """Return the priority lane of a batch: recent changes are urgent, first pulls are not."""
+        """Return the queue lane of a batch: URGENT for recent changes, otherwise BULK.
+
+        First pulls, and pulls that have already stored many records, also use BULK.
+        """
         is_recent = batch.watermark is not None and batch.watermark > self._latest - _RECENT
         return URGENT if former and is_recent and self.report.stored < _MAX_URGENT else BULK
 
@@ -283,7 +293,7 @@ class RecordWriter:
             lane: queue lane for the records.
 
         Returns:
-            the number of new or changed records, and the rows that cannot become records after all.
+            the number of new or changed records, and the rows that must be set aside.
 
         Raises:
             TenantBusy: other transactions of the tenant did not end in time.
@@ -318,7 +328,7 @@ class RecordWriter:
         return stored, bad
 
     def _is_stored(self, draft: Draft, known: dict[str, RecordVersion]) -> bool:
-        """Return whether a row's record is already stored; False for every block."""
+        """Return whether a row's record is already stored unchanged; always False for a block."""
         if isinstance(draft, BlockChange):
             return False
         stored = known.get(draft.document_id)
@@ -347,5 +357,8 @@ class RecordWriter:
 
 
 def _identify_record(draft: Draft) -> tuple[str, str]:
-    """Return the record's identity; for a block with its id, which is unique only within a page."""
+    """Return the document id of a draft and, for a block, the block's id; otherwise "".
+
+    The id of a block is unique only within its page.
+    """
     return draft.document_id, draft.block_id if isinstance(draft, BlockChange) else ""

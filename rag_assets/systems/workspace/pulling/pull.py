@@ -168,7 +168,7 @@ class Puller:
         scan: bool,
         allow_deletes: bool,
     ) -> bool:
-        """Follow a source within one snapshot; return whether the end was reached."""
+        """Follow a source's queries in one snapshot; return whether all were read to the end."""
         watermarks = states.begin(self.ref, config)
         began = self.catalog.database.time()
         with open_snapshot(config) as database:
@@ -197,7 +197,7 @@ class DueTenants:
     """Tenants with a due source, the longest waiting first.
 
     Attributes:
-        quick: tenants whose last pulls took at most seconds and succeeded; they share one run.
+        quick: tenants whose last pulls succeeded within 5 seconds each; they share one run.
         slow: all other due tenants; each has its own run, so that it does not delay the others.
     """
 
@@ -336,7 +336,7 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
 
 
 def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
-    """Write a line of the manifest for each key of a query."""
+    """Write a line for each key of a query to the manifest that is compared with the records."""
     keys = follower.database.read_keys(source_type, with_page=source_type == _PART)
     for batch in batched(keys, _BATCH):
         rows = [(compute_row_key(source_type, format_row_id(key.id)), key) for key in batch]
@@ -351,7 +351,13 @@ def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -
 
 
 def _format_line(source_type: RecordType, key: SourceKey, at: datetime | None) -> list[Any] | None:
-    """Return a line of the manifest; a block counts as a part of its page."""
+    """Return a row's line in the manifest; a block counts as a part of its page.
+
+    The result is None for a block without a page or time, and for an id with a NUL character.
+
+    Args:
+        at: time of the row's last change; None if it must not be compared.
+    """
     is_part = source_type == _PART
     if is_part and (key.page is None or at is None):
         return None
@@ -385,7 +391,10 @@ def _read_lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
 
 
 def _find_differing(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
-    """Return the types with rows that differ from their records and were not set aside."""
+    """Return the types with a row that differs from its record and was not set aside.
+
+    The rows of these types must be read again.
+    """
     pulled = [type_ for type_ in TYPES if type_ in follower.config.queries]
     if max(found.counts["missing"], found.counts["stale"]) > NAMED:
         return tuple(pulled)
@@ -471,7 +480,11 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
 def _read_pages(
     service: TreeService, zone: ZoneInfo, names: Sequence[str], rows: Sequence[SourceRow]
 ) -> tuple[dict[str, Page], dict[str, str]]:
-    """Return the pages by uuid, and the invalid column of each row that is not a page."""
+    """Convert the rows of the tree's query to pages.
+
+    Returns:
+        the pages by uuid, and the invalid column of each other row by its id.
+    """
     pages: dict[str, Page] = {}
     aside: dict[str, str] = {}
     for row in rows:
@@ -492,7 +505,7 @@ def _read_pages(
 
 
 class _InvalidColumnError(Exception):
-    """A row is not a page.
+    """A pulled row cannot be converted to a page because of one of its columns.
 
     Attributes:
         column: name of the invalid column.
@@ -504,10 +517,10 @@ class _InvalidColumnError(Exception):
 
 
 def _parse_page(names: Sequence[str], row: SourceRow, zone: ZoneInfo, uuid: str) -> Page:
-    """Return the page in a row.
+    """Convert a row of the tree's query to a page.
 
     Raises:
-        _InvalidColumnError: the row is not a page.
+        _InvalidColumnError: a column other than the id is not valid.
         InvalidRequest: its id is not valid for a page.
     """
     if row.largest is not None:

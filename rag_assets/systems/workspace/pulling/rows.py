@@ -90,7 +90,7 @@ def parse_json_value(value: Any, _: ZoneInfo) -> Any:
 
 
 def _to_payload(value: Any, zone: ZoneInfo) -> Any:
-    """Return the parsed JSON, or the text if it is not JSON."""
+    """Return the value parsed as JSON; a text that is not JSON is returned as text."""
     try:
         return _parse_json(value)
     except json.JSONDecodeError:
@@ -126,7 +126,7 @@ def _to_integer(value: Any, _: ZoneInfo) -> Any:
 
 
 def _to_time(value: Any, zone: ZoneInfo) -> datetime:
-    """Return a time with its zone.
+    """Convert a value to a time; a time without a zone gets the zone `zone`.
 
     Raises:
         ValueError: the value is not a time.
@@ -217,7 +217,7 @@ class RowReader:
             )
 
     def read(self, row: Sequence[Any]) -> PulledRow | SetAsideRow:
-        """Return a row as a record, or its first problem."""
+        """Convert a row to the id and body of a record, or return its first problem."""
         columns = dict(zip(self._names, row, strict=True))
         source_id = format_row_id(columns.pop(_ID))
         if SOURCE_ID.fullmatch(source_id) is None:
@@ -283,7 +283,10 @@ def parse_row_time(value: Any, zone: ZoneInfo) -> datetime | None:
 def draft_row(
     drafting: DraftBuilder, source_type: RecordType, row: PulledRow
 ) -> Draft | SetAsideRow:
-    """Return the draft of a row, validated like a pushed record, or its first problem."""
+    """Return the draft of a row's record, validated like a pushed record.
+
+    An invalid row is returned with its first problem instead.
+    """
     try:
         return drafting.put(source_type, row.source_id, row.body)
     except InvalidFields as error:
@@ -291,7 +294,7 @@ def draft_row(
 
 
 def describe_row_problem(row: PulledRow, error: InvalidFields) -> SetAsideRow:
-    """Return the first problem of a row, by its column."""
+    """Return an invalid row with its first problem and the column that causes it."""
     first = error.errors[0]
     path = [*first["loc"][1:]]
     if path[:1] == ["block"]:
@@ -304,5 +307,8 @@ def describe_row_problem(row: PulledRow, error: InvalidFields) -> SetAsideRow:
 
 
 def _format_step(step: Any) -> str:
-    """Return a step of a path; hide an unknown name, which may be a value with a secret."""
+    """Return one step of a field's path as text.
+
+    An unknown name is hidden, because it may be a value with a secret.
+    """
     return str(step) if isinstance(step, int) or step in _FIELDS else "…"

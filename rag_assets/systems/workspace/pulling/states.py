@@ -98,7 +98,10 @@ class PullStates(CatalogQueries):
         }
 
     def begin(self, ref: TenantRef, config: SqlConfig) -> Mapping[RecordType, datetime]:
-        """Return the watermark of each query of a source, except for changed queries."""
+        """Return the watermark of each query of a source, and register a new source.
+
+        A query that is new or has changed has no watermark, so that all its rows are read.
+        """
         columns = pulled_queries.c
         query = select(columns.source_type, columns.query_key, columns.watermark).where(
             columns.tenant == ref.id, columns.source == config.name
@@ -233,12 +236,12 @@ class SetAsideRows(CatalogQueries):
     """Finds and updates rows that were set aside, in batches."""
 
     def find(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
-        """Return the keys of those rows of a source that were set aside."""
+        """Return those of these row keys whose rows were set aside."""
         query = select(pulled_rows.c.row_key).where(*match_row_keys(ref, source, keys))
         return set(self._database.fetch_values(query))
 
     def mark_seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
-        """Record that rows still exist; return the keys of those that were set aside."""
+        """Record that these rows still exist; return the keys of rows that were set aside."""
         statement = (
             update(pulled_rows).where(*match_row_keys(ref, source, keys)).values(seen_at=func.now())
         )
@@ -246,7 +249,7 @@ class SetAsideRows(CatalogQueries):
             return set(connection.scalars(statement.returning(pulled_rows.c.row_key)))
 
     def forget_unseen(self, ref: TenantRef, source: str, since: datetime) -> None:
-        """Forget rows that were set aside before a time and not seen since."""
+        """Delete the records of rows that were set aside and not seen since a time."""
         columns = pulled_rows.c
         unseen = delete(pulled_rows).where(
             columns.tenant == ref.id,
@@ -257,7 +260,7 @@ class SetAsideRows(CatalogQueries):
         self._database.write(ref, unseen)
 
     def list_awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
-        """Return pages that blocks wait for, and that exist now."""
+        """Return the pages that exist now and for which set-aside blocks wait."""
         columns, records = pulled_rows.c, source_records.c
         query = (
             select(columns.awaited_page)
@@ -291,7 +294,7 @@ class SetAsideRows(CatalogQueries):
 def match_row_keys(
     ref: TenantRef, source: str, keys: Collection[str]
 ) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions for rows of a source with these keys."""
+    """Return the SQL conditions for the set-aside rows of a source with these keys."""
     columns = pulled_rows.c
     return columns.tenant == ref.id, columns.source == source, matches_any(columns.row_key, keys)
 
@@ -353,7 +356,7 @@ class SourceLocks(CatalogQueries):
                     connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
     def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return those of the sources, by tenant and name, that a process pulls now."""
+        """Return those of the sources, as (tenant, name), that a process pulls now."""
         with self._database.begin() as connection:
             held = set(connection.scalars(_HELD))
         return {source for source in sources if _lock_key(*source) in held}

@@ -127,7 +127,7 @@ def _iter_units_of_members(source: PhpSource, class_like: ClassLike) -> Iterator
 def _iter_schema_statements(
     source: PhpSource, class_like: ClassLike, method: Method
 ) -> Iterator[Unit]:
-    """Yield the statements in `up` of a migration that create, alter or drop a table."""
+    """Yield units of the statements that create, alter or drop a table in a migration's `up`."""
     if not _is_migration(class_like) or method.name.lower() != "up" or method.body is None:
         return
     for statement in method.body.named_children:
@@ -156,7 +156,7 @@ def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
 
 
 def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
-    """Yield the top-level keys of an array that a file returns."""
+    """Yield a unit for each top-level key of the array that a statement returns."""
     value = next(iter(statement.named_children), None)
     if value is None or value.type != "array_creation_expression":
         return
@@ -180,7 +180,7 @@ def _find_chain_in_statement(source: PhpSource, statement: Node) -> Chain | None
 
 
 def _is_relation(source: PhpSource, method: Method) -> bool:
-    """Return whether a method calls a relation method of `$this`, such as `hasMany`."""
+    """Return whether a method defines a relation by calling `$this->hasMany()` or the like."""
     if method.body is None or method.static or method.parameters:
         return False
     tree = source.tree
@@ -246,7 +246,7 @@ def _drop_nested_units(units: Iterable[Unit]) -> list[Unit]:
 
 
 def _extend_first_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
-    """Return units, with the first class's head extended by the namespace and imports before it."""
+    """Return the units; the head of a class at the top includes the namespace and imports above."""
     if not units or units[0].role != "class":
         return units
     first = units[0]
@@ -319,7 +319,14 @@ def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
 
 @dataclass(frozen=True, slots=True)
 class _CallContext:
-    """A body of code, with its symbol, its class, and the classes of variables in it."""
+    """A function body or top-level code, with the names needed to resolve the calls in it.
+
+    Attributes:
+        node: the code.
+        symbol: the definition that it belongs to.
+        types: class of each variable and property, by its name as written.
+        around: the class that contains the code, if any.
+    """
 
     node: Node
     symbol: str
@@ -352,7 +359,10 @@ def _iter_call_facts(
 def _list_call_targets(
     source: PhpSource, node: Node, context: _CallContext
 ) -> list[tuple[str, str]]:
-    """Return the fact kinds and names of a call; an inherited method has a name per owner."""
+    """Return the facts of a call, each as its kind and the name of its target.
+
+    A call that may go to an inherited method yields one fact for each class that may define it.
+    """
     if node.type in CLOSURES:
         parameters = list_parameters(source.tree, node, source.find_scope(node))
         names = [name for parameter in parameters for name in parameter.type.split(OR)]
@@ -374,7 +384,10 @@ def _list_call_targets(
 def _find_called_name(
     source: PhpSource, node: Node, context: _CallContext
 ) -> tuple[str, str] | None:
-    """Return the fact kind and the name of a call; the class in the name may be a union."""
+    """Return the fact kind of a call and the name of its target; None if the class is unknown.
+
+    The class in the name may be a union, joined by `|`.
+    """
     tree, types = source.tree, context.types
     if node.type == "object_creation_expression":
         created = class_of_creation(source, node)
@@ -415,7 +428,7 @@ _CALLS: Final = "function_call_expression"
 
 
 def list_setting_facts(source: PhpSource) -> Iterator[Fact]:
-    """Yield the settings in the array that a file returns."""
+    """Yield a fact for each setting in the array that a file returns."""
     for statement in source.statements():
         value = next(iter(statement.named_children), None)
         if statement.type != "return_statement" or value is None:
@@ -455,7 +468,7 @@ def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str
 
 
 def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], Node]]) -> bool:
-    """Return whether most values are prose, as in translation files."""
+    """Return whether most values of an array are prose, as in translation files."""
     values = [value for _, value in keys if value.type != "array_creation_expression"]
     prose_count = sum(
         node.type in _STRINGS
@@ -466,7 +479,7 @@ def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], N
 
 
 def _iter_environment_variables(source: PhpSource, value: Node) -> Iterator[str]:
-    """Yield the environment variables that a value reads, unless it is an array."""
+    """Yield the environment variables that a value reads with `env()`; none if it is an array."""
     if value.type == "array_creation_expression":
         return
     for node in source.tree.nodes(frozenset({_CALLS}), value):

@@ -81,7 +81,7 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
 
 
 def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
-    """Return the iterated expression of a loop, and the variable that holds each element."""
+    """Return the expression that a loop iterates over, and the variable for each element."""
     parts = [named_child for named_child in node.named_children if named_child.type != "comment"]
     if len(parts) < 2:  # noqa: PLR2004 - a loop that could not be parsed
         return None, None
@@ -92,13 +92,17 @@ def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def list_classes(kind: str) -> Origins:
-    """Return the classes in a type; None if it has none."""
+    """Return the classes in a type as origins; None if it contains no class.
+
+    Args:
+        kind: a class, classes joined by `|`, or a built-in type.
+    """
     named = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
     return named or None
 
 
 def combine_origins(several: Iterable[Origins]) -> Origins:
-    """Return the union of origins; None if any are unknown or if there are too many."""
+    """Return the union of several origins; None if any are unknown or if there are too many."""
     found: dict[str, None] = {}
     for origins in several:
         if origins is None:
@@ -108,7 +112,7 @@ def combine_origins(several: Iterable[Origins]) -> Origins:
 
 
 def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
-    """Return origins with further steps; None if any result is too long."""
+    """Return origins that continue with further steps; None if any of them becomes too long."""
     if start is None or not steps:
         return start
     found = tuple(THEN.join((origin, *steps)) for origin in start)
@@ -166,7 +170,7 @@ class OriginFinder:
         self._open: set[str] = set()
 
     def find(self, node: Node | None, depth: int = 0) -> Origins:
-        """Return the origins of an expression."""
+        """Return the origins of an expression; None if they are unknown, () if it has none."""
         if node is None or depth > _DEEPEST:
             return None
         if node.type in _NOTHING:
@@ -182,12 +186,12 @@ class OriginFinder:
         return self._path_origins(node, depth)
 
     def assigned_origins(self) -> Mapping[str, Origins]:
-        """Return the origins assigned to properties of `$this` in this body."""
+        """Return the origins that this body assigns to properties of `$this`, by `$this->name`."""
         names = [name for name in self._variable_values if name.startswith(_OWN)]
         return {name: self._variable_origins(name, 0) for name in names}
 
     def _path_origins(self, node: Node, depth: int) -> Origins:
-        """Return the origins of a chain of calls, property accesses and subscripts."""
+        """Return the origins of what a chain of calls, properties and subscripts evaluates to."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MOST_STEPS:
@@ -211,7 +215,11 @@ class OriginFinder:
         return append_steps(start, steps)
 
     def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """Return the origins of the start of a chain; remove the steps that belong to the start."""
+        """Return the origins of a chain's first expression.
+
+        Args:
+            steps: the steps after it; a `user()` that is part of the origin is removed.
+        """
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]
@@ -227,7 +235,7 @@ class OriginFinder:
         return self.find(at, depth + 1)
 
     def _provides_user(self, at: Node) -> bool:
-        """Return whether `user()` of an expression is the signed-in user: `auth()`, `$request`."""
+        """Return whether `user()` of an expression is the signed-in user: `auth()->user()`."""
         tree = self._source.tree
         if at.type == "function_call_expression":
             return tree.field(at, "function").lstrip("\\") in _USER_PROVIDERS
@@ -263,7 +271,7 @@ class OriginFinder:
         return (f"{name}{CALLED}",)
 
     def _variable_origins(self, name: str, depth: int) -> Origins:
-        """Return the origins of a variable, ignoring assignments from the variable itself."""
+        """Return the origins of a variable's values; assignments from itself are ignored."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
         if name in self._open:
@@ -289,7 +297,10 @@ class OriginFinder:
 
     @cached_property
     def _declared_origins(self) -> Mapping[str, Origins]:
-        """Return the declared origins of parameters and properties, by name; None if unknown."""
+        """Return the origins that declarations and comments state for parameters and properties.
+
+        The keys are names as written: `$name`, `$this->name`. None means that no class is declared.
+        """
         notes = read_noted_parameters(self._source, self._method)
         found: dict[str, Origins] = {
             f"${parameter.name}": list_classes(parameter.type) or notes.get(f"${parameter.name}")
@@ -308,7 +319,11 @@ class OriginFinder:
 
     @cached_property
     def _variable_values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
-        """Return the values of variables, each as an expression (None if computed) and a step."""
+        """Return the values assigned to each variable in the body.
+
+        A value is the assigned expression (None if it is unknown) and the step from it to the
+        value: the element step in a loop, else "".
+        """
         found: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
         for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
@@ -332,7 +347,10 @@ class OriginFinder:
         return found
 
     def _closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
-        """Yield a closure's parameters; the first with the expression that holds its elements."""
+        """Yield a closure's parameters, each with the collection whose elements it gets, or None.
+
+        Only the first parameter of a closure passed to a method such as `each` gets elements.
+        """
         tree = self._source.tree
         argument = closure.parent.parent if closure.parent is not None else None
         call = argument.parent if argument is not None else None
@@ -346,7 +364,7 @@ class OriginFinder:
 
 
 def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
-    """Return the parts that an expression may evaluate to, such as the branches of a condition."""
+    """Return the expressions whose value a branching or wrapping expression may take."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":
@@ -385,7 +403,7 @@ _QUERIES: Final = frozenset(
 
 
 class OriginFinders:
-    """The origin finders of a file's functions and methods, each made once."""
+    """The origin finders of a file's functions and methods; each is created once."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
@@ -413,7 +431,7 @@ class OriginFinders:
         return self._known[symbol]
 
     def _find_property_origins(self, around: ClassLike) -> Mapping[str, Origins]:
-        """Return the origins assigned to properties of a class, if all its methods agree."""
+        """Return the origins of each property to which all methods assign the same origins."""
         if around.name not in self._property_origins:
             found: dict[str, set[Origins]] = {}
             for method in around.methods:
@@ -448,7 +466,7 @@ def origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fact]:
 
 
 def _undeclared_return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
-    """Return the origins of a function's return value if its declaration names no class."""
+    """Return the origins of a function's return value; None if its declared type names a class."""
     declared = method.returns
     if declared not in _VAGUE_TYPES and not declared.startswith(_OF_FRAMEWORK):
         return None
@@ -458,7 +476,7 @@ def _undeclared_return_origins(source: PhpSource, method: Method, finder: Origin
 
 
 def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
-    """Yield the chains of calls in a body, without the shorter chains within them."""
+    """Yield the chains of calls in a body, without shorter chains that are part of longer ones."""
     inner: set[int] = set()
     for node in source.tree.nodes(_CHAINS, body):
         if node.id in inner:
@@ -471,7 +489,7 @@ def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
 
 
 def _needs_other_files(origin: str) -> bool:
-    """Return whether other files may be needed to resolve an origin."""
+    """Return whether finding the class of an origin's result may require other files."""
     start, *steps = origin.split(THEN)
     calls = [step.removesuffix(CALLED).lower() for step in steps]
     if "::" in start:

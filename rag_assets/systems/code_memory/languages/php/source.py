@@ -231,8 +231,8 @@ class ClassLike:
     Attributes:
         role: class, interface, trait or enum.
         name: the fully qualified name; for an anonymous class, "class@" and its line.
-        parents: classes that it extends; several for an interface.
-        interfaces, traits: their fully qualified names.
+        parents: the class that it extends; for an interface, all interfaces that it extends.
+        interfaces, traits: fully qualified names of what it implements and uses.
         abstract: whether it is declared abstract.
         properties, constants, methods: its members, in order; constants include an enum's cases.
         body: the node of its body; None if the declaration is broken.
@@ -252,11 +252,11 @@ class ClassLike:
     node: Node
 
     def property(self, name: str) -> Property | None:
-        """Return a property by its name."""
+        """Return the property with this name; None if the class does not declare it."""
         return next((own for own in self.properties if own.name == name), None)
 
     def method(self, name: str) -> Method | None:
-        """Return a method by its name, ignoring case."""
+        """Return the method with this name, ignoring case; None if the class does not define it."""
         return next((own for own in self.methods if own.name.lower() == name.lower()), None)
 
 
@@ -317,7 +317,7 @@ def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tupl
 
 
 def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
-    """Return the classes in a type, joined by `|`, or else its only built-in type except null."""
+    """Return the classes in a type, joined by `|`; without classes, its built-in type or ""."""
     if node is None:
         return ""
     if node.type == "union_type":
@@ -402,7 +402,7 @@ class PhpSource:
         return self.tree.text
 
     def find_scope(self, node: Node) -> NamespaceScope:
-        """Return the scope around a node."""
+        """Return the namespace scope that contains a node."""
         return self.scopes[max(0, bisect_right(self._starts, node.start_byte) - 1)]
 
     @cached_property
@@ -436,7 +436,7 @@ class PhpSource:
                 yield child
 
     def find_class(self, node: Node) -> ClassLike | None:
-        """Return the innermost class around a node."""
+        """Return the innermost class that contains a node; None outside classes."""
         before = bisect_right(self._class_starts, node.start_byte)
         around = (
             class_ for class_ in reversed(self.classes[:before]) if _contains(class_.node, node)
@@ -457,7 +457,7 @@ class PhpSource:
         return self.find_scope(near).class_name(written)
 
     def value(self, node: Node | None) -> Value:
-        """Return the static value of an expression; COMPUTED if only running the code gives it."""
+        """Return the value of an expression, or COMPUTED if it is known only at run time."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._build_constants(node))

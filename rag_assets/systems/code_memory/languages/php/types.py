@@ -31,14 +31,14 @@ _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "
 
 
 def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
-    """Return the origins of parameters, according to the comment before a method."""
+    """Return the origins of parameters that the comment above a method states, by `$name`."""
     noted = _PARAMETER.findall(_read_comment(source, method))
     classes = {name: _noted_classes(source, kind, method) for kind, name in noted}
     return {name: origins for name, origins in classes.items() if origins}
 
 
 def read_noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
-    """Return the origins of a return value according to the comment; None if it states no class."""
+    """Return the origins of the return value that the comment above a method states, or None."""
     noted = _RETURN.search(_read_comment(source, method))
     return _noted_classes(source, noted[1], method) if noted is not None else None
 
@@ -50,7 +50,7 @@ def _read_comment(source: PhpSource, method: Method) -> str:
 
 
 def _noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
-    """Return the origins in a noted type; None if it also allows a value that is not an object."""
+    """Return the origins that a type in a comment names; None if it allows scalars."""
     origins = []
     for part in kind.lstrip("?").split(OR):
         bare = part.removesuffix(_LIST)
@@ -86,9 +86,9 @@ _RETURN_ONE_RECORD: Final = frozenset(
 def find_variable_types(
     source: PhpSource, method: Method, around: ClassLike | None
 ) -> Mapping[str, str]:
-    """Return the classes of variables and properties, by the variable or property as written.
+    """Return the class of each variable and property, by its name as written.
 
-    The classes of a union are joined by `|`.
+    The classes of a union are joined by `|`. Names whose class is unknown are left out.
 
     Args:
         around: the class of the method; None for a function.
@@ -135,7 +135,7 @@ def _assigned_classes(
 
 
 def _noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
-    """Yield variables, each with the class that a comment states: `@var Invoice|null $invoice`."""
+    """Yield each variable of a comment such as `@var Invoice|null $invoice`, with its class."""
     for kind, name in _NOTED.findall(source.tree.node_text(comment)):
         named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
         if classes := OR.join(source.class_name(part, comment) for part in named):
@@ -212,10 +212,10 @@ def class_of_argument(source: PhpSource, call: Node) -> str:
 
 
 def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
-    """Return the static call that starts a chain, if only the chain's last call returns one object.
+    """Return the static call at the start of a chain such as `User::where(…)->first()`.
 
-    The search stops at the first call that rules this out, because it runs for each call of a
-    chain.
+    Return None unless the last call, and no other, returns a single record. The search stops at the
+    first call that rules this out, because it runs for each call of a chain.
     """
     at: Node | None = value
     while at is not None and at.type in _CALLS_WITH_NAMES:

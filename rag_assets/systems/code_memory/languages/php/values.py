@@ -38,7 +38,7 @@ COMPUTED: Final = Computed()
 
 
 class ClosureValue(Computed):
-    """A closure as a value.
+    """The value of a closure, which is known only at run time.
 
     Attributes:
         node: the closure.
@@ -54,7 +54,7 @@ Value: TypeAlias = "str | int | float | bool | list[Any] | dict[str, Any] | Comp
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The functions that resolve the names in values.
+    """The functions that resolve names inside static values.
 
     Attributes:
         class_name: returns the fully qualified name of a class from its name as written.
@@ -106,7 +106,7 @@ def iter_elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
 
 
 def is_static(value: Value) -> bool:
-    """Return whether no part of a value is computed."""
+    """Return whether a value and all its elements are known without running the code."""
     todo: list[Any] = [value]
     while todo:
         part = todo.pop()
@@ -182,7 +182,7 @@ def _read_negative(tree: SyntaxTree, node: Node, constants: Constants, depth: in
 
 
 def _read_concatenation(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
-    """Return the value of a concatenation; the grammar nests a long one to the left."""
+    """Return the value of `a . b . c`, which the grammar nests as `(a . b) . c`."""
     parts: list[str] = []
     at: Node | None = node
     while at is not None and at.type == "binary_expression":
@@ -288,7 +288,7 @@ class Call:
     node: Node
 
     def argument(self, position: int, name: str = "") -> Node | None:
-        """Return an argument by its name, or else by its position."""
+        """Return the argument with this name, else at this position; None if it is missing."""
         named = next((own.value for own in self.arguments if name and own.name == name), None)
         if named is not None:
             return named
@@ -301,8 +301,8 @@ class Chain:
     """A chain of calls.
 
     Attributes:
-        root: its start: a class as written (`Route`), a variable (`$router`), or a property
-            (`$this->router`); "" for a function or any other expression.
+        root: the expression before the first call: a class as written (`Route`), a variable
+            (`$router`), or a property (`$this->router`); "" for a function or any other expression.
         static: whether it starts with a static call.
         calls: the calls, in order; if a function starts the chain, its call is the first.
         node: the whole expression.
@@ -314,7 +314,7 @@ class Chain:
     node: Node
 
     def call(self, *names: str) -> Call | None:
-        """Return the first call with one of these names, ignoring case."""
+        """Return the first call with one of these names, ignoring case; None if there is none."""
         wanted = {name.lower() for name in names}
         return next((call for call in self.calls if call.name.lower() in wanted), None)
 

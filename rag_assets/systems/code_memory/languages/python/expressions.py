@@ -1,4 +1,4 @@
-"""Static expressions: the value that an expression's text shows, as JSON.
+"""Static expressions: the values of expressions that are known from their text, as JSON.
 
 | expression | value |
 |---|---|
@@ -59,8 +59,8 @@ def build_expression(tree: SyntaxTree, node: Node | None, references: References
     """Return the value of an expression; values nested more than 40 deep count as computed.
 
     Args:
-        tree: the tree that contains it.
-        references: returns the references of names.
+        tree: the tree that contains the expression.
+        references: resolves the names in it to references.
     """
     return _ExpressionReader(tree, references).read(node)
 
@@ -79,7 +79,7 @@ def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
 
 
 def get_text(tree: SyntaxTree, node: Node) -> str | None:
-    """Return the value of a string without inserted expressions; None for any other node."""
+    """Return the value of a string literal without insertions; None for any other node."""
     parts = node.named_children if node.type == "concatenated_string" else [node]
     texts = []
     for part in parts:
@@ -232,7 +232,7 @@ class _ExpressionReader:
         return {"of": "dict", "items": items, "at": self._offsets(node)}
 
     def _read_sum(self, node: Node, depth: int) -> Expression:
-        """Return the value of a sum; the grammar nests `a + b + c` to the left."""
+        """Return the value of a sum `a + b + c`, which the grammar nests as `(a + b) + c`."""
         operands: list[Node] = []
         at: Node | None = node
         while at is not None and at.type == "binary_operator" and self._is_addition(at):

@@ -121,7 +121,7 @@ def _inherited_methods(
     call: Node,
     symbols: Collection[str],
 ) -> Iterator[str]:
-    """Yield the methods of bases that `self.method()` may call; none if the class defines it."""
+    """Yield the methods that `self.method()` may inherit; none if the class defines the method."""
     written = dotted_name(source.tree, call.child_by_field_name("function"))
     root, _, method = written.partition(".")
     around = definition
@@ -205,7 +205,10 @@ def _iter_statement_facts(
 
 
 def _iter_inner_calls(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
-    """Yield a fact `written` for each inner call on its own line: a route, a change of a table."""
+    """Yield a fact `written` for each call inside a statement that starts on a line of its own.
+
+    Such calls are routes in a list of routes, or operations in a migration.
+    """
     rows = {statement.start_point[0]}
     todo = [statement]
     while todo:
@@ -226,7 +229,7 @@ _READERS: Final = frozenset({"env", "config"})
 
 
 def _iter_setting_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """Yield the settings that a file defines, and the settings that a file reads."""
+    """Yield facts for the settings that a file defines and for the settings that it reads."""
     yield from _iter_defined_settings(source)
     if not _MENTIONS_SETTINGS.search(source.text):
         return
@@ -340,7 +343,11 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
 
 
 def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
-    """Return the names that a statement adds to `__all__`; None if it does not change the list."""
+    """Return the names that a statement adds to `__all__`; None if it does not change `__all__`.
+
+    Raises:
+        _ComputedError: if the added names are known only at run time.
+    """
     if node.type == "call":
         return _find_extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
@@ -363,7 +370,11 @@ def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
 
 
 def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
-    """Return the names that `__all__.extend([…])` or `__all__.append("…")` adds."""
+    """Return the names that `__all__.extend([…])` or `__all__.append("…")` adds; else None.
+
+    Raises:
+        _ComputedError: if a call changes `__all__` in any other way.
+    """
     function = source.tree.field(node, "function")
     if function.partition(".")[0] != _ALL:
         return None
@@ -377,7 +388,7 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
 
 
 def _names_in_list(source: PythonSource, node: Node) -> list[str]:
-    """Return the strings in a written-out list, or in a sum of such lists."""
+    """Return the strings in a list literal, or in a sum of list literals."""
     names: list[str] = []
     todo = [node]
     while todo:

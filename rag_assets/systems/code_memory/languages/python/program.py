@@ -23,7 +23,7 @@ _ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setu
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A span of a file that supports a statement: character offsets, half open."""
+    """A span of a file that supports a statement, as character offsets; `end` is exclusive."""
 
     path: str
     start: int
@@ -32,7 +32,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that could not be resolved without running the code, with a short reason."""
+    """A part of the code that cannot be resolved without running it, with a short reason."""
 
     reason: str
     evidence: Evidence
@@ -66,7 +66,7 @@ class Module:
 
     @classmethod
     def from_facts(cls, file: FileFacts, name: str) -> Module:
-        """Return a file as a module with this dotted name."""
+        """Return the module with this dotted name from the facts of its file."""
         module = cls(name, file.path, file.path.rpartition("/")[2] == "__init__.py")
         for fact in file.facts:
             if fact.kind == "declares":
@@ -90,23 +90,26 @@ class Module:
         self.imported.setdefault(alias, alias if plain else "." * level + name)
 
     def values(self, symbol: str, name: str) -> list[Fact]:
-        """Return the assignments to a name, in order."""
+        """Return the assignments to a name in order; `symbol` is the class, "" for top level."""
         return [fact for fact in self.assigned.get(symbol, ()) if fact.values["name"] == name]
 
     def constant(self, symbol: str, name: str) -> Any:
-        """Return the last value that a name always gets, else its last value, else None."""
+        """Return the last value that is assigned to a name unconditionally and not by `+=`.
+
+        If there is none, return the last value of any kind; None if the name gets no value.
+        """
         facts = self.values(symbol, name)
         plain = [f for f in facts if not f.values["under"] and not f.values["adds"]] or facts
         return plain[-1].values["value"] if plain else None
 
     def owns(self, symbol: str) -> bool:
-        """Return whether the module itself defines or assigns a name."""
+        """Return whether the module itself, not an import, defines or assigns a name."""
         owner, _, name = symbol.rpartition(".")
         is_assigned = symbol not in self.imported and bool(self.values(owner, name))
         return symbol in self.declared or is_assigned
 
     def evidence(self, expression: Any) -> Evidence:
-        """Return the span of an expression."""
+        """Return the span of an expression; (0, 0) for a literal, whose offsets are not stored."""
         start, end = expression["at"] if isinstance(expression, dict) else (0, 0)
         return Evidence(self.path, start, end)
 
@@ -125,12 +128,12 @@ class PythonName:
 
     @property
     def value(self) -> Any:
-        """Return the value of a variable; None for a definition or a module."""
+        """Return the value assigned to a variable; None for a definition or a module."""
         owner, _, name = self.symbol.rpartition(".")
         return None if self.symbol in self.module.declared else self.module.constant(owner, name)
 
     def defines(self, name: str) -> bool:
-        """Return whether a class itself defines a method."""
+        """Return whether the body of this class defines a method with this name."""
         return f"{self.symbol}.{name}" in self.module.declared
 
     @property
@@ -169,12 +172,12 @@ class PythonProgram:
         return iter(self._all)
 
     def texts(self, name: str) -> Iterator[str]:
-        """Yield the texts that modules assign to a name at top level, such as a setting."""
+        """Yield the strings that any module assigns to a name at top level, such as a setting."""
         values = (module.constant("", name) for module in self)
         return (value for value in values if isinstance(value, str))
 
     def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute name of a reference, in the module that defines its target.
+        """Return the absolute dotted name of a reference, in the module that defines its target.
 
         Args:
             reference: the reference as in a file's facts.
@@ -194,7 +197,10 @@ class PythonProgram:
         return reference
 
     def find_place(self, written: str, module: Module) -> PythonName | None:
-        """Return the target of a name in a module; variables take precedence over packages."""
+        """Return the target of a reference in a module; None if it is outside the repository.
+
+        If a variable of the module and a package have the same name, the variable is the target.
+        """
         root = written.partition(".")[0]
         name = self.absolute(written, module)
         if root not in module.imported and module.owns(root):
@@ -202,7 +208,11 @@ class PythonProgram:
         return self.place(name)
 
     def follow(self, written: str, module: Module) -> tuple[str, PythonName | None]:
-        """Return a name's target and the target's name, following variables that only rename."""
+        """Return the absolute name of a reference's target, and the target if it is known.
+
+        Variables that are only another name for their value are followed. The target is None
+        outside the repository.
+        """
         for _ in range(_STEPS):
             place = self.find_place(written, module)
             value = None if place is None else place.value
@@ -221,7 +231,10 @@ class PythonProgram:
         return self._resolve(name)[1]
 
     def resolve_name(self, name: str) -> str:
-        """Return an absolute name as the module or package that defines its target names it."""
+        """Return the name of a definition in the module that defines it, from any of its names.
+
+        A name that leads out of the repository is followed as far as possible.
+        """
         last, place = self._resolve(name)
         return last if place is None else place.name
 
@@ -230,7 +243,7 @@ class PythonProgram:
         return name if place is None else place.name
 
     def _resolve(self, name: str) -> tuple[str, PythonName | None]:
-        """Return the last name that re-exports lead to, and its target in the repository."""
+        """Follow imports from a name; return the last name, and its target in the repository."""
         seen: set[str] = set()
         at = name
         while at not in seen and len(seen) < _STEPS:
@@ -267,7 +280,7 @@ class PythonProgram:
         return (place for place in places if place is not None)
 
     def attribute(self, name: str, attribute: str) -> Any:
-        """Return the value that a class or its nearest ancestor assigns to an attribute."""
+        """Return the value that a class, or else its nearest ancestor, assigns to an attribute."""
         for place in self.lineage(name):
             if place.module.values(place.symbol, attribute):
                 return place.module.constant(place.symbol, attribute)
@@ -285,7 +298,7 @@ class PythonProgram:
         return self._parents[name]
 
     def _follow_import(self, module: Module, symbol: str) -> str:
-        """Return the import that binds a name in a module, with the rest of the name."""
+        """Return the name to which an import in the module binds a symbol; "" if none does."""
         root, dot, rest = symbol.partition(".")
         if root in module.imported:
             target = resolve_reference(module.imported[root], module.name, package=module.package)
@@ -309,12 +322,12 @@ class PythonProgram:
 
 
 def is_a(value: Any, kind: str) -> TypeGuard[dict[str, Any]]:
-    """Return whether an expression is of a kind, such as call or name."""
+    """Return whether an expression is of a kind of `expressions`, such as call or name."""
     return isinstance(value, dict) and value.get("of") == kind
 
 
 def written_name(value: Any) -> str:
-    """Return the name in an expression, or the name of the function that it calls, else ""."""
+    """Return the name in a name expression, or the name of the function in a call; else ""."""
     called = value["call"] if is_a(value, "call") else value
     return str(called["name"]) if is_a(called, "name") else ""
 
@@ -328,6 +341,6 @@ def find_argument(call: Any, position: int, name: str) -> Any:
 
 
 def list_items(value: Any) -> list[Any]:
-    """Return the items of a list, a tuple or a set, or of a sum of these."""
+    """Return the items of a list, tuple or set, or the operands of a sum; else an empty list."""
     is_list = isinstance(value, dict) and value["of"] != "dict"
     return list(value.get("items", ())) if is_list else []

@@ -101,7 +101,7 @@ class Scopes:
         return f"{owner}.{last}" if owner and "." not in last else ""
 
     def _receiver_class(self, node: Node | None, near: PythonDefinition | None) -> str:
-        """Return the class of the object that `X()` or `super()` returns."""
+        """Return the class of the object that `X()` or `super()` returns; "" for any other node."""
         if node is None or node.type != "call":
             return ""
         function = node.child_by_field_name("function")
@@ -126,7 +126,10 @@ class Scopes:
                 yield self.reference(name, definition.within)
 
     def _resolve_class(self, written: str, near: PythonDefinition | None) -> str:
-        """Return the reference of a class in this file, or of a name that looks like a class."""
+        """Return the reference of a class in this file, or of another name that looks like a class.
+
+        Any other name yields "".
+        """
         name = self._resolve_name(written, near)
         if name.startswith(":"):
             return name if name in self._own else ""
@@ -155,7 +158,7 @@ class Scopes:
         return node.child_by_field_name("subscript") if outer in _OPTIONAL else None
 
     def _attribute_class(self, owner: str, name: str) -> str:
-        """Return the class of an attribute annotated in the body of a class in this file."""
+        """Return the class that annotates an attribute in a class of this file; else ""."""
         definition = self._own.get(owner)
         if definition is None:
             return ""
@@ -212,7 +215,7 @@ class Scopes:
     def _first_parameter_meaning(
         self, definition: PythonDefinition, around: PythonDefinition
     ) -> Meaning:
-        """Return the meaning of a method's first parameter, which is the object or its class."""
+        """Return the meaning of a method's first parameter: the object, or its class."""
         marks = {self._source.tree.node_text(n).strip("@ \n") for n in definition.decorators}
         if "staticmethod" in marks:
             return _UNKNOWN

@@ -1,7 +1,6 @@
-"""One Python file: its definitions, its imports, and the references that names stand for.
+"""One Python file: its definitions, its imports, and the references of its names.
 
 A reference is a name that is resolved as far as one file allows:
-
 - `:Invoice.total` is defined in the file itself;
 - `.models.Invoice`, `..core.Base` come from a relative import, with the same number of dots;
 - `billing.models.Invoice` is absolute.
@@ -184,13 +183,13 @@ class PythonDefinition:
 
     @property
     def public(self) -> bool:
-        """Return whether its name is a dunder name or does not start with an underscore."""
+        """Return whether the name does not start with an underscore, or is a dunder name."""
         special = self.name.startswith("__") and self.name.endswith("__")
         return special or not self.name.startswith("_")
 
     @property
     def body(self) -> Node | None:
-        """Return the node of its block."""
+        """Return the block of the definition; None if it is missing."""
         return self.node.child_by_field_name("body")
 
 
@@ -216,7 +215,7 @@ class PythonSource:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """Return the references of top-level definitions and imports, by name."""
+        """Return the reference of each name that a top-level definition or import binds."""
         found: dict[str, str] = {}
         for definition in self.definitions:
             if definition.within is None:

@@ -89,7 +89,7 @@ def _iter_definition_units(
 def _split_class(
     source: PythonSource, definition: PythonDefinition, parts: list[_ClassPart], level: int
 ) -> Iterator[Unit]:
-    """Yield the units of a class: its head, its parts, and the text between them."""
+    """Yield the units of a class: its head, its parts, and the text between the parts."""
     text, at = source.text, source.tree.start(first_comment(definition.whole))
     end = end_with_comment(source.tree, definition.whole)
     cuts = _statement_ends(source, definition.node)
@@ -138,7 +138,7 @@ def _unit_of_text_between(
 
 
 def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Iterator[_ClassPart]:
-    """Yield the parts of a class that are separate units, in order."""
+    """Yield the members of a class that become separate units, in order."""
     by_node = {member.node.id: member for member in definition.members}
     small = _is_small(source, definition)
     for statement, _ in source.statements(definition.body):
@@ -170,7 +170,7 @@ def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
 def _find_relation(
     source: PythonSource, definition: PythonDefinition, statement: Node
 ) -> _ClassPart | None:
-    """Return a field that relates a model to another model; None for any other statement."""
+    """Return the part for a field that relates a model to another; None for other statements."""
     node = next(iter(statement.named_children), None)
     if node is None or node.type != "assignment":
         return None
@@ -185,7 +185,7 @@ def _find_relation(
 
 
 def _lists_operations(source: PythonSource, definition: PythonDefinition, statement: Node) -> bool:
-    """Return whether a statement lists the operations of a migration."""
+    """Return whether a statement is the list `operations` of a migration."""
     node = next(iter(statement.named_children), None)
     if definition.name != "Migration" or node is None or node.type != "assignment":
         return False
@@ -193,7 +193,7 @@ def _lists_operations(source: PythonSource, definition: PythonDefinition, statem
 
 
 def _iter_operations(source: PythonSource, statement: Node) -> Iterator[_ClassPart]:
-    """Yield a migration's operations that change tables; each symbol is the model's name."""
+    """Yield the operations of a migration that change tables; each symbol is a model's name."""
     value = statement.named_children[0].child_by_field_name("right")
     for node in [] if value is None or value.type != "list" else value.named_children:
         called = dotted_name(source.tree, node.child_by_field_name("function"))

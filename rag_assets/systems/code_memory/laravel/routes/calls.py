@@ -1,4 +1,4 @@
-"""Calls on any value but the router: functions, objects, the application and its loaders."""
+"""Calls on functions, objects, the application and its loaders; not on the router."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _Arguments = Sequence[Value]
 
 
 def call_builtin(name: str, arguments: _Arguments) -> Value:
-    """Return the result of a function; unknown if its arguments do not determine the result.
+    """Return the result of a PHP function; Unknown if its arguments do not determine it.
 
     Args:
         name: the name, in lower case.
@@ -67,7 +67,7 @@ def _wrap_text_function(function: Callable[[str], str]) -> Callable[[_Arguments]
 
 
 def _sprintf(arguments: _Arguments) -> Value:
-    """Return the result of `sprintf` with text and integer arguments."""
+    """Return the result of `sprintf` for string and integer arguments."""
     form, values = str(arguments[0]), list(arguments[1:])
     following = iter(values)
 
@@ -134,7 +134,7 @@ _FOLDERS: Final = {
 
 
 def call_function(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
-    """Return the result of a function.
+    """Return the result of calling a function: of the repository, of Laravel or of PHP.
 
     Args:
         name: the name without its namespace.
@@ -175,7 +175,7 @@ def _join_path(machine: Machine, folder: str, arguments: Arguments, frame: CallF
 
 
 def read_setting(machine: Machine, arguments: Arguments, frame: CallFrame) -> Value:
-    """Return the value of a setting in its file, or else the default that the call states."""
+    """Return the value of a setting from its file, or else the default that the call states."""
     name = arguments.get(0, "key")
     if not isinstance(name, str):
         return Unknown("config()")
@@ -199,7 +199,7 @@ def read_setting(machine: Machine, arguments: Arguments, frame: CallFrame) -> Va
 
 
 def is_router_name(arguments: Arguments) -> bool:
-    """Return whether a call asks the container for the router."""
+    """Return whether the first argument of a container lookup names the router."""
     name = arguments.get(0)
     return isinstance(name, str) and (name == "router" or name in ROUTER_TYPES)
 
@@ -220,13 +220,13 @@ def _defer_routes(machine: Machine, arguments: Arguments, frame: CallFrame) -> N
 
 
 def _add_channel_routes(machine: Machine, path: Value, frame: CallFrame) -> None:
-    """Add the routes that authorize listeners of channels, if a channels file exists."""
+    """Add the route that authorizes listeners of channels, if the channels file exists."""
     if isinstance(path, str) and machine.program.find_file(path, frame.path) is not None:
         add_broadcast_routes(machine, Arguments(()), frame)
 
 
 def _apply_with_routing(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
-    """Apply `withRouting` of Laravel 11 and later."""
+    """Add the routes that `withRouting` configures (Laravel 11 and later)."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
     options = {name: arguments.get(position, name) for position, name in enumerate(names)}
     with machine.enter_group(frame):
@@ -299,7 +299,7 @@ def call_member(
 
 
 def call_value(machine: Machine, callback: Value, arguments: Arguments, frame: CallFrame) -> Value:
-    """Evaluate a callable value, which is a closure or an object with a method name."""
+    """Return the result of calling a closure, or a pair of an object and a method name."""
     if isinstance(callback, ClosureValue):
         return machine.call_closure(callback, arguments, frame)
     if isinstance(callback, dict) and isinstance(callback.get(1), str):
@@ -333,7 +333,7 @@ def _call_array(
     arguments: Arguments,
     frame: CallFrame,
 ) -> Value:
-    """Return the result of a call on a collection, which is represented by an array."""
+    """Return the result of a collection's method; a collection is represented by an array."""
     if name == "each":
         for key, item in value.items():
             call_value(machine, arguments.get(0), Arguments((item, key)), frame)
@@ -344,7 +344,7 @@ def _call_array(
 def _call_application(
     machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
-    """Return the result of a call on a provider, on the application, or on an unknown value."""
+    """Return the result of a call on a provider, the application, or an unknown value."""
     loader = _LOADERS.get(name)
     if loader is not None:
         loader(machine, arguments, frame)
@@ -359,7 +359,7 @@ def _call_application(
 def _get_application_value(
     machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
-    """Return a folder, a service or a setting that the application provides."""
+    """Return a folder, a service or a setting that the application provides; else Unknown."""
     if name in _FOLDERS:
         return _join_path(machine, _FOLDERS[name], arguments, frame)
     if name in {"make", "get"} and is_router_name(arguments):
@@ -376,7 +376,7 @@ def _get_application_value(
 def _call_static(
     machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
-    """Return the result of a static call."""
+    """Return the result of a static call on the router or on any class."""
     lower = name.lower()
     if owner in FACADES or owner in ROUTER_TYPES:
         return call_router(machine, lower, arguments, frame)
@@ -391,7 +391,7 @@ def _call_static(
 def _call_own(
     machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
-    """Return the result of calling a method of a class in the repository, own or inherited."""
+    """Return the result of a call on `self`, `static` or `parent`."""
     skips_class = owner == "parent"
     this = frame.this if isinstance(frame.this, Instance) else None
     holder = frame.owner if skips_class or this is None else this.name

@@ -1,4 +1,4 @@
-"""Evaluates the expressions and statements that create routes, without executing any code."""
+"""Evaluation of the statements that create routes; the code itself is not executed."""
 
 from __future__ import annotations
 
@@ -200,10 +200,14 @@ _ENDED = object()
 
 
 class Machine:
-    """The state of an evaluation of a repository.
+    """An evaluator of the route statements of one repository, with its state.
 
     Attributes:
+        program: the files of the repository.
+        router: collects the routes.
         deferred: closures that a provider passed to `routes()`, each with the statement.
+        unresolved: statements that could not be evaluated.
+        loaded: paths of the files that were evaluated.
     """
 
     def __init__(self, program: LaravelProgram) -> None:
@@ -220,7 +224,7 @@ class Machine:
     def call_function(
         self, function: LocatedFact, this: Value, arguments: Arguments, frame: CallFrame
     ) -> Value:
-        """Evaluate a function or a method, and return its result."""
+        """Return the result of calling a function or a method of the repository."""
         inner = CallFrame(
             path=function.path,
             symbol=function.fact.symbol,
@@ -237,7 +241,7 @@ class Machine:
     def call_closure(
         self, closure: ClosureValue, arguments: Arguments, frame: CallFrame, *, this: Value = None
     ) -> Value:
-        """Evaluate a closure, and return its result."""
+        """Return the result of calling a closure."""
         if closure.body is None:
             return Unknown("a function")
         self.spend_steps(len(closure.variables) // 10)
@@ -253,10 +257,11 @@ class Machine:
         return self._evaluate_function_body(closure.body, inner)
 
     def load_file(self, path: Value, frame: CallFrame, *, is_route_file: bool) -> Value:
-        """Evaluate a file.
+        """Evaluate a file, and return what it returns.
 
         Args:
-            is_route_file: whether the file is declared to contain routes.
+            path: the path; a computed path is recorded as unresolved.
+            is_route_file: whether the statement that loads it says that it contains routes.
         """
         if not isinstance(path, str):
             why = path.why if isinstance(path, Unknown) else "no text"
@@ -280,14 +285,14 @@ class Machine:
             self._loading.pop()
 
     def reset_provider_steps(self) -> None:
-        """Reset the limits that count per provider, before the next provider is evaluated."""
+        """Reset the step limit for single providers; called before each provider."""
         self._left_of_one = MOST_STEPS_OF_ONE
 
     def spend_steps(self, steps: int) -> None:
         """Count evaluation steps.
 
         Raises:
-            Exhausted: the limit is reached.
+            Exhausted: the limit of the evaluation or of the current provider is reached.
         """
         self._left -= steps
         self._left_of_one -= steps
@@ -295,7 +300,7 @@ class Machine:
             raise Exhausted
 
     def evaluate(self, node: Json, frame: CallFrame) -> Value:
-        """Return the value of an expression in JSON."""
+        """Return the value of an expression, given as JSON (see `expressions`)."""
         self.spend_steps(1)
         if not isinstance(node, dict):
             return limit_size(node)
@@ -303,16 +308,16 @@ class Machine:
         return Unknown("syntax") if read is None else limit_size(read(self, node, frame))
 
     def call(self, callback: Value, arguments: Arguments, frame: CallFrame) -> Value:
-        """Evaluate a callable value, and return its result."""
+        """Return the result of calling a closure, or a pair of an object and a method name."""
         return call_value(self, callback, arguments, frame)
 
     def record_unresolved(self, reason: str, context: StatementContext) -> None:
-        """Record why a part of the last statement of a context is unresolved."""
+        """Record that the innermost statement of a context could not be resolved, and why."""
         if context.evidence:
             self.unresolved.append(UnresolvedRouting(reason, context.evidence[-1]))
 
     def record_assumptions(self, *reasons: str) -> None:
-        """Record assumptions behind the value of the current statement."""
+        """Record assumptions that the value of the current statement depends on."""
         self._assumed += reasons
 
     def count_assumptions(self) -> int:
@@ -324,13 +329,13 @@ class Machine:
         return tuple(dict.fromkeys(self._assumed[count:]))[:_MOST_ASSUMPTIONS]
 
     def build_context(self, frame: CallFrame) -> StatementContext:
-        """Return the context of the current statement, with its assumptions."""
+        """Return the context of the current statement, including its recorded assumptions."""
         missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))[:_MOST_ASSUMPTIONS]
         return replace(frame.context, missing=missing)
 
     @contextmanager
     def enter_group(self, frame: CallFrame) -> Iterator[None]:
-        """Make the current statement the group of all routes that are created in the block."""
+        """Treat the current statement as the group of all routes created in the `with` block."""
         outer, assumed = frame.context, self._assumed
         frame.context, self._assumed = self.build_context(frame), []
         try:
@@ -339,7 +344,10 @@ class Machine:
             frame.context, self._assumed = outer, assumed
 
     def register_resource(self, value: Value, frame: CallFrame) -> None:
-        """Register a pending resource at the end of its statement."""
+        """Add the routes of a pending resource; any other value is ignored.
+
+        Called at the end of the statement that defines the resource.
+        """
         if not isinstance(value, PendingResource):
             return
         computed = [key for key, option in value.options.items() if isinstance(option, Unknown)]
@@ -369,7 +377,7 @@ class Machine:
         return None if value is _ENDED else value
 
     def _evaluate_body(self, body: StatementBlock, frame: CallFrame) -> Value:
-        """Evaluate the statements of a body; return its result, or _ENDED."""
+        """Evaluate the statements of a body; return its result, or _ENDED without a `return`."""
         if frame.depth > DEEPEST:
             self.record_unresolved("code that is nested too deeply", frame.context)
             return _ENDED
@@ -435,7 +443,11 @@ class Machine:
         return _ENDED
 
     def _evaluate_branch(self, body: StatementBlock, frame: CallFrame, *, sure: bool) -> Value:
-        """Evaluate a branch; if it may not run, the variables that it sets become unknown."""
+        """Evaluate a branch, and return its result.
+
+        Args:
+            sure: whether the branch certainly runs; if not, variables that it sets become unknown.
+        """
         self.spend_steps(len(frame.variables) // 10)
         before = dict(frame.variables)
         value = self._evaluate_body(body, frame)
@@ -470,7 +482,7 @@ class Machine:
 
 
 def run_providers(files: Iterable[FileFacts]) -> Machine:
-    """Evaluate everything in a repository that creates routes; return the machine.
+    """Evaluate all statements of a repository that create routes; return the machine.
 
     Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`. A file that is
     never loaded has no routes, and is reported as unresolved.
@@ -505,7 +517,10 @@ def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:
 
 
 def _run_route_provider(machine: Machine, name: str) -> None:
-    """Evaluate what a route provider does after boot: its last closure, or else its `map`."""
+    """Evaluate what a route provider does after boot.
+
+    This is the last closure passed to `routes()`, or else the provider's method `map`.
+    """
     if machine.deferred:
         last, evidence = machine.deferred[-1]
         frame = _make_frame(evidence.path)
@@ -530,7 +545,7 @@ def _make_frame(path: str) -> CallFrame:
 
 
 def collect_routes(machine: Machine) -> LaravelRoutes:
-    """Return the routes that an evaluation created, and the statements left unresolved."""
+    """Return the routes that an evaluation created, and the statements that stay unresolved."""
     routes, unresolved = [], list(machine.unresolved)
     for draft in machine.router.drafts:
         if isinstance(draft.uri, str):

@@ -1,6 +1,6 @@
 """Routes as Laravel's router stores them, and the values that the evaluation works on.
 
-An array is a dict: its keys are strings and whole numbers, as in PHP.
+A PHP array is represented by a dict with strings and integers as keys.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StatementContext:
 
 @dataclass(frozen=True, slots=True)
 class UnresolvedRouting:
-    """A statement that may add or change routes but could not be resolved from the code."""
+    """A statement that may add or change routes, with the reason why it was not resolved."""
 
     reason: str
     evidence: LocatedFact
@@ -79,10 +79,10 @@ class LaravelRoute:
         middleware: the middleware, in order, as written; middleware of groups first.
         domain: "" for every domain.
         parameters: the parameters of domain and URI, in order.
-        wheres: regular expressions of parameters.
+        wheres: regular expressions that parameters must match, by parameter.
         fallback: whether it answers requests that no other route matches.
         conditional: whether it depends on a condition that is evaluated at run time.
-        missing: computed or assumed parts, which may be wrong or incomplete.
+        missing: descriptions of computed or assumed parts, which may be wrong or incomplete.
         evidence: groups, outermost first, then its own statement.
     """
 
@@ -104,7 +104,7 @@ class LaravelRoute:
 
 @dataclass(frozen=True, slots=True)
 class LaravelRoutes:
-    """The routes of a repository, in the router's order, and unresolved statements."""
+    """The routes of a repository in the router's order, and the statements left unresolved."""
 
     routes: tuple[LaravelRoute, ...]
     unresolved: tuple[UnresolvedRouting, ...]
@@ -112,10 +112,11 @@ class LaravelRoutes:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that is computed at run time.
+    """A value that is known only at run time.
 
     Attributes:
-        rest: the known part of a text.
+        why: what computes it, as part of a message: `config()`.
+        rest: the known part of a string.
     """
 
     why: str
@@ -123,7 +124,7 @@ class Unknown:
 
 
 class RouterValue:
-    """Represents the router as a value."""
+    """The type of ROUTER, which represents the router as a value."""
 
 
 ROUTER: Final = RouterValue()
@@ -131,7 +132,11 @@ ROUTER: Final = RouterValue()
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An object of a class."""
+    """An object of a class; its state is not tracked.
+
+    Attributes:
+        name: the qualified name of the class.
+    """
 
     name: str
 
@@ -141,7 +146,8 @@ class StatementBlock:
     """A body of statements in a file.
 
     Attributes:
-        block: the number of the body's block in that function.
+        symbol: the function or method that contains it; "" for top-level code.
+        block: number of the body within that function; 0 for the function's own body.
     """
 
     path: str
@@ -151,11 +157,12 @@ class StatementBlock:
 
 @dataclass(frozen=True, slots=True)
 class ClosureValue:
-    """An anonymous function.
+    """A closure as a value.
 
     Attributes:
-        body: its statements; None if they do not matter.
-        variables: the variables known at the place where it was written.
+        body: its statements; None if they cannot create routes.
+        variables: the variables at the point where it was written, with their values.
+        this: the object `$this` in it.
     """
 
     body: StatementBlock | None
@@ -176,14 +183,14 @@ _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def limit_size(value: Value) -> Value:
-    """Return the value itself, or an unknown value if it is too large."""
+    """Return a value; Unknown if it has more than LONGEST characters or elements."""
     if isinstance(value, str | dict) and len(value) > LONGEST:
         return Unknown("a long text" if isinstance(value, str) else "a long array")
     return value
 
 
 def limit_count(values: Iterable[Value]) -> list[Value]:
-    """Return the first values; the limit is higher than the number of middleware of any route."""
+    """Return the first 100 values; no real route has more middleware."""
     return [value for value, _ in zip(values, range(_MANY), strict=False)]
 
 
@@ -216,7 +223,7 @@ def to_array_key(value: Value) -> str | int | None:
 
 
 def to_text(value: Value) -> str | None:
-    """Return the text that PHP converts a value to; None if that text is unknown."""
+    """Return the string that PHP converts a value to; None if it is unknown."""
     if value is None or value is False:
         return ""
     if value is True:
@@ -242,7 +249,7 @@ _LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
 
 
 def join_texts(*parts: Value) -> str | Unknown:
-    """Return the concatenation of texts; unknown if one of them is unknown."""
+    """Return the concatenation of strings; Unknown if a part is unknown."""
     texts: list[str] = []
     why = ""
     for part in parts:
@@ -259,7 +266,7 @@ def join_texts(*parts: Value) -> str | Unknown:
 def trim_text(
     value: Value, characters: str = "/", strip: Callable[[str, str], str] = str.strip
 ) -> str | Unknown:
-    """Return a text without these characters at its start and end."""
+    """Return a string without these characters at its ends; Unknown stays Unknown."""
     text = join_texts(value)
     return text if isinstance(text, Unknown) else strip(text, characters)
 
@@ -293,7 +300,7 @@ def merge_attributes(
 
 
 def list_middleware(value: Value) -> list[Value]:
-    """Return the middleware in an attribute."""
+    """Return the middleware in an attribute of a group or route as a list."""
     return value if isinstance(value, list) else list_values(value)
 
 
@@ -329,14 +336,19 @@ MOST_CALLS: Final = 500
 
 
 class Exhausted(Exception):
-    """A limit on the number of steps was reached."""
+    """The evaluation has used up its limit of steps."""
 
 
 @dataclass(slots=True)
 class CallFrame:
-    """The variables of a function, a closure or a file.
+    """The state of one call of a function or closure, or of one evaluation of a file.
 
     Attributes:
+        path, symbol: the file and the function that are evaluated; "" for top-level code.
+        this: the value of `$this`.
+        variables: values of variables, by name.
+        context: the context of the current statement.
+        depth: nesting depth of calls and bodies.
         assumed: assumptions behind the values of variables, by name of the variable.
     """
 
@@ -350,34 +362,34 @@ class CallFrame:
 
     @property
     def owner(self) -> str:
-        """Return the enclosing class; "" if absent."""
+        """Return the class whose method is evaluated; "" for a function or a file."""
         owner, separator, _ = self.symbol.partition("::")
         return owner if separator else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Registrar:
-    """Attributes that a group or route will get, as in Laravel's RouteRegistrar."""
+    """Attributes for the next group or route, like Laravel's RouteRegistrar."""
 
     attributes: Attributes = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of a call."""
+    """The evaluated arguments of a call."""
 
     positional: Sequence[Value]
     named: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def get(self, position: int, name: str = "", default: Value = None) -> Value:
-        """Return an argument by its name, or else by its position."""
+        """Return an argument by its name, or else by its position; `default` if it is missing."""
         if name in self.named:
             return self.named[name]
         return self.positional[position] if position < len(self.positional) else default
 
     @property
     def all(self) -> tuple[Value, ...]:
-        """Return all arguments."""
+        """Return the values of all arguments, positional arguments first."""
         return (*self.positional, *self.named.values())
 
 
@@ -393,7 +405,7 @@ CONSTRAINTS: Final = frozenset({"where", "setwheres", "wherein", *_CONSTRAINTS})
 
 
 def read_constraints(name: str, arguments: Arguments) -> dict[str | int, Value]:
-    """Return the regular expressions that a call states, by parameter.
+    """Return the regular expressions that a call sets for route parameters, by parameter.
 
     Args:
         name: the name of the call, one of CONSTRAINTS.
@@ -416,7 +428,7 @@ def read_names(arguments: Arguments) -> list[Value]:
 
 
 def read_ability(arguments: Arguments) -> Value:
-    """Return the middleware that the call `can` adds."""
+    """Return the middleware that the call `can` adds: `can:update,post`."""
     models = list_values(arguments.get(1, "models"))
     parts = [part for model in models for part in (",", model)]
     return join_texts("can:", arguments.get(0, "ability"), *parts)

@@ -1,4 +1,4 @@
-"""The files of a repository as route evaluation needs them: bodies, classes, settings, paths."""
+"""The files of a repository, indexed for the evaluation of routes."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ class LaravelProgram:
     Attributes:
         classes: the declarations of classes and traits, by name.
         functions: the functions outside classes, by name in lower case.
+        paths: the paths of all files.
         version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by the application's
             folder.
-        registered: names in statements of classes that look like provider classes.
+        registered: names that look like provider classes in statements of the repository.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -76,11 +77,11 @@ class LaravelProgram:
         return self._bodies.get(body, ())
 
     def iter_top_level_paths(self) -> Iterator[str]:
-        """Yield the paths of files with top-level statements that may create routes."""
+        """Yield the paths of files whose top-level statements may create routes."""
         yield from (body.path for body in self._bodies if not body.symbol and not body.block)
 
     def find_constant(self, owner: str, name: str) -> Any:
-        """Return a constant of a class, own or inherited; None if it is unknown."""
+        """Return the value of a constant of a class or its ancestors; None if it is unknown."""
         for ancestor in self.list_ancestors(owner):
             if (ancestor, name) in self._constants:
                 return self._constants[ancestor, name]
@@ -94,7 +95,7 @@ class LaravelProgram:
         return self._lineages[name]
 
     def find_method(self, owner: str, name: str, *, above: bool = False) -> LocatedFact | None:
-        """Return a method of a class, own or inherited; None if it cannot create routes.
+        """Return a method of a class or its ancestors that may create routes; else None.
 
         Args:
             above: whether to skip the class itself.
@@ -106,12 +107,15 @@ class LaravelProgram:
         return None
 
     def find_property(self, owner: str, name: str) -> tuple[str, Any] | None:
-        """Return a property of a class, own or inherited: the class's file and an expression."""
+        """Return a property of a class or its ancestors: the file and the expression of its value.
+
+        None if no class declares it.
+        """
         keys = ((ancestor, name) for ancestor in self.list_ancestors(owner))
         return next((self._members[key] for key in keys if key in self._members), None)
 
     def compute_lookup_cost(self, name: str) -> int:
-        """Return the cost of looking up a setting: the number of settings that must be searched."""
+        """Return the number of evaluation steps that looking up a setting counts as."""
         files = name.split(".")[:-1]
         return (
             sum(len(settings[1]) for file in files for settings in self._settings.get(file, ()))
@@ -125,7 +129,7 @@ class LaravelProgram:
 
         Args:
             name: the dotted name, which starts with the file's name.
-            near: path of the asking file; the nearest folder with settings is used.
+            near: path of the file that reads the setting; the nearest folder with settings is used.
         """
         path, values, key = "", None, name
         # A package's setting name starts with the package, then the file.
@@ -159,8 +163,8 @@ class LaravelProgram:
         """Return the path of the file that an evaluated path names; None if it does not exist.
 
         Args:
-            written: the path below ROOT, or relative to the application or to the asking file.
-            near: path of the asking file.
+            written: the path below ROOT, or relative to the application or to `near`.
+            near: path of the file that loads it.
         """
         tried = self._list_candidate_paths(written, near)
         return next((path for path in tried if path in self.paths), None)
@@ -212,8 +216,8 @@ class LaravelProgram:
 def list_providers(program: LaravelProgram) -> Iterator[str]:
     """Yield provider classes: listed providers, then the application's, then those in packages.
 
-    An application's provider is skipped if the application lists other providers of its own and no
-    statement names this one: Laravel's skeleton contains such providers.
+    A provider of an application is skipped if the application lists other providers of its own and
+    no statement names this one: Laravel's skeleton contains such unused providers.
     """
     names = (name for listed in program.providers.values() for name in listed)
     listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
@@ -236,7 +240,11 @@ def _is_provider(program: LaravelProgram, name: str) -> bool:
 
 
 def _is_replaced(program: LaravelProgram, path: str) -> bool:
-    """Return whether the application of a class lists other providers of its own instead."""
+    """Return whether the application that contains a file lists providers of its own.
+
+    Args:
+        path: the path of a provider that is not listed.
+    """
     for root, listed in program.providers.items():
         folder = f"{root}app/"
         classes = (program.classes[name] for name in listed if name in program.classes)
@@ -246,7 +254,7 @@ def _is_replaced(program: LaravelProgram, path: str) -> bool:
 
 
 def is_test(path: str) -> bool:
-    """Return whether a file belongs to tests; applications do not use the providers of tests."""
+    """Return whether a file belongs to tests; providers in tests are not used by applications."""
     return _TESTS.search(path) is not None
 
 
@@ -255,7 +263,7 @@ def _normalize_path(path: str) -> str:
 
 
 def _iter_provider_names(value: Any) -> Iterator[str]:
-    """Yield names in a statement that look like provider classes, at any depth."""
+    """Yield the strings in a statement that end in `Provider`, at any depth."""
     todo: list[Any] = [value]
     while todo:
         item = todo.pop()

@@ -1,4 +1,4 @@
-"""Read the statements of a PHP file that may create routes, as facts."""
+"""The reader of PHP statements that may create routes, as facts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
 class RoutePositions:
-    """Positions in a file of calls that may create routes, or may load files that do."""
+    """The positions in a file of calls that may create routes, or load files that do."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
@@ -117,7 +117,10 @@ class RoutePositions:
         return self._is_routing_member_call(node)
 
     def _record_router_parameter(self, parameter: Node) -> None:
-        """Record a parameter with a router type; its name means a router throughout the file."""
+        """Record the name of a parameter with a router type.
+
+        A variable with this name counts as a router throughout the file.
+        """
         written = self._source.tree.node_text(parameter.child_by_field_name("type")).lstrip("?")
         type_name = self._source.class_name(written, parameter) if written else ""
         if type_name in ROUTER_TYPES:
@@ -150,7 +153,7 @@ class RoutePositions:
 
 
 def is_provider(class_like: ClassLike) -> bool:
-    """Return whether a class seems to extend a service provider."""
+    """Return whether the name of a parent class ends in `Provider`, as for service providers."""
     return any(parent.rpartition("\\")[2].endswith("Provider") for parent in class_like.parents)
 
 
@@ -160,9 +163,9 @@ _PAIR: Final = 2
 
 
 def list_targets(expression: Json) -> Iterator[tuple[str, str]]:
-    """Yield the controllers and methods in an expression, fully qualified.
+    """Yield the controllers to which an expression routes, each with the method.
 
-    The method is "" if it is not stated.
+    Names are fully qualified. The method is "" if it is not stated.
     """
     if not isinstance(expression, dict) or expression.get("of") != "chain":
         return
@@ -188,7 +191,7 @@ def _iter_targets_of_action(action: Json) -> Iterator[tuple[str, str]]:
 
 
 def _iter_controllers_of_resources(arguments: list[Json]) -> Iterator[tuple[str, str]]:
-    """Yield the controller of one resource, or the controllers of several resources."""
+    """Yield the controllers that a call of `resource`, or of `resources` with an array, names."""
     first = arguments[0] if arguments else None
     if isinstance(first, dict) and first.get("of") == "array":
         for _, value in first["items"]:
@@ -216,7 +219,7 @@ _LONGEST = 500
 
 
 def list_facts(source: PhpSource) -> Iterator[Fact]:
-    """Yield the facts of a file, in no particular order."""
+    """Yield facts of a file's constants, settings, and statements that may create routes."""
     marks = RoutePositions(source)
     yield from _iter_constant_facts(source)
     settings = find_settings(source)
@@ -238,7 +241,7 @@ def _iter_constant_facts(source: PhpSource) -> Iterator[Fact]:
 
 
 class _Reader:
-    """Reads the statements of one file, block by block."""
+    """A reader of the statements of one file, block by block."""
 
     def __init__(self, source: PhpSource, marks: RoutePositions) -> None:
         self._source = source
@@ -273,7 +276,7 @@ class _Reader:
         yield from self._iter_property_facts(class_like)
 
     def _iter_property_facts(self, class_like: ClassLike) -> Iterator[Fact]:
-        """Yield the properties of a class that have short values."""
+        """Yield facts of the properties of a class whose values are short and static."""
         self._symbol = class_like.name
         for property_ in class_like.properties:
             if (
@@ -301,7 +304,7 @@ class _Reader:
             yield from facts
 
     def _iter_facts_of_queued_blocks(self) -> Iterator[Fact]:
-        """Yield the statements of blocks that were found while other blocks were read."""
+        """Yield the statements of the blocks that were queued while other blocks were read."""
         while self._blocks:
             block, body = self._blocks.popleft()
             if body.type in {"compound_statement", "colon_block", "switch_block"}:
@@ -325,7 +328,11 @@ class _Reader:
             yield from read(self, block, node)
 
     def _may_matter(self, node: Node) -> bool:
-        """Return whether a statement sets a variable, or calls something that may create routes."""
+        """Return whether a statement without a routing call may still influence routes.
+
+        It does if it sets a variable near such calls, returns a short value, or calls code that may
+        create routes.
+        """
         expression = next(iter(node.named_children), None)
         if node.type not in {"expression_statement", "return_statement"} or expression is None:
             return False
@@ -433,7 +440,7 @@ class _Reader:
         return Fact("routing", start, end, self._symbol, {"op": op, **values})
 
     def _get_statement_span(self, node: Node, body: Node | None) -> tuple[int, int]:
-        """Return the start and end of a statement, cut off before the first body in it."""
+        """Return the start and end of a statement, without its body."""
         tree = self._source.tree
         start = tree.start(node)
         if body is None or body.start_byte <= node.start_byte:

@@ -1,4 +1,4 @@
-"""Calls on the router, on routes, on resources, and on attributes of groups."""
+"""Calls on the router, routes, resources and the attributes of groups."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _SILENT_ON_ROUTER: Final = frozenset(
 
 
 def call_router(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
-    """Apply a call on the router; return its result.
+    """Apply a call on the router, and return its result.
 
     Args:
         name: the name of the call, in lower case.
@@ -90,7 +90,7 @@ def call_router(machine: Machine, name: str, arguments: Arguments, frame: CallFr
 def call_registrar(
     machine: Machine, registrar: Registrar, name: str, arguments: Arguments, frame: CallFrame
 ) -> Value:
-    """Apply a call on attributes that a group or route will get; return its result."""
+    """Apply a call on the attributes for the next group or route, and return its result."""
     if name == "group":
         evaluate_group(machine, registrar.attributes, arguments.get(0, "callback"), frame)
         return registrar
@@ -110,7 +110,7 @@ def call_registrar(
 def evaluate_group(
     machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: CallFrame
 ) -> None:
-    """Evaluate the content of a group: a closure, a file, or a method."""
+    """Evaluate the content of a group, which is a closure, a file, several files, or a method."""
     known_attributes = _keep_known_prefix(machine, attributes)
     with machine.enter_group(frame), machine.router.enter_group(known_attributes):
         if isinstance(callback, ClosureValue):
@@ -127,7 +127,7 @@ def evaluate_group(
 def _add_routes(
     machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: CallFrame
 ) -> Value:
-    """Return the routes that a call creates; None for other calls."""
+    """Add the routes that a call creates, and return them; None for any other call."""
     if name in VERBS or name in {"any", "match", "addroute"}:
         return _add_route(machine, name, arguments, attributes, frame)
     if name in RESOURCES:
@@ -162,7 +162,7 @@ def _add_route(
 
 
 def _add_direct(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> RouteDraft:
-    """Add a fallback, a view or a redirect."""
+    """Add the route of `fallback`, `view` or `redirect`, and return it."""
     context = machine.build_context(frame)
     if name == "fallback":
         action = arguments.get(0, "action")
@@ -187,7 +187,10 @@ def _add_resource(
     attributes: Mapping[str, Value],
     frame: CallFrame,
 ) -> Value:
-    """Return a pending resource; if a call names several resources, register them at once."""
+    """Return the pending resource of a call.
+
+    If the call names several resources, register them at once and return the router.
+    """
     names_several = name.endswith("s")
     stated_options = arguments.get(1 if names_several else 2, "options")
     options: Attributes = {str(key): value for key, value in as_array(stated_options).items()}
@@ -222,7 +225,7 @@ def _split_group_arguments(arguments: Arguments) -> tuple[dict[str, Any], Value]
 
 
 def _keep_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
-    """Return attributes in which a computed prefix is replaced by its known part."""
+    """Return attributes with the known part of the prefix, if the prefix is computed."""
     known_attributes = dict(attributes)
     prefix = known_attributes.get("prefix")
     if isinstance(prefix, Unknown):
@@ -232,7 +235,7 @@ def _keep_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Att
 
 
 def _merge_action(action: Value, attributes: Attributes) -> Value:
-    """Return an action merged with the pending attributes."""
+    """Return a route's action as an array, merged with the pending attributes."""
     if action is None:
         return dict(attributes)
     if is_list(action) and len(action) > 1 and isinstance(action[1], str):
@@ -271,7 +274,7 @@ _SILENT_ON_ROUTES: Final = frozenset(
 
 
 def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Arguments) -> Value:
-    """Apply a call on a route; return its result.
+    """Apply a call on a route, and return its result.
 
     Args:
         name: the name of the call, in lower case.
@@ -298,7 +301,7 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Argume
 
 
 def call_resource(pending: PendingResource, name: str, arguments: Arguments) -> Value:
-    """Apply a call on a pending resource; return the resource.
+    """Apply a call on a pending resource, and return the resource.
 
     Args:
         name: the name of the call, in lower case.

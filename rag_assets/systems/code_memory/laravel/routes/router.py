@@ -1,4 +1,4 @@
-"""Laravel's router without requests: groups, routes and resources."""
+"""A model of Laravel's router: its groups, routes and resources, without handling of requests."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _NAMED: Final = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(slots=True, eq=False)
 class RouteDraft:
-    """A route that later calls may change.
+    """A route under construction, which later calls may change.
 
     Attributes:
-        uri: the URI; unknown if it is computed.
+        uri: the URI; Unknown if it is computed.
         action: its attributes; `uses` is the handler.
-        kind, target: kind and target of a view or a redirect; None and "" for others.
+        kind, target: kind and target of a view or a redirect; None and "" for other routes.
         fallback: whether it answers requests that no other route matches.
     """
 
@@ -56,12 +56,12 @@ class RouteDraft:
     missing: list[str] = field(default_factory=list)
 
     def add_name(self, value: Value) -> None:
-        """Append a text to the name."""
+        """Append a string to the route's name."""
         name = self.action.get("as")
         self.action["as"] = join_texts(value) if name is None else join_texts(name, value)
 
     def add_middleware(self, names: Iterable[Value], *, key: str = "middleware") -> None:
-        """Add middleware; with another key, add excluded middleware."""
+        """Add middleware to the list in the attribute `key`, which may list excluded middleware."""
         self.action[key] = limit_count([*list_middleware(self.action.get(key)), *names])
 
     def set_wheres(self, wheres: Mapping[Any, Value]) -> None:
@@ -80,11 +80,11 @@ class RouteDraft:
         self.set_uri(uri if uri == "/" else trim_text(uri))
 
     def set_domain(self, value: Value) -> None:
-        """Set the domain."""
+        """Set the domain of the route."""
         self.action["domain"] = value
 
     def set_uri(self, uri: str | Unknown) -> None:
-        """Set the URI, and the columns that its parameters name."""
+        """Set the URI; columns in its parameters (`{post:slug}`) are stored separately."""
         self.fields = {}
         self.uri = uri
         if isinstance(uri, str):
@@ -145,13 +145,13 @@ class RouteDraft:
 
 
 def _get_text(attributes: Attributes, name: str) -> str:
-    """Return an attribute; "" if it is absent or not a text."""
+    """Return an attribute if it is a string; else ""."""
     value = attributes.get(name)
     return value if isinstance(value, str) else ""
 
 
 def _read_known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
-    """Return an attribute's text; if it is computed, add it to `missing`."""
+    """Return an attribute as a string; if it is computed, return "" and add it to `missing`."""
     value = attributes.get(name)
     if isinstance(value, Unknown):
         missing.append(f"{_WORDS[name]} is computed: {value.why}")
@@ -181,10 +181,11 @@ ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class Router:
-    """Laravel's router, which collects the routes of all groups.
+    """A model of Laravel's router, which collects the routes of all groups.
 
     Args:
-        version: version of the framework; None if it is unknown, which counts as a late version.
+        classes: the names of the repository's classes.
+        version: major version of Laravel; None if unknown, which counts as a recent version.
     """
 
     def __init__(self, classes: Container[str], version: int | None = None) -> None:
@@ -213,12 +214,12 @@ class Router:
     def add_route(
         self, methods: Iterable[str], uri: Value, action: Value, context: StatementContext
     ) -> RouteDraft:
-        """Add a route.
+        """Add a route to the current group, and return it.
 
         Args:
             methods: the methods, in order, in any case.
             uri: the URI, below the prefixes of the enclosing groups.
-            action: the action as passed to the router: a text, an array, a closure, or null.
+            action: the action as passed to the router: a string, an array, a closure, or null.
         """
         attributes = self._parse_action(action)
         own_prefix = attributes.pop("prefix", None)
@@ -247,7 +248,7 @@ class Router:
         draft.action |= self._add_invoke_method({"uses": action})
 
     def _parse_action(self, action: Value) -> Attributes:
-        """Return an action as attributes, with the controller and the namespace of its group."""
+        """Return an action as attributes, completed by controller and namespace of its group."""
         if isinstance(action, str):
             action = {"uses": action}
         if not isinstance(action, dict):
@@ -279,7 +280,7 @@ class Router:
         return join_texts(controller, "@", uses)
 
     def add_namespace(self, uses: Value) -> Value:
-        """Return an action in the namespace of its group; a qualified action stays as it is."""
+        """Return an action prefixed with its group's namespace, unless it is already qualified."""
         namespace = self._get_group_attribute("namespace")
         within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
         if namespace is None or (isinstance(uses, str) and uses.startswith(within)):
@@ -327,13 +328,13 @@ class PendingResource:
 
 
 class ResourceRegistrar:
-    """Adds the routes of a resource."""
+    """A registrar that adds the routes of resources to a router."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
 
     def register(self, pending: PendingResource, context: StatementContext) -> None:
-        """Add the routes of a resource, in Laravel's order."""
+        """Add the routes of a resource to the router, in Laravel's order."""
         prefix, separator, last = str(pending.name).rpartition("/")
         if not separator:
             return self._add_routes(last, pending, context)
@@ -372,7 +373,7 @@ def _build_resource_uri(name: str, name_parameter: Callable[[str], str]) -> str:
 
 
 def _build_parameter_namer(parameters: Value) -> Callable[[str], str]:
-    """Return a function that returns the parameter of a resource: stated, or in the singular."""
+    """Return a function that names a resource's URI parameter: stated, or the name's singular."""
 
     def name_parameter(name: str) -> str:
         parameter = to_text(parameters.get(name)) if isinstance(parameters, dict) else ""

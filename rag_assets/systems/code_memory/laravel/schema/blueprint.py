@@ -1,4 +1,4 @@
-"""Laravel's Blueprint: turns calls on a table into columns, indexes and foreign keys.
+"""Laravel's Blueprint: converts calls on a table into columns, indexes and foreign keys.
 
 It follows Laravel's own class call by call. Columns and commands have the attributes that Laravel
 gives them (`autoIncrement`, `onDelete`, ...). Names that are not stated follow Laravel's
@@ -66,7 +66,7 @@ class Blueprint:
         """Apply a method of Laravel's Blueprint.
 
         Returns:
-            The attributes that a further call in the chain changes; None if no call can.
+            The attributes that the next call in the chain changes; None if no call can change any.
         """
         method = _METHODS.get(name.lower())
         if method is None:
@@ -95,7 +95,7 @@ class Blueprint:
         return target
 
     def finish(self) -> None:
-        """Add the indexes that the columns themselves state."""
+        """Add the indexes that modifiers of columns state, such as `->unique()`."""
         for column in self.columns:
             for key, kind in _INDEXES.items():
                 index = column.get(key)
@@ -106,7 +106,9 @@ class Blueprint:
                     break
 
     def add_column(self, kind: str, name: Any, **attributes: Any) -> Attributes:
-        """Add a column; if its name is computed, only report it.
+        """Add a column, and return its attributes.
+
+        A column with a computed name is not added, but reported in `unread`.
 
         Args:
             kind: Laravel's name of the type.
@@ -119,7 +121,11 @@ class Blueprint:
         return column
 
     def add_index(self, kind: str, columns: Any, name: Any = None) -> Attributes:
-        """Add an index or a foreign key, named by Laravel's convention if `name` is absent."""
+        """Add an index or a foreign key, and return its attributes.
+
+        Args:
+            name: its name; by default, Laravel's conventional name.
+        """
         names = columns if isinstance(columns, list) else [columns]
         if isinstance(columns, dict):
             names = list(columns.values())
@@ -129,19 +135,23 @@ class Blueprint:
         return self.add_command(kind, index=index, columns=names)
 
     def add_command(self, name: str, **attributes: Any) -> Attributes:
-        """Add a command."""
+        """Add a command, and return its attributes."""
         command = {"name": name, **attributes}
         self.commands.append(command)
         return command
 
     def drop_columns(self, columns: Sequence[Any]) -> None:
-        """Add the command that drops columns."""
+        """Add a command that drops columns."""
         if any(not isinstance(column, str) for column in columns):
             self.unread.append("name of a column (dropColumn)")
         self.add_command("dropColumn", columns=list(columns))
 
     def drop_index(self, command: str, kind: str, index: Any) -> None:
-        """Add the command that drops an index, named by its name or by its columns."""
+        """Add a command that drops an index.
+
+        Args:
+            index: its name, or its columns.
+        """
         if isinstance(index, Computed):
             self.unread.append(f"name of an index ({command})")
         columns = index if isinstance(index, list) else []
@@ -151,7 +161,7 @@ class Blueprint:
         self.add_command(command, index=index_name, columns=columns)
 
     def build_index_name(self, kind: str, columns: Sequence[Any]) -> str:
-        """Return the conventional name of an index."""
+        """Return Laravel's conventional name of an index."""
         name = f"{self.table}_{'_'.join(map(str, columns))}_{kind}".lower()
         return name.replace("-", "_").replace(".", "_")
 
@@ -174,7 +184,7 @@ _Method: TypeAlias = Callable[[Blueprint, Arguments], Attributes | None]
 def _add_stated_column(
     kind: str, rule: Mapping[str, Any], blueprint: Blueprint, arguments: Arguments
 ) -> Attributes:
-    """Add a column as a group of blueprint.toml says."""
+    """Add a column according to a rule of blueprint.toml, and return its attributes."""
     attributes: Attributes = {}
     for position, name in enumerate(rule.get("arguments", ()), 1):
         default = rule.get("defaults", {}).get(name)
@@ -186,7 +196,7 @@ def _add_stated_column(
 
 
 def _read_columns() -> Iterator[tuple[str, _Method]]:
-    """Yield the methods that add one column, by name."""
+    """Yield the Blueprint methods of blueprint.toml that add one column, each with its name."""
     text = files(__package__.rpartition(".")[0]).joinpath("blueprint.toml").read_text("utf-8")
     for rule in tomllib.loads(text)["columns"]:
         methods = {**{kind: kind for kind in rule.get("types", ())}, **rule.get("methods", {})}
@@ -199,7 +209,7 @@ _COLUMNS: Final = dict(_read_columns())
 
 
 def _get_foreign_key_column(arguments: Arguments) -> Any:
-    """Return the column of a foreign key to a model: stated, or by the model's name."""
+    """Return the column of a foreign key to a model: as stated, or the model's name with `_id`."""
     model, column = arguments.get(0, "model"), arguments.get(1, "column")
     if not isinstance(column, str) and isinstance(model, str):
         return f"{snake(class_basename(model))}_id"

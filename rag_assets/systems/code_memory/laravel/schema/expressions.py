@@ -1,4 +1,4 @@
-"""Expressions in migrations and models: their values, as far as known."""
+"""Static values of expressions in migrations and models."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ _MOST_METHODS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class RawSql:
-    """A raw SQL fragment as a value: the result of `DB::raw`."""
+    """A raw SQL fragment, which is the value of `DB::raw(…)`."""
 
     sql: str
 
 
 @dataclass(slots=True)
 class NameScope:
-    """The names that are known at an expression.
+    """The names that an expression may use, with their values.
 
     Attributes:
+        owner: the class that contains the expression.
+        function: the method that contains it.
         variables: values by name, without the dollar sign; properties are named `this->name`.
     """
 
@@ -50,7 +52,7 @@ class NameScope:
 
 
 class ExpressionReader:
-    """Reads the values of one file's expressions."""
+    """A reader of the values of one file's expressions."""
 
     def __init__(self, source: PhpSource) -> None:
         self.source = source
@@ -58,7 +60,7 @@ class ExpressionReader:
         self._left = _MOST_METHODS
 
     def build_scope(self, owner: ClassLike, function: str) -> NameScope:
-        """Return the names that are known at the start of a method."""
+        """Return the names with known values at the start of a method."""
         class_scope = NameScope(owner)
         properties = {
             f"this->{property_.name}": self.read_value(property_.value, class_scope)
@@ -67,7 +69,10 @@ class ExpressionReader:
         return NameScope(owner, function, properties)
 
     def read_value(self, node: Node | None, scope: NameScope) -> Any:
-        """Return an expression's value: JSON values, texts with marks, Expression, or Computed."""
+        """Return the value of an expression; COMPUTED if it is known only at run time.
+
+        Settings in strings are represented by marks; see laravel.settings.
+        """
         if node is None:
             return None
         return compute_value(self.tree, node, self._make_constants(node, scope))
@@ -84,19 +89,21 @@ class ExpressionReader:
         )
 
     def read_inner(self, node: Node | None, scope: NameScope, depth: int) -> Any:
-        """Return the value of an expression that is part of another expression."""
+        """Return the value of a nested expression; `depth` is the remaining nesting depth."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._make_constants(node, scope), depth)
 
     def find_own_method(self, chain: Chain, scope: NameScope) -> Method | None:
-        """Return the method of the file's own class that a chain calls first, if it does."""
+        """Return the method of the same class that a chain calls first; None for other chains."""
         own = chain.root.lstrip("$").lower() in {"this", "self", "static"}
         name = chain.calls[0].name
         return next((method for method in scope.owner.methods if own and method.name == name), None)
 
     def find_returned_value(self, chain: Chain, scope: NameScope) -> tuple[Node, NameScope] | None:
-        """Return the result of an own method that only returns a value; None for other methods.
+        """Return the expression that an own method returns, and the names known there.
+
+        None if the method does more than return a value, or is not a method of the same class.
 
         Args:
             chain: a single call of the method.
@@ -164,7 +171,7 @@ def _read_subscript(reader: ExpressionReader, scope: NameScope, node: Node, dept
 
 
 def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
-    """Return a setting, raw SQL, or the result of an own method."""
+    """Return the value of a call: a setting, raw SQL, or the result of an own method."""
     chain = reader.source.chain(node)
     if chain is None:
         return COMPUTED
@@ -179,7 +186,7 @@ def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: in
 
 
 def _read_setting(reader: ExpressionReader, call: Call, scope: NameScope, depth: int) -> Any:
-    """Return the value of a call of `config`."""
+    """Return the mark that represents the setting in `config(key, default)`; else COMPUTED."""
     key, default = (reader.read_inner(call.argument(at), scope, depth) for at in (0, 1))
     is_setting = call.name.lstrip("\\").lower() == "config"
     if not is_setting or not isinstance(key, str) or not isinstance(default, str | int | None):

@@ -1,4 +1,4 @@
-"""Statements on tables in a migration: what `up()` does, read without running it."""
+"""The reader of a migration's statements on tables: what `up()` does, without running it."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ class _Context:
     Attributes:
         scope: the names that are known at the statement, with their values.
         tables: blueprints, by the name of their variable.
+        conditional: whether it may not run, because it is under a condition.
+        depth: number of own methods entered on the way to it.
     """
 
     scope: NameScope
@@ -71,12 +73,12 @@ class _Context:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A pending action: a statement to run, variables to bind, or a blueprint to complete.
+    """A pending action: a statement to read, variables to set, or a blueprint to complete.
 
     Attributes:
         node: a statement or an expression; None for a step without syntax.
         bind: values of variables to set first.
-        ends: the complete blueprint, with the fact it becomes.
+        ends: a blueprint whose calls have all been read, with the fact that it becomes.
     """
 
     node: Node | None
@@ -94,10 +96,10 @@ def list_schema_facts(source: PhpSource) -> tuple[Fact, ...]:
         columns: added or changed (`change`) columns, with Laravel's attributes (`name`, `type`,
             `nullable`, `default` ...); {"raw": sql} is an expression, {"computed": true} unknown.
         commands: indexes, foreign keys, drops and renames, with the same kind of values.
-        conditional: whether it runs under a condition; how: call, or sql.
-        order: its position among the statements as they run.
-        unread: computed values, methods that Laravel does not have, and SQL, of whose statements
-            only the table is read.
+        conditional: whether it runs under a condition. how: `call`, or `sql` for an SQL string.
+        order: its position among the statements in running order.
+        unread: what was not read: computed values, methods that Laravel does not have, and all but
+            the table of an SQL statement.
     """
     reader = ExpressionReader(source)
     facts: list[Fact] = []
@@ -109,7 +111,7 @@ def list_schema_facts(source: PhpSource) -> tuple[Fact, ...]:
 
 
 class _MigrationWalk:
-    """Read `up()` of one class step by step, without recursion, at any nesting depth."""
+    """A walk through `up()` of one class, without recursion, at any nesting depth."""
 
     def __init__(self, reader: ExpressionReader, owner: ClassLike) -> None:
         self._reader = reader
@@ -120,7 +122,7 @@ class _MigrationWalk:
         self._left = _MOST_STATEMENTS
 
     def facts(self, method: Method) -> list[Fact]:
-        """Return the statements in the order in which they run."""
+        """Return the facts of a method's statements, in the order in which they run."""
         self._push_block(method.body, _Context(self._reader.build_scope(self._owner, method.name)))
         while self._todo and self._left > 0:
             step = self._todo.pop()
@@ -140,7 +142,7 @@ class _MigrationWalk:
             self._todo.append(_Step(node, context))
 
     def _push_statements(self, node: Node, context: _Context) -> None:
-        """Add the statements of a body; those after `if (..) return;` run under a condition."""
+        """Queue the statements of a body; those after `if (..) return;` count as conditional."""
         steps: list[_Step] = []
         for child in node.named_children:
             steps.append(_Step(child, context))
@@ -221,10 +223,11 @@ class _MigrationWalk:
     def _push_loop(
         self, body: Node | None, over: Any, names: Sequence[str], context: _Context
     ) -> None:
-        """Add the body once per item; the last name is for the value, a name before it for the key.
+        """Queue the body of a loop once for each item.
 
         Args:
             over: the items; anything that is not an array counts as one unknown item.
+            names: the variables of the loop: the value's, or the key's and the value's.
         """
         items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
         if isinstance(over, list):
@@ -294,7 +297,7 @@ class _MigrationWalk:
         blueprint.conditional |= context.conditional
 
     def _read_raw_sql(self, call: Call, context: _Context) -> None:
-        """Add the table of an SQL statement, and mark its columns as unread."""
+        """Add the fact of an SQL statement: only its table is read, so its columns are unread."""
         sql = self._read_value(call.argument(0, "query"), context)
         text = sql.sql if isinstance(sql, RawSql) else sql
         common: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
@@ -364,7 +367,7 @@ def _is_guard_clause(node: Node) -> bool:
 
 
 def _iter_declared_variables(node: Node) -> Iterator[Node]:
-    """Yield the variables of a loop's header, or the parameters of a closure."""
+    """Yield the variables that a loop's header or a closure's parameters declare."""
     node = node.child_by_field_name("parameters") or node
     if node.type == "variable_name":
         yield node
@@ -377,12 +380,12 @@ def _iter_declared_variables(node: Node) -> Iterator[Node]:
 
 
 def _mark_asked_text(value: Any) -> Any:
-    """Return a text as facts store it: `{"asked": text}` if it has marks of settings."""
+    """Return `{"asked": text}` for a string with marks of settings; any other value unchanged."""
     return {"asked": value} if has_marks(value) else value
 
 
 def _to_plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes as JSON values."""
+    """Return attributes with all values converted to JSON."""
     return {key: _to_json(value) for key, value in values.items()}
 
 

@@ -1,4 +1,4 @@
-"""The tables that result from a repository's migrations, applied in Laravel's order."""
+"""The tables of a repository after all its migrations, applied in Laravel's order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ForeignKey:
 
     @classmethod
     def from_command(cls, command: Mapping[str, Any]) -> ForeignKey:
-        """Return the foreign key that a command creates, by default to a column `id`."""
+        """Return the foreign key that a command creates; it refers to a column `id` by default."""
         references = command.get("references") or "id"
         table = command.get("on")
         return cls(
@@ -63,7 +63,7 @@ class MigratedTable:
         self.reasons: dict[str, None] = {}
 
     def add_evidence(self, evidence: LocatedFact) -> None:
-        """Add a statement that changes the table, and why it may leave the table incomplete."""
+        """Add a statement that changes the table, with reasons why the table may be incomplete."""
         self.evidence.append(evidence)
         values = evidence.fact.values
         self.reasons |= dict.fromkeys(f"{unread} is not known" for unread in values["unread"])
@@ -71,10 +71,10 @@ class MigratedTable:
             self.reasons["a statement depends on a condition whose value is unknown"] = None
 
     def add_column(self, column: Mapping[str, Any], *, change_keeps: bool) -> None:
-        """Add a column, or change one.
+        """Add a column, or change an existing one.
 
         Args:
-            change_keeps: whether a change keeps attributes that it does not repeat.
+            change_keeps: whether a changed column keeps attributes that the change does not state.
         """
         name = column["name"]
         attributes = {key: value for key, value in column.items() if key not in {"change", "name"}}
@@ -93,7 +93,7 @@ class MigratedTable:
         self.columns[name] = attributes
 
     def run(self, command: Mapping[str, Any]) -> None:
-        """Apply a command: an index, a foreign key, a drop or a rename."""
+        """Apply a command to the table: add an index or a foreign key, drop or rename."""
         kind = command["name"]
         if kind in _INDEXES:
             columns = [*map(str, command["columns"])]
@@ -148,7 +148,7 @@ class MigratedTables:
     """The tables after a repository's migrations.
 
     Attributes:
-        unresolved: statements on a computed table, which may change any table.
+        unresolved: statements on a table whose name is computed; they may change any table.
     """
 
     tables: Mapping[str, MigratedTable]
@@ -156,10 +156,10 @@ class MigratedTables:
 
 
 def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> MigratedTables:
-    """Apply the migrations by file name; only `up()` is read.
+    """Return the tables after all migrations, applied by file name; only `up()` is read.
 
-    Conditions are not evaluated: the statements of all branches are applied, except those on
-    missing tables, and their tables are incomplete.
+    Conditions are not evaluated: the statements of all branches are applied, unless their table
+    does not exist, and the tables they change are marked as incomplete.
 
     Args:
         files: the files of one repository, in any order; settings are read from the files that
@@ -181,7 +181,7 @@ def resolve_tables(files: Iterable[FileFacts], *, change_keeps: bool = True) -> 
 
 
 def _insert_settings(evidence: LocatedFact, settings: RepositorySettings) -> LocatedFact:
-    """Return a statement with the values of the repository's settings in place of marks."""
+    """Return a statement with marks of settings replaced by the repository's values."""
     values = settings.resolve(evidence.fact.values)
     unread = list(values["unread"])
     if isinstance(values["table"], Mapping):
@@ -196,7 +196,7 @@ def _insert_settings(evidence: LocatedFact, settings: RepositorySettings) -> Loc
 
 
 def _iter_ordered_statements(files: Sequence[FileFacts]) -> Iterator[LocatedFact]:
-    """Yield the statements of all migrations in running order."""
+    """Yield the statements of all migrations in the order in which Laravel runs them."""
     for file in sorted(files, key=lambda file: (PurePosixPath(file.path).name, file.path)):
         statements = [fact for fact in file.facts if fact.kind == "schema"]
         for fact in sorted(statements, key=lambda fact: fact.values["order"]):
@@ -230,7 +230,7 @@ def _apply_statement(
 def _run_commands(
     commands: Sequence[Mapping[str, Any]], tables: dict[str, MigratedTable], name: str
 ) -> None:
-    """Apply the commands of a statement to a table; a command may drop the table."""
+    """Apply the commands of a statement to a table, and column renames to keys that refer to it."""
     table = tables[name]
     for command in commands:
         table.run(command)

@@ -1,4 +1,4 @@
-"""The search step `expand`: add candidates that are related to the best candidates, and order them.
+"""The search step `expand`: add candidates related to the best candidates, and reorder all.
 
 An answer may lie along a chain ("who is notified when a payment arrives"). The question then has
 only words from the two ends of the chain. The links in between are found by their relations.
@@ -82,12 +82,13 @@ class RatedCandidate:
 def arrange_candidates(
     rated: Sequence[RatedCandidate], question: QuestionKinds, count: int
 ) -> list[Candidate]:
-    """Return the candidates in the order in which they are shown.
+    """Return the candidates in the order of the results.
 
     Args:
         rated: candidates, without duplicates.
         question: the kinds that the question asks for.
-        count: number of candidates that are chosen one by one; the others follow by relevance.
+        count: number of candidates at the top that are chosen for variety of files and kinds; the
+            rest follow by relevance.
     """
     left = sorted(
         ((_weigh_candidate(one, question), one) for one in rated),
@@ -207,6 +208,7 @@ class _RelatedPlaces:
     """The places that gain relevance from the best candidates.
 
     Attributes:
+        flow: the spread of relevance that reached them.
         gains: relevance that each place gained, greatest first.
         types: source types of definitions, by document id and name.
     """
@@ -222,7 +224,7 @@ def _find_related_places(
     candidates: Sequence[Candidate],
     relevance: Mapping[str, float],
 ) -> _RelatedPlaces:
-    """Return the places that gain relevance from the definitions in candidates.
+    """Return the places that gain relevance from the definitions in the candidates' passages.
 
     Args:
         relevance: relevance of each candidate in the search, by id.
@@ -264,7 +266,12 @@ def _rate_candidates(
     relevance: Mapping[str, float],
     related: _RelatedPlaces,
 ) -> list[RatedCandidate]:
-    """Return the candidates with their relevance from search and relations together."""
+    """Return the candidates with their relevance: from the search plus from relations.
+
+    Args:
+        candidates: all candidates, including those found by relations, by id.
+        relevance: relevance of the candidates of the search, by id.
+    """
 
     def rated(candidate: Candidate) -> RatedCandidate:
         whole, exact = Place(candidate.document_id), Place(candidate.document_id, candidate.symbol)

@@ -1,7 +1,7 @@
 """The search step `quote`: put passages that contain the whole question first.
 
 Agents search for the text of an error, a configuration key or a line of code. Rankings by vectors
-and by single words rank similar passages as high as the passage that contains that text.
+or by single words do not distinguish the passage with that text from similar passages.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rag_assets.systems.code_memory.retrieval.question_subject import build_quot
 from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
 
 _MOST_COMPARED: Final = 20
-"""Maximum number of passages, the best by words, that are compared with the question."""
+"""Number of passages, the best of the word search, that are compared with the question."""
 
 
 class QuoteStep(TrustedStep):
-    """Puts passages that contain the whole question first, after definitions of exact names.
+    """Puts passages that contain the whole question first, but after definitions of names in it.
 
     Args:
         services: reads the texts of candidates.
@@ -34,7 +34,7 @@ class QuoteStep(TrustedStep):
         self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add the ids of these passages to the leading candidates.
+        """Add the passages that contain the question to the leading candidates.
 
         Only verified candidates are compared, so that the limit counts no passage that the caller
         may not read.
@@ -69,5 +69,5 @@ class QuoteStep(TrustedStep):
 
 
 def _is_secondary(path: str) -> bool:
-    """Return whether a file only describes or tests code."""
+    """Return whether a file is a test or a document; its passages come after those of code."""
     return is_test(path) or type_of_place(path) in {"doc", "readme"}

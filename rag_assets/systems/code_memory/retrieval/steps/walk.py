@@ -1,6 +1,6 @@
 """The search step `walk`: find candidates related to the names in a question.
 
-All steps of one search read the same state of the relations, through RelationViews.
+RelationViews ensures that all steps of one search read the same state of the relations.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class RelationViews:
         self._neighbourhoods = services.get_system_service(NeighbourhoodCache)
 
     def get_moment(self, progress: SearchProgress) -> ReadableState:
-        """Return the state of the relations when this search first read it."""
+        """Return the state of the relations that this search reads, fixed at the first call."""
         moment: ReadableState | None = progress.step_values.get(_MOMENT)
         if moment is None:
             moment = self._walker.get_moment(progress.ref.id, progress.caller)
@@ -76,7 +76,7 @@ class RelationViews:
         return moment
 
     def get_view(self, progress: SearchProgress) -> RelationView:
-        """Return the caller's view of the build that is searched."""
+        """Return the caller's view of the relations in the build that is searched."""
         return self._walker.create_view(
             _get_graph_key(progress), progress.caller, self.get_moment(progress)
         )
@@ -84,7 +84,7 @@ class RelationViews:
     def get_view_with_neighbourhoods(
         self, progress: SearchProgress
     ) -> tuple[RelationView, Neighbourhoods]:
-        """Return the caller's view, and the neighbourhoods that are cached for it."""
+        """Return the caller's view, and a cache of neighbourhoods that is valid for it."""
         view, moment = self.get_view(progress), self.get_moment(progress)
         # Queries read changing data. With a custom policy, two callers with equal scopes may
         # read different documents.
@@ -110,9 +110,9 @@ _WHOLE: Final = frozenset({"route", "table"})
 
 
 def list_related_places(flow: Flow) -> list[Place]:
-    """Return places of reached nodes, and of documents that state their relations, by relevance.
+    """Return the places of a flow: its start nodes, then all others by relevance.
 
-    The start nodes of the walk come first.
+    The others are reached nodes and documents that state relations of these nodes.
     """
     start = [one for one in flow.nodes if len(one.path) == 1]
     scored = [(one.score, _get_place(one)) for one in flow.nodes[len(start) :]]
@@ -156,11 +156,11 @@ def find_place(reached: ReachedNode) -> Place | None:
 async def find_place_entries(
     services: SearchServices, progress: SearchProgress, places: Sequence[Place]
 ) -> Sequence[Candidate]:
-    """Return the entries at places that pass the request's filters, in the order of the places.
+    """Return the index entries at places, in the order of the places.
 
-    Their number is limited as in any other ranking; each place has at least one entry unless a
-    filter excludes it. The cache is not used if the index must apply filters, or if this search has
-    already found outdated entries in the cache.
+    Entries that the request's filters exclude are left out. Their number is limited as in any other
+    ranking; each place has at least one entry unless a filter excludes it. The cache is not used if
+    the index must apply filters, or if this search has already found outdated entries in the cache.
 
     Args:
         places: the places in order; the caller must be allowed to read them.
@@ -198,7 +198,7 @@ _MOST_PASSAGES_OF_NAME = 60
 class WalkStep(TrustedStep):
     """Walks from the names in a question and its options, before the index is searched.
 
-    If the question only asks for relations and all its names are known, the index is not searched.
+    If the question only asks for relations of known names, the index is not searched.
 
     Args:
         services: reads relations and the index.
@@ -279,7 +279,7 @@ class WalkStep(TrustedStep):
     async def _find_leading_candidates(
         self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages with the first lines of definitions, then the passages at places.
+        """Return the passages with the first lines of definitions, then all passages at places.
 
         A long definition has several passages; a short definition shares its passage with others.
         """
@@ -306,7 +306,7 @@ class WalkStep(TrustedStep):
     async def _find_named_passages(
         self, definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return passages with the names of definitions, from the documents that define them."""
+        """Return the passages that name definitions, from the documents that define them."""
         filters = build_entry_filter(progress)
         allowed = filters.documents
         by_word: dict[str, set[str]] = {}
@@ -363,10 +363,10 @@ def find_related_nodes(
 def _find_exact_places(
     view: RelationView, question: QuestionNames
 ) -> tuple[list[Place], list[FoundSymbol]]:
-    """Return the places of definitions and files with exactly these names, and the definitions.
+    """Return the places and definitions that have exactly the names in a question.
 
     The places are files and definitions with their own passage. If at least one definition of a
-    name has its own passage, the other definitions of that name are left out.
+    name has its own passage, the definitions of that name without one are left out.
     """
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
@@ -391,7 +391,7 @@ def _has_passage(found_symbol: FoundSymbol) -> bool:
 
 
 def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
-    """Return a sort key for definitions of one name; the same spelling comes first."""
+    """Return a sort key for the definitions that a name may mean, the best match first."""
     written, defined = name_parts(name, folded=False), name_parts(found_symbol.name, folded=False)
     is_derived = found_symbol.role in _DERIVED
     is_other = defined[-len(written) :] != written
@@ -415,10 +415,11 @@ def _find_nodes(view: RelationView, tenant: Tenant, name: str) -> dict[NodeKey, 
 
 
 def _select_answers(found: Flow, question: QuestionNames) -> Flow | None:
-    """Return the nodes that answer a question about relations alone.
+    """Return the part of a walk that answers a question about relations; None if there is none.
 
-    They are relevant enough and have a source type that the question asks for. Return None for any
-    other question, or if the walk reached no such node.
+    Kept are nodes that are relevant enough and have a source type that the question asks for. A
+    question that asks for no type keeps all nodes; a question about more than relations has no such
+    answer.
     """
     if not question.is_relational or not question.wanted_types:
         return found if question.is_relational else None

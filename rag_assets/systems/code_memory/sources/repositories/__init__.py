@@ -1,11 +1,11 @@
 """Git repositories, read without running git and without libgit2's own handling of repositories.
 
 libgit2 serves only as the object database. Refs, the index, configuration, ignore rules and
-attributes are parsed here, from files that are opened without following links. A repository
-therefore cannot name a command, a file or a folder that is then used. Hooks, filters, fsmonitor,
+attributes are parsed here, from files that are opened without following links. So a repository
+cannot make the reader run a command or open a file or folder elsewhere. Hooks, filters, fsmonitor,
 external diffs, credential helpers and included files do not have to be blocked: this code ignores
 them.
 
 `folders` finds a repository, `objects` reads its content, `worktree` the files of the worktree,
-`exclusion` decides which files stay out, and `repository` combines them.
+`exclusion` decides which files are left out, and `repository` combines them.
 """

@@ -38,13 +38,23 @@ _BINARY: Final[Mapping[str, AttributeValue]] = {"binary": True, "text": False}
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The attributes in one file: the rules of each attribute, and the value each rule gives."""
+    """The attributes in one .gitattributes file.
+
+    Attributes:
+        rules: by attribute, the path patterns and the value that each pattern sets.
+        base: length in bytes of the path of the folder that contains the file.
+    """
 
     rules: Mapping[str, tuple[GlobRules, tuple[AttributeValue, ...]]]
     base: int
 
     def find(self, name: str, folder: bytes, file: bytes) -> tuple[bool, AttributeValue]:
-        """Return whether this file specifies an attribute, and the attribute's value."""
+        """Return whether this file sets an attribute for a path, and the attribute's value.
+
+        Args:
+            name: the attribute.
+            folder, file: the path's folder with a final slash, and its file name.
+        """
         rules = self.rules.get(name)
         if rules is None:
             return False, None
@@ -92,7 +102,7 @@ class Attributes:
         return compute_key("attributes", self._digests)
 
     def _list_files(self, folder: str) -> tuple[_File, ...]:
-        """Return the attributes files that affect a folder, in order of precedence."""
+        """Return the attributes files that apply to files in a folder, in order of precedence."""
         missing = []
         while folder not in self._folders:
             missing.append(folder)
@@ -177,7 +187,7 @@ def _compile_rules(
 
 
 def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
-    """Return the pattern and the states of a line; both empty for comments and ignored lines."""
+    """Return the pattern and the attributes of a line; both empty if the line is ignored."""
     line = raw.strip(b" \t\r")
     if not line or line.startswith(b"#") or len(line) > _MAX_LINE_BYTES:
         return b"", []
@@ -190,7 +200,7 @@ def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def _find_rule(pattern: bytes) -> GlobRule | None:
-    """Return the rule of a pattern; None for a pattern that is negated or only matches folders."""
+    """Return the rule of a pattern; None if the pattern is negated or matches only folders."""
     if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
         return None
     return parse_rule(pattern)
@@ -232,10 +242,10 @@ class Conversion:
         )
 
     def convert(self, content: bytes, blob: Callable[[], bytes | None]) -> bytes:
-        """Return the content as git would store it.
+        """Return the content of a worktree file as git would store it.
 
         Args:
-            blob: returns the content that is already stored, if any.
+            blob: returns the content that git has already stored for the file, if any.
         """
         if self.encoding is not None:
             content = _decode_to_utf8(content, self.encoding)
@@ -251,13 +261,13 @@ class Conversion:
 
 
 def compute_blob_id(content: bytes) -> str:
-    """Return the id of a blob with this content."""
+    """Return the id of the blob with this content."""
     header = b"blob %d\0" % len(content)
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
 def is_binary(content: bytes) -> bool:
-    """Return whether content is binary rather than text."""
+    """Return whether the first BINARY_BYTES of content contain a NUL byte."""
     return b"\0" in content[:BINARY_BYTES]
 
 
@@ -275,7 +285,7 @@ def _is_text_attribute(attributes: Mapping[str, AttributeValue], autocrlf: str) 
 
 
 def _looks_binary(content: bytes) -> bool:
-    """Return whether git would keep line endings: after a lone CR, a NUL, or control characters."""
+    """Return whether git would keep CRLF: with a lone CR, a NUL, or many control characters."""
     if b"\0" in content or content.count(b"\r") != content.count(b"\r\n"):
         return True
     control = len(content) - len(content.translate(None, _CONTROL))

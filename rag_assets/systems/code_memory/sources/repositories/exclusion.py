@@ -49,7 +49,7 @@ _IDLE = (r"([^\s]*)", "(.*?)")
 
 
 def is_vendored(path: str) -> bool:
-    """Return whether a path, below the top of its repository, belongs to vendored code."""
+    """Return whether a path within its repository belongs to vendored code."""
     if path.startswith(_OWN):
         return False
     at_start, at_component, anywhere = _load_patterns()
@@ -68,7 +68,7 @@ def is_vendored(path: str) -> bool:
 def _load_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """Return the patterns that match at the start, at the start of any component, or anywhere.
 
-    They are grouped so that few are tried at each position.
+    They are grouped so that few patterns are tried at each position of a path.
     """
     text = files(__package__).joinpath("vendor.yml").read_text("utf-8")
     start, component, anywhere = [], [], []
@@ -140,12 +140,12 @@ _MAP_CONTENT: Final = re.compile(rb'\{"version":\d+,|/\*\* Begin line maps\. \*\
 
 
 def is_generated_name(path: str) -> bool:
-    """Return whether programs write files of this name."""
+    """Return whether a file's name shows that a program has written it."""
     return _NAMES.search(path) is not None
 
 
 def is_generated(path: str, content: bytes) -> bool:
-    """Return whether a program wrote a file's content."""
+    """Return whether a file's content shows that a program has written it."""
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
     if suffix in _RUNS_OF_LINES and _is_minified(content):
         return True
@@ -157,7 +157,7 @@ def is_generated(path: str, content: bytes) -> bool:
 
 
 def _is_minified(content: bytes) -> bool:
-    """Return whether lines are longer than people write, or the last line names a source map."""
+    """Return whether lines are very long on average, or the last line names a source map."""
     if not content:
         return False
     lines = content.count(b"\n") + 1
@@ -201,7 +201,7 @@ it."""
 
 
 class Exclusion:
-    """Decides which files are excluded.
+    """Decides which files of a repository are excluded.
 
     Args:
         include: globs of the files to take; empty: all files of a known type.
@@ -231,7 +231,7 @@ class Exclusion:
                 self._by_name[path] = "translation"
 
     def find_name_rule(self, path: str) -> ExclusionRule | None:
-        """Return the rule that excludes a file regardless of its content; None if none does."""
+        """Return the rule that excludes a file because of its path, mode or attributes, or None."""
         return self._by_name[path]
 
     def _find_path_rule(self, path: str, mode: int) -> ExclusionRule | None:
@@ -245,7 +245,7 @@ class Exclusion:
         return _find_attribute_rule(path, attributes)
 
     def find_content_rule(self, path: str, content: bytes) -> ExclusionRule | None:
-        """Return the rule that excludes a file because of its content; None if none does."""
+        """Return the rule that excludes a file because of its content, or None."""
         if not content.strip():
             return "empty"
         if len(content) < _LFS_BYTES and content.startswith(_LFS):
@@ -260,15 +260,15 @@ class Exclusion:
         return None
 
     def _is_wanted(self, path: str) -> bool:
-        """Return whether a file is required, or is the translation that is to be indexed."""
+        """Return whether a large data file is kept: demanded, or the original of translations."""
         return path in self._originals or self._is_demanded(path)
 
     def _is_demanded(self, path: str) -> bool:
-        """Return whether `include` or attributes require a file, whatever its name and size."""
+        """Return whether `include` or the attributes ask for a file, whatever its type and size."""
         return self._include is not None or _is_set(self._attributes.get(path).get(DETECTABLE))
 
     def is_excluded(self, path: str) -> bool:
-        """Return whether `exclude` leaves a file out, or a folder above it."""
+        """Return whether `exclude` matches a file or a folder that contains it."""
         folder, slash, name = path.rpartition("/")
         raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
         excluded = self._exclude.decide(raw_folder, raw_name, is_folder=False) is True
@@ -286,7 +286,7 @@ class Exclusion:
         return included if decision is None else decision
 
     def _find_folder_rules(self, folder: str) -> tuple[bool, bool]:
-        """Return whether everything below a folder is included, and whether it is excluded."""
+        """Return whether `include` takes all files in a folder, and whether `exclude` does."""
         missing = []
         at = folder
         while at not in self._folders:
@@ -304,7 +304,10 @@ class Exclusion:
 
 
 def _find_attribute_rule(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
-    """Return the rule for a file's attributes and name; attributes take precedence."""
+    """Return the rule that excludes a file because of its attributes or its name, or None.
+
+    Attributes take precedence over the name.
+    """
     documentation = _is_set(attributes.get(DOCUMENTATION))
     vendored = _is_attribute_enabled(attributes.get(VENDORED))
     if vendored or (vendored is None and not documentation and is_vendored(path)):
@@ -337,7 +340,7 @@ def _is_set(value: AttributeValue) -> bool:
 _FEWEST: Final = 3
 """Minimum number of files that differ only in language for them to count as translations."""
 _FEWEST_ANYWHERE: Final = 5
-"""The minimum outside of folders of translations, without English and without an original text."""
+"""The same minimum outside of folders of translations, without English and original texts."""
 _READINGS: Final = 3
 """Number of parts at the end of a path that may be its language."""
 _CODE_WORDS: Final = (
@@ -377,7 +380,7 @@ _PROGRAMMING: Final = frozenset(("as", "cs", "is", "ml", "or", "pl", "ps", "ts")
 
 
 def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
-    """Map each file that is left out, as a translation, to the indexed file with the same text.
+    """Return the translations to leave out, each with the indexed file that has the same text.
 
     Args:
         paths: the paths of all files that would be indexed, POSIX, within the repository.
@@ -426,19 +429,19 @@ def _choose_indexed(versions: Mapping[str, str], spread: Counter[str]) -> str:
 
 
 def _find_original(key: bytes, versions: Mapping[str, str]) -> str:
-    """Return the path of the original text, which has no language in it."""
+    """Return the path that the untranslated text would have: without a language in it."""
     path = next(iter(versions.values()))
     template = next(one for one, _ in _list_readings(path) if _digest(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
 def _digest(template: str) -> bytes:
-    """Return a short key of a path; its length does not depend on the path's."""
+    """Return a short hash of a path, so that long paths do not take memory."""
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 def _list_readings(path: str) -> Iterator[tuple[str, str]]:
-    """Yield a path without one of its last parts that may be a language, and that language."""
+    """Yield the path with `{}` in place of each part that may be a language, and that language."""
     lowered = path.lower()
     if not lowered.endswith((*_DATA, *_PROGRAMS)):
         return

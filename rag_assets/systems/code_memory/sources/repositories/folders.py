@@ -25,8 +25,8 @@ _TRUE: Final = frozenset({"true", "yes", "on", "1", ""})
 def parse_configuration(content: bytes) -> dict[str, str]:
     """Return the settings in a git configuration file, by `section.key` in lower case.
 
-    Sections with their own name, such as remotes, are left out, and so are lines with invalid
-    syntax. A later value of a setting replaces an earlier one.
+    Named sections (`[remote "origin"]`) and lines with invalid syntax are left out. A later value
+    of a setting replaces an earlier one.
     """
     settings: dict[str, str] = {}
     section: str | None = None
@@ -45,7 +45,7 @@ def parse_configuration(content: bytes) -> dict[str, str]:
 
 
 def is_true(settings: dict[str, str], name: str) -> bool:
-    """Return whether a setting is switched on."""
+    """Return whether a boolean setting of git is on; a missing setting is off."""
     return settings.get(name, "false").lower() in _TRUE
 
 
@@ -77,12 +77,12 @@ _HINT = "set root to the top folder of a clone, or to a bare repository"
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFolders:
-    """The folders of a repository's parts; all absolute and resolved.
+    """The folders of a repository; all paths are absolute and resolved.
 
     Attributes:
         root: the folder that the source names.
-        own: holds HEAD and the index of this worktree.
-        common: holds the parts that all worktrees share: objects, refs, configuration.
+        own: contains HEAD and the index of this worktree.
+        common: contains what all worktrees share: objects, refs, configuration.
         bare: whether the repository lacks a worktree.
     """
 
@@ -93,7 +93,7 @@ class RepositoryFolders:
 
 
 def locate(root: Path) -> RepositoryFolders:
-    """Find the parts of the repository in a folder; parent folders are not searched.
+    """Return the folders of the repository at a root; parent folders are not searched.
 
     If `.git` is a file, as in a linked worktree, it may only lead out of the root to a repository
     that points back to this root. So nobody can index a repository to which they cannot write.
@@ -160,7 +160,11 @@ def read_configuration(common: Path) -> dict[str, str]:
 
 
 def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
-    """Return the repository in one folder; raise ListingFailed if a part is missing."""
+    """Return the folders of a repository whose parts are all in `own`.
+
+    Raises:
+        ListingFailed: HEAD or the objects are missing.
+    """
     missing = [n for n in ("HEAD", "objects") if _find_mode(own / n) is None]
     if missing:
         raise ListingFailed(
@@ -170,7 +174,7 @@ def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
 
 
 def _follow_pointer(root: Path) -> RepositoryFolders:
-    """Return the repository that a `.git` file points to."""
+    """Return the folders of the repository that the file `.git` in a root points to."""
     content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
     if not content.startswith(b"gitdir:"):
         raise ListingFailed(f"{str(root / GIT)!r} does not point to a repository", hint=_HINT)
@@ -188,7 +192,11 @@ def _follow_pointer(root: Path) -> RepositoryFolders:
 
 
 def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
-    """Return whether a repository elsewhere names this root as its worktree."""
+    """Return whether a repository outside of the root names the root as its worktree.
+
+    Args:
+        linked: whether it is a linked worktree; then the file `gitdir` names the root.
+    """
     if linked:
         back = read_small(own, ["gitdir"], _MAX_POINTER_BYTES)
         return back is not None and _resolve_pointer(own, back) == root / GIT

@@ -41,12 +41,17 @@ _FOLDER_NAME: Final = re.compile(r"[0-9a-f]{2}")
 
 
 class LooseObjectDamaged(Exception):
-    """The content of a loose object does not match its name."""
+    """The bytes of a loose object are not a valid object with the id in its file name."""
 
 
 @dataclass(frozen=True, slots=True)
 class LooseObject:
-    """A loose object, with the part of its content that was read, and the size of the whole."""
+    """A loose object, of which only a part may have been read.
+
+    Attributes:
+        size: size of the whole content in bytes.
+        content: the content, or its first bytes.
+    """
 
     kind: ObjectKind
     size: int
@@ -57,7 +62,7 @@ class LooseObjects:
     """The loose objects in a folder, which is absolute and resolved.
 
     Raises:
-        ListingFailed: a link is among them, or they cannot be listed.
+        ListingFailed: the folder contains a link, or cannot be listed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -80,8 +85,8 @@ class LooseObjects:
         """Return an object's kind and size.
 
         Raises:
-            LooseDamaged: it does not match its name.
-            OSError: it is gone.
+            LooseObjectDamaged: its content does not match its name.
+            OSError: it no longer exists.
         """
         with self._open(oid) as file:
             return _read_header(zlib.decompressobj(), file)[0]
@@ -146,7 +151,7 @@ class LooseObjects:
 
 
 def _read_header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
-    """Return the header, with the content unpacked so far, and the packed data that remain."""
+    """Return an object's header with the first unpacked bytes, and the packed bytes left over."""
     head = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
     match = _HEADER.match(head)
     if match is None:
@@ -187,7 +192,7 @@ class Objects:
         """Return the size of an object in bytes, without unpacking the object.
 
         Raises:
-            ListingFailed: it is missing, damaged or of a different kind.
+            ListingFailed: the object is missing, damaged or of a different kind.
         """
         found_kind, size = self._read_object_header(oid, kind)
         if found_kind != kind:
@@ -208,7 +213,10 @@ class Objects:
         return self.read_sized(oid, kind)
 
     def read_sized(self, oid: str, kind: ObjectKind) -> bytes:
-        """Return the content of an object whose kind and size read_size has verified; see read."""
+        """Return the content of an object; errors as in read().
+
+        The caller must have verified its kind and size with read_size().
+        """
 
         def read_content() -> bytes:
             if self._loose.contains(oid):
@@ -218,10 +226,10 @@ class Objects:
         return self._read_with_retry(oid, kind, read_content)
 
     def resolve_commit(self, oid: str) -> str:
-        """Return the id of the commit that an id refers to, directly or through a tag.
+        """Return the id of a commit from its own id, or from the id of a tag.
 
         Raises:
-            ListingFailed: it does not refer to a commit.
+            ListingFailed: the id does not refer to a commit.
         """
         for _ in range(_MAX_TAGS):
             kind = self._read_object_header(oid, "commit")[0]
@@ -251,7 +259,11 @@ class Objects:
         return ids.pop() if len(ids) == 1 else None
 
     def _read_object_header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
-        """Return an object's kind and size."""
+        """Return an object's kind and size; the kind is None for other types of objects.
+
+        Args:
+            kind: the expected kind, for error messages.
+        """
 
         def read_header() -> tuple[ObjectKind | None, int]:
             if self._loose.contains(oid):
@@ -263,7 +275,11 @@ class Objects:
         return self._read_with_retry(oid, kind, read_header)
 
     def _read_with_retry(self, oid: str, kind: ObjectKind, read: Callable[[], _Read]) -> _Read:
-        """Return the result of a read; retry if the object was being written or packed."""
+        """Return the result of a read; read again if the object was being written or packed.
+
+        Args:
+            kind: the expected kind, for error messages.
+        """
         try:
             return read()
         except (KeyError, FileNotFoundError):
@@ -291,7 +307,13 @@ def _build_damage_error(oid: str, kind: ObjectKind, error: Exception) -> Listing
 
 
 def _require_own(common: Path) -> None:
-    """Refuse alternates: their objects belong to a different repository, with other readers."""
+    """Refuse a repository that uses alternates.
+
+    Their objects belong to a different repository, which other people may read.
+
+    Raises:
+        ListingFailed: the repository has alternates.
+    """
     if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
         raise ListingFailed(
             f"the repository in {str(common)!r} borrows objects from a different repository"
@@ -326,11 +348,11 @@ _UNUSABLE: Final = frozenset({b"", b".", b".."})
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:
-    """A file, link or submodule of a tree.
+    """A file, link or submodule in a tree.
 
     Attributes:
         mode: git's mode, which shows whether it is a file, a link or a submodule.
-        oid: id of its blob; for a submodule, id of the other repository's commit.
+        oid: id of its blob; for a submodule, id of the commit in the submodule's repository.
     """
 
     mode: int
@@ -338,7 +360,7 @@ class TreeFile:
 
 
 def list_files(objects: Objects, tree: str) -> dict[str, TreeFile]:
-    """Return all files in a tree by path; leave out files that a worktree must not contain.
+    """Return all files in a tree by path, without names that a worktree must not contain.
 
     Raises:
         ListingFailed: a tree is missing or damaged, or there are more files than any project has.
@@ -360,10 +382,10 @@ def list_files(objects: Objects, tree: str) -> dict[str, TreeFile]:
 
 
 def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
-    """Return the usable entries of a tree and all trees below it, by id; each tree is read once.
+    """Return the usable entries of a tree and of all trees below it, by tree id.
 
-    The paths are counted before any is built: ten trees that contain each other in a row, ten times
-    each, have ten billion paths.
+    Each tree is read once. The paths are counted before any is built: if ten trees each contain the
+    next one ten times, they have ten billion paths.
 
     Raises:
         ListingFailed: as in list_files().
@@ -404,7 +426,11 @@ def _build_damaged_tree_error(tree: str) -> ListingFailed:
 
 
 def _count_paths(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of paths in a tree, and the total number of bytes in them."""
+    """Return the number of paths below a tree, and their total length in bytes.
+
+    Args:
+        sizes: the same numbers for the trees below it, by id.
+    """
     paths = name_bytes = 0
     for mode, name, oid in entries:
         below, bytes_below = sizes[oid] if mode == _FOLDER else (0, 0)
@@ -414,13 +440,13 @@ def _count_paths(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) ->
 
 
 def _is_usable(entry: _Entry) -> bool:
-    """Return whether a worktree may have the name of an entry."""
+    """Return whether a worktree may contain a file with the name of an entry."""
     name = entry[1]
     return name not in _UNUSABLE and b"/" not in name and name.lower() != b".git"
 
 
 def find_file(objects: Objects, tree: str, path: str) -> TreeFile | None:
-    """Return one file of a tree, without reading other parts of the tree."""
+    """Return one file of a tree, reading only the trees on its path; None if it is missing."""
     *folders, name = path.encode("utf-8", "surrogateescape").split(b"/")
     oid = tree
     for folder in folders:

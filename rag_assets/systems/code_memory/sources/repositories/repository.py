@@ -87,7 +87,7 @@ class Refs:
         return Head(oid if target is None else self._follow(target), target)
 
     def resolve_commit(self, name: str, objects: Objects) -> str:
-        """Return the commit of a branch, a tag, or a whole or abbreviated id.
+        """Return the commit of a branch, a tag, or a full or abbreviated id.
 
         Raises:
             ListingFailed: the name does not exist; the hint lists similar names.
@@ -134,7 +134,7 @@ class Refs:
         )
 
     def _read(self, name: str) -> tuple[str | None, str | None]:
-        """Return the id that a ref holds, or else the ref that it points to; None if missing."""
+        """Return the id in a ref, and the name of the ref it points to; at least one is None."""
         if not is_name(name):
             raise ListingFailed(f"{name!r} is not a valid name of a ref")
         content = read_small(self._folders.common, name.split("/"), _MAX_REF_BYTES)
@@ -173,7 +173,7 @@ class Refs:
 
 
 def is_name(name: str) -> bool:
-    """Return whether a name is a valid ref, and thus a safe path below the repository's folder."""
+    """Return whether a name is valid for a ref, and so safe as a path below the repository."""
     parts = name.split("/")
     return not any(
         part in ("", ".", "..") or part.endswith(".lock") or "\0" in part for part in parts
@@ -223,14 +223,14 @@ class Repository:
 
     @property
     def name(self) -> str:
-        """Return the name of its folder; for a linked worktree, the name of its repository."""
+        """Return the name of the repository's folder, also for a linked worktree."""
         common = self.folders.common
         folder = common.parent if common.name == ".git" else common
         return folder.name.removesuffix(".git") or "repository"
 
     @property
     def autocrlf(self) -> str:
-        """Return how line endings are converted for files without such an attribute."""
+        """Return `core.autocrlf` in lower case: how line ends are converted by default."""
         return self._settings.get("core.autocrlf", "").lower()
 
     def resolve_commit(self, ref: str) -> str | None:
@@ -282,7 +282,7 @@ class Repository:
         return Attributes(read, read_info_attributes(self.folders))
 
     def read_worktree(self, tree: str) -> Worktree:
-        """Return the worktree, compared with a tree."""
+        """Return the files of the worktree, compared with a tree."""
         return Worktree(self.folders, self.stored, self.list_files(tree))
 
     @cached_property
@@ -309,7 +309,7 @@ class Repository:
         return read_index(self.folders.own)
 
     def describe(self, commit: str | None, paths: Collection[str]) -> OriginDescription:
-        """Return the repository, the commit, and which of these files differ from the commit."""
+        """Return the repository's name, its commit, and which of these files differ from it."""
         if self.folders.bare:
             return OriginDescription(self.name, commit, None)
         tree = self.get_tree(commit)

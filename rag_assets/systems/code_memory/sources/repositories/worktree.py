@@ -42,7 +42,7 @@ _HINT = "delete the file `index` in that folder, then run `git reset` in the wor
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A tracked file.
+    """A tracked file in git's index.
 
     Attributes:
         mode, oid: as in a Git tree; the content of a file with intent to add is unknown.
@@ -65,7 +65,7 @@ class IndexEntry:
         """Return whether a file is certainly unchanged since git last looked at it.
 
         Args:
-            facts: the current facts of the file.
+            facts: the current metadata of the file.
             written: when the index was written; a file that is as new as the index, or newer, may
                 have changed unnoticed.
         """
@@ -94,7 +94,7 @@ class GitIndex:
     skipped_folders: tuple[str, ...] = ()
 
     def is_skipped(self, path: str) -> bool:
-        """Return whether a file is left out of the worktree on purpose."""
+        """Return whether a sparse checkout leaves a file out of the worktree."""
         entry = self.entries.get(path)
         if entry is not None:
             return entry.skipped
@@ -102,7 +102,10 @@ class GitIndex:
 
 
 def read_index(own: Path) -> GitIndex | None:
-    """Return the index of a worktree, from the folder that contains it.
+    """Return git's index of a worktree.
+
+    Args:
+        own: the folder that contains the index.
 
     Returns:
         None if it is missing, or split over several files: then the state of files is unknown.
@@ -171,7 +174,7 @@ def _build_entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
 
 
 def _is_split(content: bytes, at: int) -> bool:
-    """Return whether an extension refers to entries in a different file."""
+    """Return whether the index is split, so that another file contains some of its entries."""
     while at + 8 <= len(content) - 20:
         signature, size = struct.unpack_from(">4sI", content, at)
         if signature == b"link":
@@ -181,7 +184,7 @@ def _is_split(content: bytes, at: int) -> bool:
 
 
 def _read_number(content: bytes, at: int) -> tuple[int, int]:
-    """Return a number that is stored in a variable number of bytes, and the position after it."""
+    """Return a number with a variable number of bytes, and the offset after it."""
     byte = content[at]
     value = byte & 0x7F
     while byte & 0x80:
@@ -201,11 +204,11 @@ _NEW = 0o100644
 
 @dataclass(frozen=True, slots=True)
 class WorktreeFile:
-    """A file to consider for the index.
+    """A file of the worktree that may be indexed.
 
     Attributes:
         mode: the file mode, as in a Git tree.
-        facts: facts of the file; None for files left out by a sparse checkout, links and
+        facts: metadata of the file; None for files left out by a sparse checkout, links and
             submodules.
         committed: the file at this path in the commit; None if the commit lacks it.
         tracked: its entry in the index of git; None if it is untracked.
@@ -234,7 +237,7 @@ class StoredContent:
 
 
 class StoredContents:
-    """Compares worktree files with their committed content.
+    """Converts worktree files as git does, and compares them with their committed content.
 
     Args:
         autocrlf: core.autocrlf, in lower case.
@@ -250,10 +253,11 @@ class StoredContents:
         self._autocrlf = autocrlf
 
     def convert(self, path: str, content: bytes, committed: TreeFile | None) -> StoredContent:
-        """Return a file's content as git would store it, and its blob if the commit has the same.
+        """Return a file's content as git would store it, and the commit's blob if it is equal.
 
         Args:
             content: the content as it is in the worktree.
+            committed: the file at this path in the commit, if any.
         """
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and compute_blob_id(content) == oid:
@@ -296,7 +300,10 @@ class Worktree:
         self.files = dict(self._list(folders, committed))
 
     def read(self, file: WorktreeFile, max_bytes: int) -> StoredContent | None:
-        """Return the content of one of `files`; None if it was deleted, changed or is too large."""
+        """Return the content of one of `files`.
+
+        Return None if the file was deleted or changed since the listing, or is too large.
+        """
         committed, facts = file.committed, file.facts
         if committed is not None and self._is_clean(file):
             return StoredContent(
@@ -308,7 +315,7 @@ class Worktree:
         return None if content is None else self._stored.convert(file.path, content, committed)
 
     def get_size(self, file: WorktreeFile) -> int:
-        """Return the size of a file's content in bytes, if known without reading the file."""
+        """Return the size in bytes of a file's content, without reading the file."""
         if file.committed is not None and self._is_clean(file):
             return self._objects.read_size(file.committed.oid, "blob")
         return 0 if file.facts is None else file.facts.st_size
@@ -352,7 +359,7 @@ class Worktree:
 
 
 def build_worktree_attributes(folders: RepositoryFolders) -> Attributes:
-    """Return the attributes of the files in a worktree."""
+    """Return the attributes that the .gitattributes files in a worktree define."""
     root = folders.root
 
     def read(folder: str) -> bytes | None:
@@ -363,19 +370,19 @@ def build_worktree_attributes(folders: RepositoryFolders) -> Attributes:
 
 
 def read_info_attributes(folders: RepositoryFolders) -> bytes | None:
-    """Return the content of info/attributes."""
+    """Return the content of the file info/attributes; None if it is missing."""
     return read_small(folders.common, ["info", "attributes"], MAX_ATTRIBUTES_BYTES)
 
 
 def read_unchanged(
     root: Path, path: str, facts: os.stat_result | None, max_bytes: int
 ) -> bytes | None:
-    """Return a file's content; None if it is gone, differs from its listing, or is too large.
+    """Return a file's content; None if it is gone, has changed since listing, or is too large.
 
     Args:
         root: the top folder of the worktree, absolute and resolved.
         path: path of the file; its folders are opened one by one without following links.
-        facts: the facts as listed; None to accept any state of the file.
+        facts: the metadata as listed; None to accept any state of the file.
     """
     *above, name = path.split("/")
     try:
@@ -409,7 +416,7 @@ def read_unchanged(
 
 
 def get_file_identity(facts: os.stat_result) -> tuple[int, int, int, int]:
-    """Return those facts of a file that differ after every change of the file."""
+    """Return metadata that identify the version of a file: any change alters one of them."""
     return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino
 
 
@@ -427,7 +434,7 @@ def _build_selection(folders: RepositoryFolders) -> Selection:
 
 
 def _list_file_facts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the facts of those paths that are regular files; links are not followed."""
+    """Yield the paths that are regular files, with their metadata; links are not followed."""
     by_folder: dict[str, list[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
