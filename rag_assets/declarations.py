@@ -63,7 +63,7 @@ class Naming:
     def in_project(
         cls, name: str, key_prefix: Sequence[str] | str | None = None, group: str = STAGES
     ) -> Naming:
-        """Return the naming in a team's project, where `name` is the prefix of everything.
+        """Return the naming in a team's project, where `name` is the prefix of all names.
 
         Raises:
             ConfigurationError: Dagster does not accept such names.
@@ -95,12 +95,15 @@ class Naming:
 
     @property
     def shortest_interval_seconds(self) -> int:
-        """Return the shortest time between evaluations of a sensor; longer in a team's project."""
+        """Return the minimum number of seconds between evaluations of a sensor under this naming.
+
+        It is 0 in our own code location, and longer in a team's project.
+        """
         return _PROJECT_INTERVAL_SECONDS if self.prefix else 0
 
     @property
     def partitions(self) -> dg.DynamicPartitionsDefinition:
-        """Return the only partitioning, in which each partition is a tenant (never a document)."""
+        """Return the definition of the partitions; each of them is a tenant, never a document."""
         return dg.DynamicPartitionsDefinition(name=self.partitions_name)
 
     @property
@@ -109,29 +112,33 @@ class Naming:
         return f"{self.name}_tenants"
 
     def own(self, name: str) -> str:
-        """Return the name of a job, an op, a sensor or a schedule."""
+        """Return the full name of a job, an op, a sensor or a schedule from its plain name."""
         return f"{self.prefix}{name}"
 
     def resource(self, name: str) -> str:
-        """Return the key of a resource."""
+        """Return the key of a resource from its plain name."""
         return f"{self.name}_{name}"
 
     def asset_key(self, asset: str) -> dg.AssetKey:
-        """Return the key of an asset."""
+        """Return the key of an asset from its plain name."""
         return dg.AssetKey([*self.key_prefix, asset])
 
     def step_key(self, asset: str) -> str:
-        """Return the key of the step that materializes an asset: the name of its op."""
+        """Return the key of the step that materializes an asset, which is the name of its op."""
         return self.asset_key(asset).to_python_identifier()
 
     def asset_group(self, group: str) -> str:
-        """Return the group under this naming for assets that were declared in a plain group."""
+        """Return the group, under this naming, of assets that were declared in a plain group."""
         if not self.prefix:
             return group
         return self.group if group == STAGES else f"{self.group}_{group}"
 
     def bind(self, function: Function) -> Function:
-        """Return the function with the signature for Dagster: keys of resources, and no `names`."""
+        """Return a function with the parameters that Dagster expects.
+
+        Resources are passed under their keys instead of their plain names, and `names` is already
+        filled in.
+        """
         hints = get_type_hints(function, include_extras=True)
         keys = {
             resource_arg.name: self.resource(resource_arg.name)
@@ -167,13 +174,13 @@ PLAIN: Final = Naming()
 
 
 class Declaration(ABC):
-    """A declaration, under a plain name, of a definition that Dagster loads."""
+    """A definition that Dagster can load, declared under a plain name."""
 
     name: str
 
     @abstractmethod
     def build(self, names: Naming) -> Any:
-        """Return Dagster's definition under a naming."""
+        """Return Dagster's definition under this naming."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +204,7 @@ class Asset(Declaration):
     group: str = STAGES
 
     def build(self, names: Naming, upstream: Sequence[dg.AssetDep] = ()) -> dg.AssetsDefinition:
-        """Return Dagster's definition.
+        """Return Dagster's definition of the asset.
 
         Args:
             names: naming for the asset's key, op and resources.
@@ -241,7 +248,7 @@ def asset(
 
 @dataclass(frozen=True)
 class Report(Declaration):
-    """An asset that runs only report on; it cannot be materialized on its own.
+    """An asset whose materializations other runs report; it cannot be materialized on its own.
 
     Attributes:
         name, group: plain name and group.
@@ -256,7 +263,7 @@ class Report(Declaration):
     description: str
 
     def build(self, names: Naming) -> dg.AssetSpec:
-        """Return Dagster's definition."""
+        """Return Dagster's specification of the asset."""
         return dg.AssetSpec(
             names.asset_key(self.name),
             deps=[names.asset_key(self.dep)],
@@ -274,7 +281,11 @@ class Report(Declaration):
         metadata: Mapping[str, dg.RawMetadataValue],
         description: str | None = None,
     ) -> dg.AssetMaterialization:
-        """Return a report on a tenant with numbers that Dagster plots over time."""
+        """Return a materialization of the asset for a tenant.
+
+        Args:
+            metadata: values that Dagster plots over time, if they are numbers.
+        """
         return dg.AssetMaterialization(
             names.asset_key(self.name),
             partition=tenant_id,
@@ -302,7 +313,7 @@ class Job(Declaration):
     kind: str | None = None
 
     def build(self, names: Naming) -> dg.JobDefinition:
-        """Return Dagster's definition."""
+        """Return Dagster's definition of the job."""
         op = dg.op(
             name=names.own(self.function.__name__),
             tags={"kind": self.kind} if self.kind else None,
@@ -316,7 +327,7 @@ class Job(Declaration):
         )
 
     def run_config(self, names: Naming, **config: Any) -> dict[str, Any]:
-        """Return the run configuration that contains this configuration of the op."""
+        """Return the run configuration in which the job's op has this configuration."""
         return {"ops": {names.own(self.function.__name__): {"config": config}}}
 
 
@@ -354,7 +365,7 @@ class AssetJob(Declaration):
     is_shared: bool = False
 
     def build(self, names: Naming, checks: Sequence[Any] = ()) -> UnresolvedAssetJobDefinition:
-        """Return Dagster's definition.
+        """Return Dagster's definition of the job.
 
         Args:
             names: naming of the job and of its selection.
@@ -396,7 +407,7 @@ class Sensor(Declaration):
     failures_of: str | None = None
 
     def build(self, names: Naming) -> dg.SensorDefinition:
-        """Return Dagster's definition."""
+        """Return Dagster's definition of the sensor."""
         function = names.bind(self.function)
         options: dict[str, Any] = {
             "name": names.own(self.name),
@@ -446,7 +457,7 @@ class Schedule(Declaration):
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def build(self, names: Naming) -> dg.ScheduleDefinition:
-        """Return Dagster's definition."""
+        """Return Dagster's definition of the schedule."""
         return dg.ScheduleDefinition(
             name=names.own(self.name),
             job_name=names.own(self.job.name),

@@ -54,11 +54,12 @@ class KnowledgeBase:
     _partitions: set[str] = field(default_factory=set)
 
     def add_tenant(self, tenant_id: str, folder: Path, **config: Any) -> None:
-        """Add a tenant whose documents are the files of a folder, which is created.
+        """Add a tenant whose documents are the files of a folder; create the folder if necessary.
 
         Args:
-            tenant_id: id as in `tenants.yaml`; further arguments are settings as in that file.
+            tenant_id: id of the tenant, as in `tenants.yaml`.
             folder: folder of the tenant's only source, which is named `files`.
+            config: further settings of the tenant, as in `tenants.yaml`.
         """
         from rag_assets.pipeline.tenancy import reconcile_tenants
         from rag_assets.resources.installation import InstallationResource
@@ -91,7 +92,7 @@ class KnowledgeBase:
 
     @staticmethod
     def get_assets(definitions: dg.Definitions) -> list[dg.AssetsDefinition]:
-        """Return the assets that a run materializes, for `dg.materialize`."""
+        """Return the assets of the definitions that a run can materialize, for `dg.materialize`."""
         import dagster as dg
 
         assets = definitions.assets or ()
@@ -158,7 +159,10 @@ def _build_memory_index(installation: Installation) -> Any:
 
 @cache
 def _open_memory(_home: str) -> VectorStore:
-    """Return the index of an installation, which all runs share despite their own resources."""
+    """Return the installation's in-memory index.
+
+    All runs share it, although each run creates its own resources.
+    """
     from rag_assets.storage.index.store import MEMORY, StoreConfig, open_store
 
     return open_store(StoreConfig(MEMORY))

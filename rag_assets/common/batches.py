@@ -1,4 +1,4 @@
-"""Batches: iterables split by length and weight, and items processed in the background."""
+"""Split iterables into batches by length and weight; process items in batches in the background."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class BackgroundBatcher(Generic[ItemT]):
                 self._thread.start()
 
     def close(self) -> None:
-        """Wait until all items are processed."""
+        """Wait until all waiting items are processed."""
         self._closing.set()
         thread = self._thread
         if thread is not None:

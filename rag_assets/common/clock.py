@@ -1,4 +1,4 @@
-"""The clock for ages of documents, builds, batches and events; in UTC."""
+"""The clock, in UTC, from which ages of documents, builds, batches and events are computed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BootTime:
 
     Attributes:
         boot_id: distinguishes this boot of the machine from every other boot.
-        seconds: since the boot, including time in suspension.
+        seconds: seconds since the boot, including time in suspension.
     """
 
     boot_id: str
@@ -53,8 +53,8 @@ class Clock:
 
     Attributes:
         machine: returns this machine's time, in UTC.
-        ahead: added to the times of both the machine and Postgres, so that ages can be computed as
-            of a later time.
+        ahead: duration that is added to the times of both the machine and Postgres, so that ages
+            can be computed as of a later time.
         boot: returns the time since this machine's boot.
     """
 

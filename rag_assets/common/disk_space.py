@@ -27,7 +27,7 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """The space on the disk that holds a folder.
+    """The free space on a disk, and the free space that it needs.
 
     Attributes:
         place: the folder, or a node of Elasticsearch.
@@ -57,7 +57,10 @@ class DiskSpace:
 
 
 def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
-    """Return the space of the disks that contain these folders; skip addresses of stores."""
+    """Return the space of each disk that contains one of these folders.
+
+    Addresses of object stores are skipped. Folders on the same disk give one result.
+    """
     found: dict[int, DiskSpace] = {}
     for folder in folders:
         if "://" in str(folder) or (existing := _existing(Path(folder))) is None:
@@ -70,12 +73,14 @@ def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
 
 
 def own_disks(settings: Settings) -> list[DiskSpace]:
-    """Return the disks of an installation's folders: data of servers, lake, uploaded files."""
+    """Return the space of the disks of an installation: data of servers, lake, uploaded files."""
     return disk_spaces([settings.local, settings.lake_url, settings.blobs_url])
 
 
 def hint_to_start(variable: str) -> str:
-    """Return the hint for a server that does not answer; it names a full disk, if there is one.
+    """Return the hint for the error of a server that does not answer.
+
+    If a disk of the installation is full, the hint names it.
 
     Args:
         variable: the name of the variable with the server's address.
@@ -91,7 +96,11 @@ def hint_to_start(variable: str) -> str:
 
 
 def disk_full(folder: Path | str, consequence: str) -> DiskFull:
-    """Return the error for a write to a full disk."""
+    """Return the error for a write to a full disk.
+
+    Args:
+        consequence: end of the message: what was not done.
+    """
     existing = _existing(Path(folder))
     free = in_megabytes(shutil.disk_usage(existing).free) if existing else "nothing"
     return DiskFull(f"the disk of {folder} is full ({free} free): {consequence}", hint=_HINT)

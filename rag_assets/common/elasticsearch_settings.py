@@ -40,7 +40,7 @@ _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """The distribution of a new index over nodes; existing indexes keep theirs.
+    """The distribution of a new index over nodes; existing indexes keep their layout.
 
     Attributes:
         shards: primary shards of a shared index. All entries of a tenant lie in one shard, so an
@@ -57,7 +57,7 @@ class IndexLayout:
 
     @property
     def refresh_seconds(self) -> float:
-        """Return the interval of automatic refreshes; negative without automatic refreshes."""
+        """Return the interval of automatic refreshes in seconds; negative if there are none."""
         number = float(self.refresh_interval.rstrip("msh"))
         return number * _SECONDS_OF_UNIT.get(self.refresh_interval.lstrip("-0123456789"), 1)
 
@@ -66,8 +66,7 @@ class IndexLayout:
 class ElasticsearchSettings:
     """The settings of an external Elasticsearch except its address, as they were given.
 
-    Secrets may be sealed: `rag_assets.runtime.elasticsearch_access` makes a connection from
-    them.
+    Secrets may be sealed; `rag_assets.runtime.elasticsearch_access` opens them and connects.
 
     Attributes:
         cloud_id: id of a deployment in Elastic Cloud.
@@ -144,11 +143,11 @@ class ElasticsearchSettings:
         return {_PREFIX + name: str(value) for name, value in values.items() if value is not None}
 
     def account_variables(self) -> list[str]:
-        """Return the names of the account variables that are set."""
+        """Return the names of the variables that are set for an API key or an account."""
         return self._set(_OF_ACCOUNT)
 
     def certificate_variables(self) -> list[str]:
-        """Return the names of the certificate variables that are set."""
+        """Return the names of the variables that are set for the certificate of the server."""
         return self._set(_OF_CERTIFICATE)
 
     def _set(self, names: Sequence[str]) -> list[str]:

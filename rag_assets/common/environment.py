@@ -1,4 +1,4 @@
-"""The environment of a process: the variables that decide whether a document can be processed.
+"""The settings of a process that decide whether a document can be processed, and their hash.
 
 Documents that fail because of a setting record the environments in which they failed. A process
 with a different environment retries them. So a corrected setting takes effect without a command.
@@ -25,7 +25,7 @@ _KEY_LENGTH: Final = 12
 
 
 def variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that `tenants.yaml` names or libraries read, with their values."""
+    """Return the environment variables that tenants.yaml names or libraries read, with values."""
     try:
         listed = settings.tenants_file.read_text(errors="replace")
     except OSError:

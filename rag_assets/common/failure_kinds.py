@@ -81,7 +81,9 @@ class FailureWords:
 
 
 def empty_note(chunk_count: int, dropped_count: int) -> str | None:
-    """Return why searches find no passage of a document that is ready; None if they find some.
+    """Return a note on why searches find no passage of an indexed document.
+
+    Return None if searches can find passages.
 
     Args:
         chunk_count: number of passages that can be found.

@@ -34,7 +34,7 @@ class HashRange:
 
     @classmethod
     def part(cls, number: int, count: int) -> HashRange:
-        """Return a part of all hashes, split into `count` equal parts and numbered from 0."""
+        """Return one of `count` equal parts of the range of all hashes; `number` counts from 0."""
         return cls().parts(count)[number]
 
     def parts(self, count: int) -> list[HashRange]:

@@ -84,7 +84,7 @@ class Installation:
     index_prefix: str | None = None
 
     def given(self) -> dict[str, str]:
-        """Return the attributes that were given, by name."""
+        """Return the attributes that are not None, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         # A value that Dagster reads from a variable later is already text, and is not changed here.
         return {

@@ -28,7 +28,12 @@ class InvalidFields(Exception):
 
 
 def invalid(field: str, problem: str) -> InvalidFields:
-    """Return the error to raise for an invalid field; `body` as field names the whole body."""
+    """Return the error to raise for an invalid field.
+
+    Args:
+        field: name of the field; "body" for the whole body.
+        problem: message, such as the allowed values.
+    """
     loc = ("body",) if field == "body" else ("body", field)
     return InvalidFields([{"type": "value_error", "loc": loc, "msg": problem}])
 
@@ -176,7 +181,7 @@ def allowed_texts() -> set[str]:
 
 
 def allowed_value(error: Mapping[str, Any]) -> str:
-    """Return the values that are allowed where a validation error occurred.
+    """Return a message with the values that are allowed where a validation error occurred.
 
     Args:
         error: an item of Pydantic's `errors()`.
@@ -199,6 +204,8 @@ def allowed_value(error: Mapping[str, Any]) -> str:
 def sent_value(error: Mapping[str, Any]) -> str | None:
     """Describe the received value by its JSON kind, number or length; never quote a string.
 
+    Return None if the error has no value, or the value's kind says nothing about the error.
+
     Args:
         error: an item of Pydantic's `errors()`.
     """
@@ -214,7 +221,7 @@ def sent_value(error: Mapping[str, Any]) -> str | None:
 
 
 def json_kind(value: object) -> str:
-    """Return the kind of a JSON value, in JSON's terms."""
+    """Return the kind of a value in JSON's terms, such as "a number" or "an empty string"."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     kinds: tuple[tuple[type | tuple[type, ...], str, str], ...] = (
@@ -243,7 +250,7 @@ _IN_YAML: Mapping[str, str] = {
 
 
 def describe_problem(error: Mapping[str, Any]) -> str:
-    """Describe a validation error: its location and the allowed values, without the given value.
+    """Describe a validation error by its location and the allowed values, without the given value.
 
     Args:
         error: an item of `ValidationError.errors()`.

@@ -48,7 +48,7 @@ def find_kind(
     *,
     offered: Callable[[_Kind], bool] = lambda _: True,
 ) -> _Kind:
-    """Find a kind by its name.
+    """Return the kind with this name.
 
     Args:
         name: the name from a configuration.

@@ -1,4 +1,4 @@
-"""Principals: names that access is granted to, and those implied by a token's role."""
+"""Principals: the names to which access is granted, and the principals that a role implies."""
 
 from __future__ import annotations
 

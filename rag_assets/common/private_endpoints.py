@@ -35,10 +35,10 @@ class PrivateEndpoints:
 
     @classmethod
     def parse(cls, text: str, identity_hosts: str = "") -> Self:
-        """Read a comma-separated list of `host`, `host:port` and CIDR networks.
+        """Parse a comma-separated list of `host`, `host:port` and CIDR networks.
 
         Args:
-            identity_hosts: a comma-separated list of names, see above.
+            identity_hosts: a comma-separated list of names; see the attribute.
 
         Raises:
             ConfigurationError: an item has another form.
@@ -64,7 +64,7 @@ class PrivateEndpoints:
         return (name, port) in self.hosts or (name, None) in self.hosts
 
     def holds(self, address: Address) -> bool:
-        """Return whether an address is allowed."""
+        """Return whether an IP address lies in an allowed network."""
         return any(address in network for network in self.networks)
 
 

@@ -200,7 +200,7 @@ def _default_home() -> str:
 
 
 def _read_renamed(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
-    """Return the name under which a setting was found, and its value.
+    """Return the name under which a setting was found, and its value; None if it is not set.
 
     Other programs use the former name as well. So it is ignored if the new name is set, even to an
     empty value.

@@ -145,7 +145,10 @@ def _is_ignored(number: int) -> bool:
 
 
 def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
-    """Let the fork start, and pass signals on to it until it has ended."""
+    """Let the fork start, and pass signals on to it until it ends; return its exit code.
+
+    If a signal ended the fork, this process ends by the same signal.
+    """
 
     def forward(number: int, _frame: FrameType | None) -> None:
         _send_signal(child, number)
@@ -192,7 +195,11 @@ def _watch_signals() -> Iterator[int]:
 
 
 def _wait_for_reply(connection: socket.socket, signals: int) -> None:
-    """Wait until the connection is readable; run signal handlers meanwhile."""
+    """Wait until the connection is readable; meanwhile, let Python run signal handlers.
+
+    Args:
+        signals: descriptor that becomes readable with every signal.
+    """
     poll = select.poll()
     for descriptor in (connection.fileno(), signals):
         poll.register(descriptor, select.POLLIN)
@@ -211,7 +218,10 @@ def _send_signal(child: int, number: int) -> None:
 
 
 def _end_by_signal(number: int) -> int:
-    """End this process by the signal that ended the fork, unless that would leave a core dump."""
+    """End this process by the signal that ended the fork.
+
+    If the signal would leave a core dump, only return the exit code for it.
+    """
     if number in {getattr(signal, name) for name in _REPEATED_SIGNALS}:
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
@@ -254,14 +264,16 @@ class ForkedProcess:
         *,
         error: int | None = None,
     ) -> Self | None:
-        """Start a fork.
+        """Start a fork with pipes to its standard input and output.
 
         Args:
+            path: path of the fork server's socket.
+            folder: working folder of the fork.
             error: descriptor for the fork's standard error; by default, its standard error is
                 discarded.
 
         Returns:
-            None if no server can execute the request, in which case no work was done.
+            The fork; None if no server can execute the request, in which case no work was done.
         """
         try:
             connection = connect(path, _CONNECT_SECONDS)

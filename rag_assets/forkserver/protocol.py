@@ -98,7 +98,7 @@ def connect(path: str, timeout: float) -> socket.socket:
 
 
 def read_peer_user(connection: socket.socket) -> int:
-    """Return the user id of the process at the other end."""
+    """Return the user id of the process at the other end of a connection."""
     size = _CREDENTIALS.size
     _, user, _ = _CREDENTIALS.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
@@ -156,7 +156,7 @@ def _receive(connection: socket.socket, length: int) -> bytes:
 
 
 def confirm(connection: socket.socket) -> None:
-    """Let the fork start; before this, it has done no work, so the client may still give up."""
+    """Let the fork start; before this, it does no work, so the client may still give up."""
     connection.sendall(b"\n")
 
 
@@ -169,7 +169,7 @@ def wait_for_start_signal(connection: socket.socket) -> bool:
 
 
 def send_reply(connection: socket.socket, **reply: Any) -> None:
-    """Send a reply."""
+    """Send a reply with these fields, as a line of JSON."""
     connection.sendall(json.dumps(reply).encode() + b"\n")
 
 
@@ -182,7 +182,7 @@ def get_pid_namespace() -> str:
 
 
 class Replies:
-    """A reader of replies, one at a time."""
+    """A reader of the replies on a connection, one at a time."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

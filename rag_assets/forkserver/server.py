@@ -41,7 +41,7 @@ _COMPILED = "__pycache__"
 
 
 class Fingerprint:
-    """The state of this process's code files and folders when the object is created.
+    """The state of this process's code files and folders when the object was created.
 
     It covers the given files, each imported module that does not belong to an installed package,
     and the file names in the folders of these modules and of installed packages. So a new module
@@ -55,7 +55,7 @@ class Fingerprint:
         self._folders = {str(path): _list_names(str(path)) for path in folders}
 
     def is_current(self) -> bool:
-        """Return whether the code is unchanged; takes about two milliseconds."""
+        """Return whether the code files are unchanged; this takes about two milliseconds."""
         return all(_read_state(path) == state for path, state in self._files.items()) and all(
             _list_names(path) == names for path, names in self._folders.items()
         )
@@ -76,7 +76,7 @@ def _find_package_folders() -> Iterable[Path]:
 
 
 def _list_names(folder: str) -> frozenset[str]:
-    """Return the names in a folder, without Python's compiled files."""
+    """Return the file names in a folder, except Python's compiled files; empty if unreadable."""
     try:
         return frozenset(os.listdir(folder)) - {_COMPILED}  # noqa: PTH208
     except OSError:
@@ -121,7 +121,10 @@ def execute_request(
 
 
 def _list_arguments(request: Request, descriptors: Sequence[int]) -> Sequence[str]:
-    """Return the arguments to execute, then the descriptors that are not standard streams."""
+    """Return the arguments for the executor, followed by the numbers of extra descriptors.
+
+    The descriptors of a command are its standard streams, and are not listed.
+    """
     return (
         request.arguments
         if request.kind == COMMAND
@@ -183,7 +186,10 @@ def _run_to_exit_code(execute: Execute, arguments: Sequence[str]) -> int:
 
 
 def _shut_down(code: int) -> int:
-    """Shut down as the interpreter does, but keep imported modules in memory."""
+    """Shut down as the interpreter does, but keep imported modules in memory.
+
+    Return `code`, or another exit code if standard output cannot be flushed.
+    """
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
     atexit._run_exitfuncs()  # noqa: SLF001
     try:
@@ -357,7 +363,7 @@ class ForkServer:
         self._epoll.register(connection, select.EPOLLRDHUP)
 
     def _release_in_fork(self) -> None:
-        """Release the server's resources in the fork."""
+        """Close the server's descriptors and reset its signal handlers in a new fork."""
         signal.set_wakeup_fd(-1)
         for number in _HANDLED:
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Chat models of tenants: instructions and a prompt → text.
+"""Chat models of tenants, which answer instructions and a prompt with text.
 
 Belongs here: the ChatModel protocol, requests with retries, the conversion of failures, context
 windows. Does not: the contents of prompts and the use of answers (search), keys and costs
@@ -77,7 +77,7 @@ class Completion:
 
     @property
     def tokens(self) -> int:
-        """Return the number of all tokens charged."""
+        """Return the number of tokens charged, for input and output together."""
         return self.input_tokens + self.output_tokens
 
 
@@ -101,7 +101,7 @@ class ChatModel(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections; must be called in the event loop in which complete was called."""
+        """Close this event loop's connections, which complete() opened."""
         ...
 
 
@@ -121,7 +121,7 @@ _SLACK_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """The response to a request.
+    """A provider's response to one chat request.
 
     Attributes:
         text: the text as the model wrote it.
@@ -140,7 +140,7 @@ class ChatEndpoint(Protocol):
     """A chat model at a provider, for one event loop; it does not retry."""
 
     async def request(self, prompt: Prompt, seconds: float) -> ChatReply:
-        """Send a request without retries.
+        """Send one request, and return the response.
 
         Raises:
             ProviderError: the request failed; see SdkConnection.exchange.
@@ -148,7 +148,7 @@ class ChatEndpoint(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections; must be called in the event loop in which request was called."""
+        """Close the connections; must be called in the event loop in which request was called."""
         ...
 
 
@@ -182,7 +182,7 @@ class RemoteChat:
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """See ChatModel."""
+        """Answer a prompt, with retries; see ChatModel.complete."""
         await self._connections.load()
         request = Prompt(replace_surrogates(instructions), replace_surrogates(prompt), max_tokens)
         within = seconds + _SLACK_SECONDS
@@ -209,7 +209,7 @@ class RemoteChat:
         raise failure
 
     async def close(self) -> None:
-        """Close this event loop's connections after the last request that uses them."""
+        """Close this event loop's connections as soon as no request uses them."""
         await self._connections.close()
 
     async def _attempt(self, prompt: Prompt, seconds: float) -> Completion:
@@ -225,7 +225,7 @@ class RemoteChat:
 
 
 def estimate_input_tokens(instructions: str, prompt: str) -> int:
-    """Estimate the input tokens of a request."""
+    """Return the estimated number of input tokens of a chat request."""
     return count_text(instructions) + count_text(prompt)
 
 
@@ -242,11 +242,20 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _request_completion(self, sdk: Sdk, prompt: Prompt) -> ChatReply:
-        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
+        """Send one request through the SDK, and return the response.
+
+        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
+        """
 
 
 def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
-    """Convert a connection's error into a chat model's error."""
+    """Return the chat model's error for an error of its connection.
+
+    Errors of the key are returned unchanged.
+
+    Args:
+        model: provider and model, for the message.
+    """
     if isinstance(error, NoProviderKey | KeyUnreadable):
         return error.with_traceback(None)
     failure: ChatError
@@ -343,7 +352,7 @@ _PREFIX_ENDS: Final = "-.:@"
 
 
 def find_context_window(model: str) -> int | None:
-    """Return the number of tokens that a model reads at once; None if unknown.
+    """Return the context window of a model, in tokens; None if unknown.
 
     Args:
         model: name of the model, with or without a provider prefix: openai/gpt-4o-2024-11-20.
@@ -354,6 +363,9 @@ def find_context_window(model: str) -> int | None:
 
 
 def _is_model_version(name: str, prefix: str) -> bool:
-    """Return whether a name is a prefix alone or with a version, unlike gpt-4o for gpt-4."""
+    """Return whether a model's name is `prefix` or a version of it.
+
+    For example, gpt-4-0613 is a version of gpt-4, but gpt-4o is not.
+    """
     rest = name.removeprefix(prefix)
     return rest != name and (not rest or rest[0] in _PREFIX_ENDS)

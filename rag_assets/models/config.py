@@ -188,7 +188,7 @@ class EmbedderConfig(_ProviderModelConfig):
 
     @property
     def offer(self) -> LocalEmbedding | RemoteEmbedding | None:
-        """Return the provider's embedding offer; None for "auto"."""
+        """Return the embedding models of the configured provider; None for the provider "auto"."""
         return None if self.provider == AUTO else get_provider(self.provider).embedding
 
     @property
@@ -305,7 +305,7 @@ class ChatModelConfig(_ProviderModelConfig):
 
 
 def expand_chat_model(value: Any) -> Any:
-    """Expand a chat model that is given only by its name."""
+    """Return the configuration of a chat model; a plain name becomes `{"model": NAME}`."""
     return {"model": value} if isinstance(value, str) else value
 
 

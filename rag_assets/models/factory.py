@@ -127,7 +127,7 @@ def build_former_embedder(config: EmbedderConfig, embedder_id: str) -> Embedder 
         embedder_id: the id that the embedder had.
 
     Returns:
-        None if the folder does not have this id by those rules either.
+        The embedder; None if the folder does not have this id by the earlier rules.
 
     Raises:
         ConfigurationError: the folder is missing or not usable.
@@ -176,9 +176,10 @@ def build_traffic(config: EmbedderConfig) -> Traffic:
 
 
 def get_embedder_id(config: EmbedderConfig) -> str:
-    """Return build_embedder(config).embedder_id, usually in well under a millisecond.
+    """Return build_embedder(config).embedder_id without building the embedder.
 
-    An operator's own model is hashed once per process, which takes about 2 ms per 3 MB.
+    This usually takes well under a millisecond. An operator's own model is hashed once per process,
+    which takes about 2 ms per 3 MB.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable, or the
@@ -192,7 +193,7 @@ def get_embedder_id(config: EmbedderConfig) -> str:
 
 
 def require_local_model(config: EmbedderConfig) -> None:
-    """Require that a local embedder is usable on this machine.
+    """Check that a local embedder is usable on this machine; do nothing for a remote embedder.
 
     An operator's own model, or one from an optional package, is loaded and embeds a text.
 

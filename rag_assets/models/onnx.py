@@ -41,7 +41,7 @@ position."""
 _POSITIONS_AFTER_PADDING = frozenset(
     {"roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"}
 )
-"""Likewise, but positions are counted from the padding token's id."""
+"""Such model types whose positions are counted from the padding token's id."""
 _METADATA = re.compile(r"---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
 _LANGUAGE = re.compile(r"^language:[ \t]*([^\n]*(?:\n[ \t]*-[ \t][^\n]*)*)", re.MULTILINE)
 _CODE = re.compile(r"[A-Za-z]{2,}(?:-[A-Za-z]+)?")
@@ -50,7 +50,7 @@ _LONGEST_METADATA = 1_000_000
 
 
 def find_weights(folder: Path) -> Path:
-    """Find the model in a folder.
+    """Return the path of the ONNX file in a model's folder.
 
     Raises:
         ConfigurationError: the folder does not exist, or does not contain exactly one model.
@@ -74,7 +74,7 @@ def find_weights(folder: Path) -> Path:
 
 
 def find_tokenizer(folder: Path) -> Path:
-    """Find the tokenizer in a model's folder.
+    """Return the path of tokenizer.json in a model's folder.
 
     Raises:
         ConfigurationError: tokenizer.json is missing.
@@ -89,7 +89,7 @@ def find_tokenizer(folder: Path) -> Path:
 
 
 def list_weight_files(weights: Path) -> tuple[Path, ...]:
-    """Return the model's file, and the files of its weights beyond ONNX's limit of 2 GB."""
+    """Return the ONNX file, and the separate files with its weights, if it is larger than 2 GB."""
     data_files = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
     return (weights, *(path for path in data_files if path.is_file()))
 
@@ -117,7 +117,7 @@ def read_window(folder: Path) -> int:
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file; the file is read once per process, and again if it changes."""
+    """Return the SHA-256 of a file in hexadecimal; it is cached until the file changes."""
     status = path.stat()
     return _hash_file(path, status.st_size, status.st_mtime_ns)
 
@@ -145,17 +145,17 @@ def read_card_languages(folder: Path) -> frozenset[str] | None:
 
 
 def parse_positive(value: object) -> int | None:
-    """Return a configured number if it is a positive integer within the largest window."""
+    """Return a configured number; None unless it is an integer from 1 to the largest window."""
     return value if isinstance(value, int) and 0 < value < _LARGEST_WINDOW else None
 
 
 def raise_missing(folder: Path, setting: str) -> NoReturn:
-    """Raise the error for a folder that does not have a required setting."""
+    """Raise the ConfigurationError for a folder that does not have a required setting."""
     raise ConfigurationError(f"the model's folder lacks {setting}: {folder}")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file; empty if the file does not exist.
+    """Return the JSON object in a file; empty if the file does not exist.
 
     Raises:
         ConfigurationError: the file is not readable, or does not contain an object.
@@ -167,7 +167,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_json_list(path: Path) -> list[dict[str, Any]]:
-    """Read a JSON list of objects from a file; empty if the file does not exist.
+    """Return the JSON list of objects in a file; empty if the file does not exist.
 
     Raises:
         ConfigurationError: the file is not readable, or does not contain such a list.
@@ -192,7 +192,11 @@ def _load_json(path: Path) -> object:
 
 @functools.lru_cache(maxsize=64)
 def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
-    """Hash a file; size and mtime are part of the cache key, so that changes are noticed."""
+    """Return the SHA-256 of a file.
+
+    Args:
+        size, mtime_ns: state of the file; as part of the cache key, they make changes noticed.
+    """
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -208,7 +212,7 @@ _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def load_session(weights: Path) -> Any:
-    """Load a model whose calls run on the calling thread.
+    """Load a model into an onnxruntime session, whose calls run on the calling thread.
 
     Raises:
         ConfigurationError: the file is not an ONNX model.
@@ -231,12 +235,12 @@ def load_session(weights: Path) -> Any:
 
 
 def cut_message(error: Exception) -> str | None:
-    """Return the first line of an error of onnxruntime, cut to 300 characters; None if empty."""
+    """Return the first line of an onnxruntime error, cut to 300 characters; None if empty."""
     return str(error).splitlines()[0][:300] if str(error) else None
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a tokenizer.
+    """Load a tokenizer from tokenizer.json.
 
     Raises:
         ConfigurationError: the file is not a tokenizer.
@@ -250,7 +254,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def plan_inputs(session: Any, weights: Path) -> Inputs:
-    """Select the inputs of a model; all of them must be supported.
+    """Return the inputs that a model requires, after checking that all of them are supported.
 
     Raises:
         ConfigurationError: the model requires other inputs.
@@ -266,7 +270,11 @@ def plan_inputs(session: Any, weights: Path) -> Inputs:
 
 
 def build_inputs(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
-    """Return a model's inputs for texts with equal numbers of tokens, each (texts, tokens)."""
+    """Return arrays of shape (texts, tokens) by the names of the model's inputs.
+
+    Args:
+        encodings: encoded texts with equal numbers of tokens.
+    """
     values = {
         "input_ids": [encoding.ids for encoding in encodings],
         "attention_mask": [encoding.attention_mask for encoding in encodings],
@@ -276,7 +284,10 @@ def build_inputs(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDA
 
 
 def join_surrogates(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode and tokenizers refuse."""
+    """Return a text that tokenizers accept, without lone surrogates.
+
+    A pair of surrogates is joined into its character; a lone surrogate is replaced.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -285,7 +296,7 @@ def join_surrogates(text: str) -> str:
 
 
 def count_cores() -> int:
-    """Return the number of cores that this process may use, by taskset or a container's cpuset."""
+    """Return the number of cores that this process may use, within its CPU affinity."""
     if hasattr(os, "process_cpu_count"):  # from Python 3.13 on
         return int(os.process_cpu_count() or 1)
     if hasattr(os, "sched_getaffinity"):  # Linux

@@ -35,7 +35,7 @@ class Price(BaseModel):
         """Return the cost of a number of tokens, in dollars.
 
         Args:
-            batch: whether they are sent through the provider's batch API.
+            batch: whether the tokens are sent through the provider's batch API.
         """
         if batch and self.batch_per_million is not None:
             return self.batch_per_million * tokens / MILLION
@@ -47,7 +47,7 @@ FREE = Price(per_million=0)
 
 
 def split_embedder_id(embedder_id: str) -> tuple[str, str]:
-    """Split an embedder's id into its provider and its model."""
+    """Return the provider and the model in an embedder's id."""
     provider, _, rest = embedder_id.partition("/")
     return provider, rest.rpartition("@")[0] or rest
 
@@ -66,11 +66,16 @@ class ChatPrice(BaseModel):
     output_per_million: DollarsPerMillion
 
     def compute_cost(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the cost of a number of tokens, in dollars."""
+        """Return the cost of these input and output tokens together, in dollars."""
         read = self.input_per_million * input_tokens
         return (read + self.output_per_million * output_tokens) / MILLION
 
 
 def build_chat_price(read: float, written: float) -> ChatPrice:
-    """Return the price of a chat model whose rates are given in dollars per million tokens."""
+    """Return the price of a chat model from its rates in dollars per million tokens.
+
+    Args:
+        read: rate of input tokens.
+        written: rate of output tokens.
+    """
     return ChatPrice(input_per_million=read, output_per_million=written)

@@ -37,7 +37,7 @@ class InstalledSystem:
 
 @dataclass(frozen=True, slots=True)
 class SystemPart:
-    """A part of a system; load() imports it.
+    """A part that a system adds, such as a chunker; load() imports it.
 
     Attributes:
         kind: the attribute of System that contains it.
@@ -103,7 +103,7 @@ class Systems:
 
     @property
     def own_process_commands(self) -> frozenset[str]:
-        """Return the commands that the fork server must not run."""
+        """Return the names of the commands that the fork server must not run."""
         return frozenset(
             name for installed in self for name in installed.system.own_process_commands
         )
@@ -132,8 +132,11 @@ class Systems:
     def load(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, Any]:
         """Return the imported parts of one kind, by name.
 
+        Args:
+            kind, reserved: see parts().
+
         Raises:
-            ConfigurationError: see parts() and Part.load().
+            ConfigurationError: see parts() and SystemPart.load().
         """
         parts = self.parts(kind, reserved=reserved)
         return {name: part.load() for name, part in parts.items()}
@@ -150,7 +153,7 @@ class Systems:
 
 
 def load_reference(reference: str) -> Any:
-    """Import the object that a reference "package.module:attribute" names."""
+    """Import and return the object that a reference "package.module:attribute" names."""
     module, _, attribute = reference.partition(":")
     return getattr(import_module(module), attribute)
 
@@ -224,7 +227,10 @@ def _build_hint(distribution: str, module: str) -> str:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return why an import failed, with the message only of errors that cannot contain a secret."""
+    """Return why an import failed.
+
+    The error's message is included only if it cannot contain a secret.
+    """
     if isinstance(error, ImportError | AttributeError | RagAssetsError):
         return f"{type(error).__name__}: {error}"
     return type(error).__name__

@@ -51,7 +51,7 @@ class Profile:
             otherwise it is one hit that names the others.
         keeps_passages: whether each passage is a separate hit, ordered by score; otherwise
             adjoining passages are one hit, and near copies share a position.
-        most_hits: maximum number of hits of a search, whatever it asks for; None: no maximum.
+        most_hits: maximum number of hits, even if a search requests more; None: no maximum.
         typed_records: whether records that are pushed to its tenants have the bodies of
             rag_assets.ingest.sources.record_bodies.
         keeps_model: whether another embedding model takes effect only when a tenant is fully
@@ -96,7 +96,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migrations:
-    """The versions of a system's tables.
+    """The migrations that create and upgrade a system's tables.
 
     Attributes:
         package: contains one Alembic migration per module; the history starts with the first.
@@ -125,8 +125,8 @@ class System:
         service_rights: by table, the rights of the service's role, if requests must not add, change
             and delete rows (storage/catalog/installation/roles.py).
         follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/fact_stores.py).
-        staged_rows: by table name, how to count and delete rows that wait to become documents:
-            `StagedRows` (storage/catalog/erasure/retention.py).
+        staged_rows: by table name, the `StagedRows` (storage/catalog/erasure/retention.py) that
+            count and delete rows that wait to become documents.
         texts: columns of these tables with texts of people or sources, as "table.column": new rules
             for credentials mask matches in them.
         assets: Dagster assets by key.
@@ -149,11 +149,11 @@ class System:
         prompt_headings: headings of sections that it adds to prompts, such as "Coding Rules"; the
             text of a document that imitates a heading is escaped.
         retrieval_steps: steps of a search by name; profiles choose them.
-        fact_stores: by the name of a chunker that reads facts, what keeps the conclusions from
-            them: `FactStore` (pipeline/fact_stores.py).
+        fact_stores: by the name of a chunker that reads facts, the `FactStore`
+            (pipeline/fact_stores.py) that stores the conclusions from these facts.
         tenant_settings: by a key of tenants.yaml with a list, the Pydantic model of its entries.
-        question_readers: by the name of such a chunker, what reads questions to its tenants:
-            `QuestionReader` (search/services.py).
+        question_readers: by the name of a chunker that reads facts, the `QuestionReader`
+            (search/services.py) that reads the questions to tenants with this chunker.
         run_reports: by the name of an asset, the function that returns its materialization after a
             run has published documents, or None.
 

@@ -1,1 +1,4 @@
-"""Pushed records: their rules, the drafts made from them, and their writes; without HTTP."""
+"""Pushed records: their rules, their conversion to drafts, and their storage.
+
+HTTP is handled elsewhere (api).
+"""

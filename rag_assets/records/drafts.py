@@ -56,7 +56,7 @@ class Put:
         scope: access scope of the record; None means the scope of its page.
         secret_blocks: ids of a page's blocks that are not stored.
         clock: time and version of the change.
-        etags: ETags of the versions that it may replace; None replaces any version.
+        etags: ETags of the versions that the record may replace; None replaces any version.
     """
 
     record: PushedRecord
@@ -123,7 +123,7 @@ class DraftBuilder:
         self._masker = masker
 
     def put(self, source_type: str, source_id: str, values: Any) -> Draft:
-        """Return the draft of a body.
+        """Return the draft that stores a pushed body, or removes the record if it is secret.
 
         Args:
             source_type, source_id: type and id of the record.
@@ -158,7 +158,7 @@ class DraftBuilder:
         page_uuid: Any = None,
         clock: WriteClock = UNORDERED,
     ) -> Draft:
-        """Return the draft of a deletion.
+        """Return the draft that deletes a record, or a block of a page.
 
         Args:
             source_type, source_id: type and id of the record.
@@ -231,7 +231,7 @@ class DraftBuilder:
         return bool(described_spans(text)) or self._masker.holds_credential(text)
 
     def _require_plain(self, source_type: str, source_id: str, body: TypedBody) -> None:
-        """Refuse identifiers that contain credentials, because masking would change them.
+        """Raise an error if an identifier contains a credential, because masking would change it.
 
         Raises:
             InvalidFields: an identifier contains a credential.
@@ -250,7 +250,7 @@ class DraftBuilder:
 
 
 def require_size(record: PushedRecord) -> None:
-    """Refuse a record that is too large.
+    """Raise an error for a record that is too large.
 
     Raises:
         InvalidFields: the record is too large.
@@ -259,7 +259,7 @@ def require_size(record: PushedRecord) -> None:
 
 
 def require_bytes(size: int, source_type: str) -> None:
-    """Refuse a size in bytes that is too large for a record of this type.
+    """Raise an error for a size in bytes that is too large for a record of this type.
 
     Raises:
         InvalidFields: the size is too large.
@@ -319,7 +319,10 @@ def _find_body_type(source_type: str) -> type[TypedBody]:
 
 
 def _require_page_uuid(field: str, uuid: Any) -> None:
-    """Refuse a page uuid that the tree cannot contain, because nobody could ever read that page."""
+    """Raise an error for a page uuid that is not valid in the tree of pages.
+
+    Nobody could ever read a page with such a uuid.
+    """
     is_text = isinstance(uuid, str) and len(uuid) <= MAX_UUID_LENGTH
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"it must name a page: {UUID_RULE}")
@@ -332,7 +335,10 @@ def _require_distinct(page: PageBody) -> None:
 
 
 def _list_identifiers(body: TypedBody) -> dict[str, list[str]]:
-    """Return the identifiers in a body by field; they are stored and shown unchanged."""
+    """Return the identifiers in a body, by the name of their field.
+
+    They are stored and returned unchanged.
+    """
     identifiers: dict[str, list[str]] = {}
     for field in ("page_uuid", "database_uuid", "block_id", "after"):
         if value := getattr(body, field, None):

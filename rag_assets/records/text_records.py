@@ -121,7 +121,7 @@ class RecordBody(BaseModel):
 
 
 def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
-    """Refuse credentials in identifiers.
+    """Raise an error if an identifier contains a credential.
 
     Masking would change the identifiers: two ids could become the same, and a scope would no longer
     match its grant.

@@ -76,7 +76,7 @@ class _ChangedPage:
         self._changed_at: datetime | None = None
 
     def apply(self, draft: BlockChange) -> None:
-        """Change or remove a block.
+        """Apply a change to a block: replace, add or remove it.
 
         Raises:
             InvalidFields: the page would be too large; it stays unchanged.
@@ -133,7 +133,7 @@ class _Plan:
     refused: dict[int, Refusal] = field(default_factory=dict)
 
     def __call__(self, present: CurrentState) -> RecordChanges:
-        """Return the records to store and to remove, given the stored records."""
+        """Return the records to store and to remove, as changes to the stored records."""
         for number, draft in enumerate(self.drafts):
             if isinstance(draft, InvalidFields):
                 self.refused[number] = draft
@@ -169,7 +169,7 @@ class _Plan:
         return None if document_id in self.removed_documents else stored.get(document_id)
 
     def _require_match(self, draft: Draft, present: CurrentState) -> None:
-        """Refuse a draft that is not allowed to replace the stored version.
+        """Raise an error if a draft may not replace the stored version, by its ETags.
 
         Raises:
             VersionChanged: another write came first.
@@ -186,8 +186,7 @@ class _Plan:
     def _is_outdated(self, draft: Draft, present: CurrentState) -> bool:
         """Return whether a draft is older than a stored write of the same record.
 
-        The time of a page is also compared for its blocks, and the times of the blocks for the
-        page.
+        For a block of a page, the page's time is compared too; for a page, the times of its blocks.
         """
         if draft.clock == UNORDERED:
             return False
@@ -225,7 +224,14 @@ class _Plan:
             self.removed_documents.discard(id_)
 
     def _delete_page(self, uuid: str, below: Collection[str]) -> None:
-        """Remove from `puts` the records that belong to a deleted page or to a page below it."""
+        """Record the deletion of a page and of the pages below it.
+
+        Drafts of records that belong to these pages are dropped, and the records are removed.
+
+        Args:
+            uuid: uuid of the page.
+            below: uuids of the pages below it.
+        """
         deleted = {uuid, *below}
         attached = {id_ for id_, put in self.puts.items() if put.record.page_uuid in deleted}
         attached |= {id_ for id_, page in self.pages.items() if page.page_uuid in deleted}
@@ -299,7 +305,7 @@ def write_drafts(
 
 
 def _map_deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
-    """Return the pages that drafts delete, each with its document.
+    """Return the document ids of the pages that drafts delete, by the pages' uuids.
 
     The result is empty if all drafts are deletions, because then no record is stored.
     """
@@ -314,7 +320,10 @@ def _map_deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
 
 
 def _name_part(draft: Draft) -> str:
-    """Return the part of a record that a draft changes; see `record_clocks`."""
+    """Return the key of the part that a draft changes: a hash for a block, "" for a record.
+
+    See `record_clocks`.
+    """
     return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
 
 

@@ -26,7 +26,7 @@ _FIRST_MARK = "\u0300"  # of the characters below it, only CR LF belong together
 
 
 def is_boundary(text: str, pos: int) -> bool:
-    """Return whether a cut at pos does not split a visible character."""
+    """Return whether a text can be cut at `pos` without splitting a visible character."""
     if pos <= 0 or pos >= len(text):
         return True
     before, after = text[pos - 1], text[pos]
@@ -42,7 +42,10 @@ def is_boundary(text: str, pos: int) -> bool:
 
 
 def find_boundary_before(text: str, pos: int, floor: int) -> int | None:
-    """Return the last boundary at or before pos and after floor; None without one nearby."""
+    """Return the last boundary after `floor` and up to `pos`, or None.
+
+    Only the last LONGEST_CLUSTER (64) positions up to `pos` are tried.
+    """
     lowest = max(floor + 1, pos - LONGEST_CLUSTER)
     return next((at for at in range(pos, lowest - 1, -1) if is_boundary(text, at)), None)
 
@@ -135,7 +138,7 @@ _WORD_GROUP = re.compile(
 
 
 def find_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield cut positions between sentences and at blank lines."""
+    """Yield cut positions between sentences and at blank lines, each with its rank."""
     for match in _SENTENCES.finditer(text, start, end):
         at = match.end()
         if at < end and is_boundary(text, at):
@@ -177,7 +180,7 @@ def find_line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]
 
 
 def find_word_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield cut positions between words, and some within runs of over 24 visible characters."""
+    """Yield cut positions between words, and within words of over 24 visible characters."""
     return _find_cuts(_WORD, text, start, end)
 
 
@@ -187,9 +190,9 @@ def find_word_group_cuts(text: str, start: int, end: int) -> Iterator[tuple[int,
 
 
 def build_grapheme_cuts(longest: int) -> Cuts:
-    """Return a function that cuts between visible characters, and within those over `longest`.
+    """Return a function that yields the cut positions between visible characters.
 
-    `longest` is a number of code points.
+    A visible character of over `longest` code points is itself cut.
     """
 
     def find_grapheme_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
@@ -243,7 +246,7 @@ _HEADER_LINES: Final = 6
 
 
 class Row(NamedTuple):
-    """A line of a block: its offsets in the text, and its indentation in columns; -1 if blank."""
+    """A line of a block: its offsets, and its indentation in columns (-1 for a blank line)."""
 
     start: int
     end: int
@@ -282,7 +285,7 @@ def find_header_end(text: str, start: int, end: int) -> int:
 
 
 def is_rule(line: str) -> bool:
-    """Return whether a line of a table is a rule, without text."""
+    """Return whether a line of a table has no text and draws a horizontal rule."""
     return not line.strip(f"{_STROKES}|:+ \t\r\n") and any(map(line.__contains__, _STROKES))
 
 
@@ -315,9 +318,10 @@ def find_cell_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]
 
 
 def find_list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield cut positions between items, then between nested items, paragraphs, and lines.
+    """Yield cut positions in a list, each with its rank.
 
-    Positions between lines of code within an item are the last choice.
+    The best positions are between items; the next best are between nested items, paragraphs, and
+    lines. Positions between lines of code within an item are the last choice.
     """
     rows = [*split_rows(text, start, end)]
     are_items = [_ITEM.match(text, row.start, row.end) is not None for row in rows]

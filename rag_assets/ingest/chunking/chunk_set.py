@@ -107,12 +107,12 @@ def compute_chunk_set_key(parsed_digest: str, media_type: str, parameters: Chunk
 def chunk_document(
     parsed: ParsedText, parameters: ChunkParameters, *, parsed_digest: str, confined: bool = True
 ) -> ChunkSet:
-    """Cut one document, and drop the chunks that no caller may see even if they are masked.
+    """Cut one document, and drop the chunks that must not be returned, even if masked.
 
-    A chunk is dropped if one of the six described patterns matches in it, or if it contains almost
-    no text besides masked characters. Every other chunk keeps its text, with the credentials
-    masked. In source code, a described pattern drops a chunk only if it finds an AWS access key id
-    or an RSA key.
+    A chunk is dropped if one of the six patterns in privacy.described matches in it, or if it
+    contains almost no text besides masked characters. Every other chunk keeps its text, with the
+    credentials masked. In source code, such a match drops a chunk only if it is an AWS access key
+    id or an RSA key.
 
     Args:
         confined: whether this process runs with limits of time and memory for the document.
@@ -148,7 +148,10 @@ def chunk_document(
 
 
 def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = False) -> bool:
-    """Return whether a described pattern matches in a chunk, or masks leave no words of it.
+    """Return whether a chunk must be dropped because of the credentials found in it.
+
+    It must be if a pattern in privacy.described matches in it, or if no words remain between its
+    masks.
 
     Args:
         in_program: whether the chunk is source code. There, a match is often the name of a
@@ -165,7 +168,7 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
 
 
 def locate_facts(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
-    """Yield the facts in order, each with its lines and the text of its evidence added."""
+    """Yield the facts by position, with their line numbers and evidence set from the text."""
     line_ends = [line_feed.start() for line_feed in re.finditer("\n", text)]
     for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):
         evidence = " ".join(
@@ -180,7 +183,7 @@ def locate_facts(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
 
 
 def _digest_chunks(chunks: Iterable[Chunk]) -> str:
-    """Return a digest of all fields of the chunks; a hash among them covers text and title."""
+    """Return a digest of all fields of the chunks; `text_sha256` represents text and title."""
     rows = [build_chunk_record(chunk) for chunk in chunks]
     for row in rows:
         del row["text"]
@@ -194,7 +197,7 @@ _CHUNK_FIELDS = (
 
 
 def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
-    """Return a chunk set without its texts."""
+    """Return a chunk set as a JSON-compatible record, without the texts of its chunks."""
     return {
         "key": chunk_set.key,
         "digest": chunk_set.digest,
@@ -206,7 +209,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
-    """Return the chunk set of a record; the inverse of to_record.
+    """Rebuild a chunk set from its record; the inverse of to_record.
 
     Args:
         text: the parsed text that was cut into these chunks.
@@ -235,7 +238,7 @@ def serialize_facts(facts: Iterable[Fact]) -> list[list[Any]]:
 def parse_facts(
     records: Iterable[Sequence[Any]], wants_kind: Callable[[str], bool] | None = None
 ) -> tuple[Fact, ...]:
-    """Return the facts of records; the inverse of serialize_facts.
+    """Rebuild facts from their JSON lists; the inverse of serialize_facts.
 
     Args:
         wants_kind: returns whether to include facts of a kind; all by default.

@@ -1,4 +1,4 @@
-"""The built-in chunkers, and parameters by the names used in configurations.
+"""The built-in chunkers, the lookup of chunkers by name, and the parsing of their settings.
 
 To add a chunker, define one ChunkerKind and list it in CHUNKERS.
 """
@@ -173,7 +173,7 @@ RECORD = ChunkerKind(
 
 
 def split_blocks(request: ChunkRequest) -> list[Passage]:
-    """Return the blocks of a page over the limit as passages; empty for a shorter page.
+    """Return the blocks of a page as separate passages; empty if the page fits the limit.
 
     A block that fits into a passage becomes one passage, whatever it contains. A longer block is
     cut like a separate text. Headings are left out, because the passage that contains a heading
@@ -237,9 +237,10 @@ DEFAULT_CHUNKER = HEADING.name
 
 
 def find_worker_chunker(name: str) -> ChunkerKind | None:
-    """Return the chunker that workers use for a name; None if they know no such chunker.
+    """Return the chunker of this name that worker processes can run; None if there is none.
 
-    Workers know the built-in chunkers, and the chunkers of systems that read facts with a parser.
+    Workers can run the built-in chunkers, and the chunkers of systems that read facts with a
+    parser.
     """
     if name in CHUNKERS:
         return CHUNKERS[name]

@@ -56,6 +56,7 @@ class ContextBuilder:
         Args:
             region: index of the region in which the passage starts.
             start: offset of the first character of the passage.
+            limit: maximum size of a passage; the context may use only a share of it.
             room: size that is still available in the passage; text that does not fit is left
                 out.
         """
@@ -128,11 +129,13 @@ class ContextBuilder:
         return names_columns(cells, len(cells))
 
     def _list_enclosing_lines(self, region: int, start: int, *, has_header: bool) -> Iterator[str]:
-        """Yield the lines that enclose a position, outermost first; within a row, its first cell.
+        """Yield the lines that enclose a position, outermost first.
+
+        For a position within a table row, yield the row's first cell instead.
 
         Args:
             region: index of the region that contains the position.
-            has_header: whether the first line of a code block is already shown.
+            has_header: whether the context already has the first line of a code block.
         """
         block = self._regions[region]
         if block.kind in {"table", "row"}:
@@ -156,7 +159,7 @@ class ContextBuilder:
             )
 
     def _format_on_one_line(self, start: int, end: int, longest: int | None = None) -> str:
-        """Return text on one line; "" if it is too long or contains a masked credential."""
+        """Return text[start:end] on one line; "" if it has a masked credential or is too long."""
         first = bisect_left(self._ends, start + 1)
         if first < len(self._starts) and self._starts[first] < end:
             return ""
@@ -166,7 +169,7 @@ class ContextBuilder:
         return line[: line.rfind(" ", 0, longest)] if " " in line[:longest] else ""
 
     def _fit_lines(self, lines: Iterable[str], room: int) -> tuple[list[str], int]:
-        """Return as many whole words of each line as fit, and the remaining room."""
+        """Return as many whole words of each line as fit into `room`, and the room that is left."""
         fitting = []
         for line in lines:
             part, size = line, self._measure.measure(f"{line}\n")
@@ -181,7 +184,10 @@ class ContextBuilder:
 
 
 class _Nesting:
-    """The lines that enclose a position, by indentation; positions only move forward."""
+    """The lines that enclose a position, found by indentation.
+
+    Positions must not decrease from call to call.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -28,7 +28,7 @@ Unit: TypeAlias = Literal["tokens", "characters"]
 
 @dataclass(frozen=True, slots=True)
 class ChunkRequest:
-    """A document to be cut. The keys of chunk sets hash all fields.
+    """A document to be cut, and the settings of the cut; the key of its chunk set hashes them.
 
     Attributes:
         parsed: the text and blocks of the document.
@@ -58,7 +58,7 @@ class ChunkRequest:
 
 @dataclass(frozen=True, slots=True)
 class CutText:
-    """A document after it was cut.
+    """The result of cutting a document.
 
     Attributes:
         passages: see ChunkerKind.split.
@@ -127,7 +127,9 @@ class ChunkerKind:
     chunk_types: tuple[str, ...] = ()
 
     def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
-        """Cut a document.
+        """Cut a document with `read` if the chunker has it and the process is confined.
+
+        Otherwise cut it with `split`, which finds no facts.
 
         Args:
             confined: whether this process runs with limits of time and memory for the document.
@@ -140,19 +142,22 @@ class ChunkerKind:
 
     @property
     def smallest(self) -> int:
-        """Return the smallest allowed limit."""
+        """Return the smallest limit that may be configured, in the chunker's unit."""
         return 16 if self.unit == "tokens" else 64
 
     @property
     def largest(self) -> int:
-        """Return the largest allowed limit: chunks stay within MAX_TOKENS unless `most` is set."""
+        """Return the largest limit that may be configured, in the chunker's unit.
+
+        Unless `most` is set, no chunk may have more than MAX_TOKENS tokens.
+        """
         if self.most is not None:
             return self.most
         return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _MAX_TOKENS_PER_CHARACTER
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Return the names of the chunker's settings."""
+        """Return the names of the settings that configurations may give for this chunker."""
         overlap = ("overlap",) if self.overlaps else ()
         levels = ("levels",) if self.levels is not None else ()
         return (f"max_{self.unit}", *overlap, *levels)
@@ -210,7 +215,7 @@ class ChunkParameters:
         return self.limit if self.kind.unit == "tokens" else self.limit * _MAX_TOKENS_PER_CHARACTER
 
     def adapt_to(self, path: str, media_type: str) -> ChunkParameters:
-        """Return these parameters for a document with this path and type.
+        """Return these parameters with the path hint of one document.
 
         Args:
             path: POSIX path within its source.

@@ -1,4 +1,4 @@
-"""Chunks, their places and the facts that a text states; passages, from which chunks are made."""
+"""Chunks and their locations, the passages they are made from, and facts stated in a text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _format_range(name: str, first: int | None, last: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """A block, or part of a block, in a chunk.
+    """A block, or part of a block, that a chunk contains.
 
     Attributes:
         block_id: the block's id in the application that pushed it.
@@ -122,8 +122,8 @@ class Definition:
 
     Attributes:
         role: role of the definition, as its chunker names it.
-        symbol: its qualified name; "" if unnamed.
-        signature: its declaration in one line; "" without a declaration.
+        symbol: qualified name of the definition; "" if unnamed.
+        signature: declaration of the definition, on one line; "" without a declaration.
     """
 
     role: str
@@ -202,7 +202,7 @@ def build_chunk_record(chunk: Chunk) -> dict[str, Any]:
 
 
 def parse_chunk(record: Mapping[str, Any]) -> Chunk:
-    """Return the chunk of a row; the inverse of build_chunk_record."""
+    """Rebuild a chunk from its row; the inverse of build_chunk_record."""
     values: dict[str, Any] = {name: record[name] for name in _FLAT}
     values["heading_path"] = tuple(record["heading_path"])
     facts, definition = record.get("facts") or NO_FACTS, record.get("definition")
@@ -225,11 +225,12 @@ def build_embedding_text(
     context: str = "",
     is_code: bool = False,
 ) -> str:
-    """Return the text to embed for a chunk: title in the content, headings, context, passage.
+    """Return the text to embed for a chunk: title and headings, context, and the chunk's text.
 
-    File names and paths are left out on purpose, so that a renamed file needs no new embedding. A
-    change of indentation, line ends or trailing blanks in source code needs no new embedding
-    either, nor does a change of the evidence lines of a derived document.
+    `title` must be a title found in the content. File names and paths are left out on purpose, so
+    that a renamed file needs no new embedding. A change of indentation, line ends or trailing
+    blanks in source code needs no new embedding either, nor does a change of the evidence lines of
+    a derived document.
     """
     if is_code:
         text = normalize_code(text.partition(EVIDENCE)[0])
@@ -249,7 +250,7 @@ def compute_text_hash(
     context: str = "",
     is_code: bool = False,
 ) -> str:
-    """Return the key of an embedding: the hash of the text from build_embedding_text."""
+    """Return the SHA-256 of the text from build_embedding_text; it is the key of an embedding."""
     text_to_embed = build_embedding_text(
         title, heading_path, text, context=context, is_code=is_code
     )
@@ -266,7 +267,7 @@ def normalize_code(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The span of a chunk.
+    """A span of the text that becomes a chunk.
 
     Attributes:
         start, end: character offsets into ParsedText.text, half open; they include the overlap.
@@ -357,7 +358,7 @@ class _Cursor:
 
 
 class _Locations:
-    """A lookup of locations by the blocks that a span touches; spans only move forward."""
+    """A lookup of the location of a span by the blocks it touches; pass spans in document order."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
@@ -385,7 +386,7 @@ class _Locations:
 
 
 class _NamedBlocks:
-    """A lookup of the blocks with ids that a span touches; starts of spans only move forward."""
+    """A lookup of the blocks with ids that a span touches; pass spans in order of their starts."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = [block for block in blocks if block.block_id is not None]
@@ -402,7 +403,7 @@ class _NamedBlocks:
 def find_touched_masks(
     masked: Sequence[MaskedSpan], spans: Iterable[Span]
 ) -> Iterator[list[MaskedSpan]]:
-    """Yield for each span the masked spans that it touches; spans must be ordered by start."""
+    """Yield, for each span, the masked spans that overlap it; spans must be ordered by start."""
     ordered = sorted(masked, key=lambda mask: mask.start)
     first = 0
     for span in spans:

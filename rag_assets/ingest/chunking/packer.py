@@ -35,7 +35,7 @@ _NO_HEADING = 0
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A range of regions, low to high (exclusive), and the highest level of its headings (or 0)."""
+    """Regions low to high (exclusive), and the highest level of their headings (0: no heading)."""
 
     low: int
     high: int
@@ -63,7 +63,7 @@ def find_sections(
 
 
 def merge_deeper_sections(sections: Iterable[Section], levels: int) -> Iterator[Section]:
-    """Yield sections of the first levels of headings, each with the deeper sections below it.
+    """Yield the sections of the first `levels` heading levels, each with its subsections.
 
     Args:
         sections: in order, without gaps.
@@ -91,7 +91,10 @@ def group_sections(
 def join_sections(
     sections: Iterable[Section], units: Units, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of units of sections, with small neighbouring sections joined."""
+    """Yield the range of units (low, high exclusive) of each section or group of sections.
+
+    A small section is joined with the sections after it, as the module describes.
+    """
     group: Section | None = None
     for section in sections:
         if group is not None and _can_join(group, section, units, limit):
@@ -114,7 +117,10 @@ def _can_join(group: Section, section: Section, units: Units, limit: int) -> boo
 
 
 def find_common_path(regions: Sequence[Region]) -> tuple[str, ...]:
-    """Return the headings common to all text in regions; without text, those common to headings."""
+    """Return the headings that all text in the regions has above it.
+
+    If the regions contain only headings, return the common part of their paths.
+    """
     paths = [region.heading_path for region in regions if region.kind != "heading"]
     return _find_common_start(paths or [region.heading_path for region in regions])
 
@@ -159,8 +165,9 @@ def find_overlap_start(text: str, low: int, high: int, limit: int, measure: Meas
 
 
 def _find_word_starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
-    """Return the word starts in text[floor:high], and a list that adds positions in long words.
+    """Return two lists of positions in text[floor:high] at which an overlap may start.
 
+    The first list has the starts of words. The second also has cut positions within long words.
     `floor` itself is left out: it may lie inside a word, or at the start of the whole passage.
     """
     words, pieces = [], []
@@ -228,7 +235,7 @@ class Limits:
 
     @property
     def whole(self) -> int:
-        """Return the size up to which a sentence stays whole; it leaves 1/4 of the overlap free."""
+        """Return the size up to which a sentence is not cut: the limit less 1/4 of the overlap."""
         return self.size - -(-self.overlap // 4)
 
 
@@ -271,7 +278,10 @@ def group_all(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
 def _split_into_runs(
     units: Units, low: int, high: int, longest_gap: int
 ) -> Iterator[tuple[int, int]]:
-    """Split a range of units at the edges of masked units and at long gaps in the text."""
+    """Split a range of units into ranges (low, high exclusive) that are packed separately.
+
+    A range ends where masked units start or end, and at gaps of over `longest_gap` characters.
+    """
     start = low
     for index in range(low + 1, high):
         gap = units.starts[index] - units.ends[index - 1]
@@ -311,7 +321,11 @@ class _Packer:
     def _build_passage(
         self, low: int, high: int, new_start: int, previous: Passage | None
     ) -> tuple[int, Passage]:
-        """Return one passage that starts with unit low, and the index of the unit after it."""
+        """Build the passage that starts with unit `low`.
+
+        Returns:
+            The index of the first unit after the passage, and the passage.
+        """
         whole_end = self._find_whole_end(low, high)
         room = self._limits.size - (self._units.estimate_size(low, whole_end) if whole_end else 0)
         overlap = min(self._limits.overlap, room) if previous else 0
@@ -339,7 +353,10 @@ class _Packer:
             overlap //= 2
 
     def _find_whole_end(self, low: int, high: int) -> int:
-        """Return the unit after the block, row or item that starts at low if that fits, else 0."""
+        """Return the index of the unit after the block, row or item that starts at unit `low`.
+
+        Return 0 if nothing that fits into a passage starts there.
+        """
         for level in _KEPT_WHOLE:
             if self._units.ranks[low] >= level:
                 after = self._units.find_next_edge(low, level, high)
@@ -363,10 +380,14 @@ class _Packer:
     def _fill(
         self, low: int, high: int, start: int, new_start: int, context_size: int
     ) -> tuple[int, int, int]:
-        """Return where a passage stops: the unit after it, its last character, and its size.
+        """Fill a passage with units, from unit `low` on.
 
         A passage always contains unit low. So it may exceed the limit, but only if the overlap or
         the context has taken part of the limit.
+
+        Returns:
+            The index of the first unit after the passage, the end offset of the passage's text, and
+            its size.
         """
         limit = self._limits.size - context_size
         budget = limit
@@ -383,10 +404,10 @@ class _Packer:
             budget = min(budget, self._units.estimate_size(low, stop)) - (size - limit)
 
     def _find_best_stop(self, low: int, high: int, budget: int) -> int:
-        """Return the best unit to stop before, in a passage that starts at low; at least low + 1.
+        """Return the index of the unit before which a passage from unit `low` should end.
 
         A block, a table row or a list item that fits into a passage is not cut: the passage ends
-        before it, however small the passage then is.
+        before it, however small the passage then is. The result is at least low + 1.
         """
         totals, ranks = self._units.totals, self._units.ranks
         fits = max(bisect_right(totals, totals[low] + budget, low, high + 1) - 1, low + 1)
@@ -473,7 +494,10 @@ class _Packer:
         return at if at == start or is_boundary(self._text, at) else at - 1
 
     def _find_content_end(self, low: int, stop: int) -> int:
-        """Return the end of the last word in units low to stop (exclusive); some are not blank."""
+        """Return the end of the last word in units low to stop (exclusive).
+
+        At least one of these units must not be blank.
+        """
         while stop > low:
             start = self._units.starts[stop - 1]
             content = self._text[start : self._units.ends[stop - 1]].rstrip()

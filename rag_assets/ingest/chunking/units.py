@@ -113,7 +113,7 @@ class CutRules:
     code: Cuts = find_code_cuts
 
     def get_cuts(self, kind: BlockKind) -> Cuts:
-        """Return the cuts to try first in a region of this kind."""
+        """Return the function that yields the cut positions to try first in a kind of region."""
         if kind == "paragraph":
             return self.prose
         return self.code if kind == "code" else _CUTS.get(kind, find_line_cuts)
@@ -135,7 +135,7 @@ class Units:
     """The units of a document, in order; unit k is text[starts[k]:ends[k]].
 
     Attributes:
-        ranks: how good a cut before the unit is.
+        ranks: rank of a cut right before the unit.
         region: index of the region that contains the unit.
         totals: size of all units before the k-th; one entry longer than the other lists.
         first: index of each region's first unit, and a final entry for the end.
@@ -154,12 +154,18 @@ class Units:
     edges: Mapping[Rank, list[int]]
 
     def find_edge_before(self, unit: int, level: Rank) -> int:
-        """Return the last unit up to this one before which a cut has at least a rank; else -1."""
+        """Return the last unit, up to `unit`, before which a cut has rank `level` or better.
+
+        Return -1 if there is none.
+        """
         at = bisect_right(self.edges[level], unit)
         return self.edges[level][at - 1] if at else -1
 
     def find_next_edge(self, unit: int, level: Rank, high: int) -> int:
-        """Return the first unit after this one before which a cut has at least a rank, or high."""
+        """Return the first unit after `unit` before which a cut has rank `level` or better.
+
+        Return `high` if there is none before it.
+        """
         at = bisect_right(self.edges[level], unit)
         return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 
@@ -218,7 +224,10 @@ def _cut_region(
 
 
 def _cut(text: str, piece: _UnitSpan, cuts: Cuts) -> Iterator[_UnitSpan]:
-    """Yield the parts of a span; white space at its end stays with the last part."""
+    """Yield the parts of a span between the positions from `cuts`.
+
+    White space at the end of the span stays with the last part.
+    """
     content = text[piece.start : piece.end].rstrip()
     start, rank = piece.start, piece.rank
     for at, cut_rank in cuts(text, start, start + len(content)):
@@ -238,7 +247,11 @@ def _list_sizes(
     is_cut: Sequence[bool],
     measure: Measure,
 ) -> list[int]:
-    """Return the sizes of all parts; only the parts of spans that were cut are measured."""
+    """Return the sizes of all parts, in order.
+
+    Only the parts of spans that were cut are measured. Any other span is its only part, so its
+    known size is taken from `sizes`.
+    """
     cut = [
         piece_parts for piece_parts, is_piece_cut in zip(parts, is_cut, strict=True) if is_piece_cut
     ]

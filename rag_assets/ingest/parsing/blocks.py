@@ -1,4 +1,4 @@
-"""Build a text and its blocks from pieces: headings and their paths, titles, rows of tables."""
+"""Assemble a text and its blocks from pieces; clean headings, titles and rows of tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _MAX_HEADING_LENGTH = 300
 
 
 class Outline:
-    """The headings so far, in order, and the path of the next block."""
+    """The headings read so far; it gives the heading path of each new heading and block."""
 
     def __init__(self) -> None:
         self._path: list[tuple[int, str]] = []
         self._names: tuple[str, ...] = ()
 
     def enter(self, level: int, name: str) -> tuple[str, ...]:
-        """Start a heading of this level; return its path, which ends with its own name."""
+        """Add a heading, and return its path, which ends with the heading's own name."""
         self._path = [(above, title) for above, title in self._path if above < level]
         self._path.append((level, name))
         # All blocks below a heading share one tuple, since a long document has many blocks.
@@ -34,7 +34,7 @@ class Outline:
 
 
 def shorten_heading(text: str) -> str:
-    """Return a heading's text on one line, cut to a reasonable length.
+    """Return a heading's text on one line, cut to _MAX_HEADING_LENGTH characters.
 
     The name is repeated in the path of every block below it, so it must be short.
     """
@@ -43,7 +43,10 @@ def shorten_heading(text: str) -> str:
 
 
 def find_first_title(blocks: Iterable[Block]) -> str | None:
-    """Return the first heading of the first level or, without one, the first heading."""
+    """Return the text of the first heading of level 1 or, without one, of the first heading.
+
+    Return None if the document has no heading.
+    """
     headings = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
     first = next(
         (block for block in headings if block.level == 1), headings[0] if headings else None
@@ -61,7 +64,7 @@ _NO_TITLE = re.compile(
 
 
 def clean_property_title(title: str) -> str | None:
-    """Return the title from a document's properties, unless a program generated it."""
+    """Return the title from a document's properties; None if a program seems to have set it."""
     name = shorten_heading(title.replace("\0", ""))
     return None if len(name) < _MIN_TITLE_LENGTH or _NO_TITLE.match(name) else name
 
@@ -72,14 +75,17 @@ _MAX_REPEATED_LENGTH = 300
 
 
 def format_row(cells: Sequence[str]) -> str:
-    """Return `a | b |  | d`: empty cells keep columns aligned, trailing empty cells are cut off."""
+    """Return the cells as one line, such as `a | b |  | d`.
+
+    Empty cells keep the columns aligned; empty cells at the end are left out.
+    """
     return " | ".join(cells).rstrip(" |")
 
 
 def get_repeated_text(cell: str) -> str:
-    """Return the text to repeat in the rows below for a cell that spans several rows.
+    """Return the text of a cell that is to be repeated in each further row that it spans.
 
-    A long text is not repeated, because a small file could otherwise produce a text of any length.
+    Return "" for a long text, because a small file could otherwise produce a text of any length.
     """
     return cell if len(cell) <= _MAX_REPEATED_LENGTH else ""
 
@@ -127,12 +133,12 @@ class Piece:
 
 
 def clean(text: str) -> str:
-    """Remove control characters, soft hyphens and other invisible characters, and outer blanks."""
+    """Return a text without control and invisible characters, and without outer blanks."""
     return _UNWANTED.sub("", text).strip()
 
 
 def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
-    """Yield the pieces that contain text, within the limits.
+    """Yield the pieces that are not empty, and check the length of their text so far.
 
     Raises:
         DocumentRejected: the pieces exceed the limits.
@@ -146,7 +152,10 @@ def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece
 
 
 def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
-    """Join pieces by blank lines, and rows by line ends; return the text and its blocks."""
+    """Return the text of pieces, and a block for each piece.
+
+    Pieces are separated by blank lines, and consecutive rows of a table by line ends.
+    """
     texts: list[str] = []
     blocks: list[Block] = []
     outline = Outline()

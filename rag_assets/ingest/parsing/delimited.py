@@ -65,7 +65,7 @@ def _list_records(text: str, delimiter: str) -> list[_RecordSpan]:
 
 
 def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_RecordSpan] | None:
-    """Return the records of a text with quotation marks; None if a mark is never closed."""
+    """Return the records of a text with quotation marks; None if a quotation is never closed."""
     records: list[_RecordSpan] = []
     number = 0
     start: int | None = None
@@ -83,7 +83,11 @@ def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_RecordSpan
 
 
 def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
-    """Return whether a line ends inside quotation marks; only the start of a field opens them."""
+    """Return whether a line ends inside a quotation, which only the start of a field can open.
+
+    Args:
+        inside: whether the line starts inside a quotation.
+    """
     if _QUOTE not in line:
         return inside
     for field in line.split(delimiter):
@@ -96,7 +100,7 @@ def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
 
 
 def _detect_delimiter(sample: str) -> str:
-    """Return the delimiter with which most records of a sample have the same number of fields."""
+    """Return the delimiter that divides most records of a sample into equally many fields."""
 
     def rate_delimiter(delimiter: str) -> tuple[int, int]:
         records = islice(_list_records(sample, delimiter), _SAMPLE_RECORDS)

@@ -1,10 +1,9 @@
 """Detect the type of a document, from its content first, and then from its declared type.
 
 Detection runs before a document's limits are set, so its cost must be bounded for any file.
-
 The table of signatures is this project's own for two reasons. Libraries that detect hundreds of
-formats return a media type where a person needs words. And a change to such a library would change
-what is indexed.
+formats return a media type, while an error message needs words. And an update of such a library
+could change which documents are indexed.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS, split_lines
 
 
 class Signature(NamedTuple):
-    """Bytes at an offset, and the name of the format that they identify, with its article."""
+    """Bytes at an offset, and the format that they identify, such as "a PNG picture"."""
 
     offset: int
     mark: bytes
@@ -119,10 +118,10 @@ _TEXT_SIGNATURES = (
 
 
 def name_unread_format(data: bytes, *, is_text: bool) -> str | None:
-    """Name the format of bytes that no parser reads, as in "a PNG picture"; None if unknown.
+    """Return the name of a format that no parser reads, such as "a PNG picture"; None if unknown.
 
     Args:
-        is_text: whether it decodes as text; then only text formats are considered.
+        is_text: whether `data` decodes as text; then only text formats are considered.
     """
     marks = _TEXT_SIGNATURES if is_text else (*_SIGNATURES, *_TEXT_SIGNATURES)
     return next((m.meaning for m in marks if data.startswith(m.mark, m.offset)), None)
@@ -188,21 +187,23 @@ _STREAMS = {  # formats by a stream that no other kind of OLE2 file has
 
 
 def iter_file_pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content of a file from its start."""
+    """Yield the bytes of a file from its start, piece by piece."""
     file.seek(0)
     while piece := file.read(_PIECE_BYTES):
         yield piece
 
 
 def detect_zip_type(file: BinaryIO, media_type: str | None) -> str:
-    """Return the Office format of a ZIP archive, by the content type of its main part.
+    """Return the media type of the Office document in a ZIP archive.
+
+    It is the content type of the archive's main part.
 
     Args:
         media_type: the type that the document's source declares; it decides if there are
             several main parts.
 
     Raises:
-        DocumentRejected: it is not an Office document, or is damaged.
+        DocumentRejected: the archive is damaged, or not an Office document.
     """
     if _count_marks(file, _CENTRAL_ENTRY) > _MAX_ENTRIES:
         raise DocumentTooCostly(
@@ -275,13 +276,16 @@ def _read_beginning(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _has_stream(file: BinaryIO, name: str) -> bool:
-    """Return whether an OLE2 file lists a stream: its name, padded to 64 bytes, and its length."""
+    """Return whether an OLE2 file lists a stream of this name.
+
+    In a directory entry, the name is padded to 64 bytes and followed by its length.
+    """
     raw = name.encode("utf-16-le")
     return _count_marks(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
 
 
 def _count_marks(file: BinaryIO, mark: bytes) -> int:
-    """Return how often a byte mark, which cannot overlap itself, occurs in a file."""
+    """Return how often a byte sequence, which cannot overlap itself, occurs in a file."""
     count, before = 0, b""
     for piece in iter_file_pieces(file):
         joined = before + piece
@@ -330,7 +334,7 @@ def looks_like_mail(data: bytes) -> bool:
 
 
 def guess_text_type(data: bytes) -> str:
-    """Return Markdown if one of the first lines has markup of Markdown alone, else plain text."""
+    """Return the type Markdown if one of the first lines has typical Markdown, else plain text."""
     encoding = "utf-16" if data.startswith(UTF16_MARKS) else "utf-8-sig"
     text = data[:_TEXT_BEGINNING].decode(encoding, "replace")
     for number, line in zip(range(_MARKDOWN_LINES), split_lines(text), strict=False):
@@ -346,7 +350,7 @@ def guess_text_type(data: bytes) -> str:
 
 
 def _reduce_to_ascii(data: bytes) -> bytes:
-    """Return the start of a document with each ASCII character as one byte."""
+    """Return the start of a document in which each ASCII character is one byte, also in UTF-16."""
     beginning = data[:_TEXT_BEGINNING].removeprefix(UTF8_MARK)
     if beginning.startswith(UTF16_MARKS):
         return beginning[2:].replace(b"\0", b"")
@@ -360,12 +364,12 @@ _KNOWN = frozenset({*SUFFIXES.values(), *SOURCE_CODE})
 
 
 def detect(data: bytes, media_type: str | None = None) -> str:
-    """Detect the type of a document, a key of registry.PARSERS; see detect_file."""
+    """Return the type of a document, which is a key of registry.PARSERS; see detect_file."""
     return detect_file(io.BytesIO(data), media_type)
 
 
 def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
-    """Detect the type of a document, a key of registry.PARSERS, in constant memory.
+    """Detect the type of a document in constant memory; return it as a key of registry.PARSERS.
 
     Args:
         file: the document, seekable, at its start.
@@ -399,7 +403,10 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
 
 
 def _select_declared_type(data: bytes, media_type: str | None) -> str | None:
-    """Return the declared type if only this project declares it; None for other types."""
+    """Return the type of a typed record or a picture, if the source declares such a type.
+
+    For a picture, the type is detected in its content. Return None for other declared types.
+    """
     if media_type == TYPED_RECORD:
         return TYPED_RECORD  # this project wrote the record itself
     # The declaration of a picture was already checked against its content.
@@ -407,13 +414,16 @@ def _select_declared_type(data: bytes, media_type: str | None) -> str | None:
 
 
 def _normalize_declared_type(media_type: str | None) -> str | None:
-    """Return the declared type without parameters, if it is known."""
+    """Return the declared type in lower case, without parameters; None if it is unknown."""
     bare = (media_type or "").partition(";")[0].strip().lower()
     return bare if bare in _KNOWN else None
 
 
 def _choose_text_type(data: bytes, declared: str | None) -> str:
-    """Choose among text formats; the format's parser rejects bytes that are not text."""
+    """Return the type of a document in a text format.
+
+    The document may still not be text: the format's parser rejects such bytes.
+    """
     if declared in SOURCE_CODE and declared is not None:
         return declared
     if looks_like_html(data):

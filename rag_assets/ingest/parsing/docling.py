@@ -74,7 +74,7 @@ def _join_list_items(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
 
 
 def _format_table(item: Any, document: DoclingDocument) -> str:
-    """Return each row on a line; a spanning cell is only in its first position."""
+    """Return a table with each row on a line; a spanning cell is only in its first position."""
     lines = []
     for number, row in enumerate(item.data.grid):
         cells = (
@@ -152,7 +152,7 @@ def _convert_pdf(file: PdfFile, options: ParseOptions) -> Any:
 
 @lru_cache(maxsize=4)
 def _get_converter(options: ParseOptions, password: str | None) -> Any:
-    """Return a converter; its models stay loaded for the next document."""
+    """Return a cached converter, so that its models stay loaded for the next document."""
     from docling.datamodel.backend_options import PdfBackendOptions
     from docling.datamodel.base_models import InputFormat
     from docling.datamodel.pipeline_options import PdfPipelineOptions, TesseractOcrOptions

@@ -71,12 +71,12 @@ class Inline:
 
     @property
     def text(self) -> str:
-        """Return the whole text, with the author's line breaks."""
+        """Return the whole text of the paragraph, with the author's line breaks."""
         return "".join(self.texts)
 
 
 def read_inline(paragraph: _Element) -> Inline:
-    """Read the content of a paragraph."""
+    """Return the text, notes and text boxes of a paragraph."""
     inline = Inline()
     _collect(paragraph, inline)
     return inline
@@ -163,17 +163,17 @@ class Style:
 
     @property
     def is_title(self) -> bool:
-        """Return whether the style is for the document's title."""
+        """Return whether the style is used for the document's title."""
         return self.name == "title"
 
     @property
     def is_contents(self) -> bool:
-        """Return whether the style is for a line of a table of contents."""
+        """Return whether the style is used for lines of a table of contents."""
         return _CONTENTS.match(self.name) is not None
 
 
 class Styles:
-    """The paragraph styles of a document; empty without a part for styles."""
+    """The paragraph styles of a document; no styles if the document has no part for them."""
 
     def __init__(self, root: _Element | None) -> None:
         styles = [] if root is None else root.iter(f"{W}style")
@@ -208,7 +208,10 @@ class Styles:
 
 
 def _read_own_levels(name: str, properties: _Element | None) -> list[int]:
-    """Return the heading level that a style itself sets, 0 for body text; empty if it sets none."""
+    """Return a list with the heading level that a style sets itself, not by inheritance.
+
+    The level is 0 for body text. The list is empty if the style sets no level.
+    """
     if match := _HEADING.match(name):
         return [min(int(match[1]), DEEPEST_LEVEL)]
     if name == "title":
@@ -236,7 +239,7 @@ def read_list_position(properties: _Element | None) -> ListPosition | None:
 
 
 class Numbering:
-    """The counters of a document's lists; count their items in document order."""
+    """The item counters of a document's lists; items must be counted in document order."""
 
     def __init__(self, root: _Element | None) -> None:
         self._levels: dict[tuple[int, int], _Element] = {}
@@ -432,7 +435,7 @@ class _DocxReader:
         yield Piece("table", "\n".join(self._iter_lines(rows)))
 
     def _iter_lines(self, rows: list[list[_Element]]) -> Iterator[str]:
-        """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
+        """Yield each row of a table as a line; a cell is repeated in each row that it spans."""
         above: dict[int, str] = {}
         for row in rows:
             column = 0
@@ -460,7 +463,10 @@ class _DocxReader:
         return clean(collapse_spaces(" ".join(texts)))
 
     def _number_notes(self, inline: Inline) -> str:
-        """Return the text with numbers in place of note references; notes follow the section."""
+        """Return a paragraph's text with a number such as [1] in place of each note reference.
+
+        The texts of the notes are kept for the end of the section.
+        """
         for kind, note_id, at in inline.notes:
             # Each note is shown once, however often it is referenced.
             note = self._notes.pop((kind, note_id), None)
@@ -477,7 +483,7 @@ class _DocxReader:
 
 
 def _iter_parts(node: _Element, tag: str) -> Iterator[_Element]:
-    """Yield the rows of a table or the cells of a row, including those in content controls."""
+    """Yield the rows of a table, or the cells of a row, including those in content controls."""
     for child in node:
         if child.tag == tag:
             yield child
@@ -495,7 +501,7 @@ def _is_deleted(row: _Element) -> bool:
 
 
 def _read_merging(cell: _Element) -> tuple[int, bool]:
-    """Return how many columns a cell spans, and whether it continues the cell above."""
+    """Return how many columns a cell spans, and whether it continues the cell above it."""
     properties = cell.find(f"{W}tcPr")
     if properties is None:
         return 1, False

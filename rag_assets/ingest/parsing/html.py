@@ -68,7 +68,9 @@ BLOCKS = frozenset({
 
 
 def decode_page(data: bytes, limits: ParseLimits) -> str:
-    """Decode a page by its byte order mark, its declaration, as UTF-8, or else as browsers do.
+    """Decode a page by its byte order mark or else its declared encoding.
+
+    A page without both is decoded as UTF-8 or, if this fails, as browsers do.
 
     Raises:
         DocumentRejected: the page is empty, or too long.
@@ -118,7 +120,7 @@ def parse_tree(text: str) -> _Element | None:
 
 
 def is_visible(element: _Element) -> bool:
-    """Return whether a reader sees an element as part of the page's own text."""
+    """Return whether a reader sees an element, and it belongs to the page's own text."""
     tag, attributes = element.tag, element.attrib
     if tag in _HIDDEN_TAGS or (tag == "footer" and not _is_within_article(element)):
         return False
@@ -136,7 +138,11 @@ def _is_within_article(element: _Element) -> bool:
 
 
 def get_flat_text(element: _Element, without: frozenset[str] = frozenset()) -> str:
-    """Return the visible text of an element on one line, except elements in `without`."""
+    """Return the visible text of an element on one line, without inner elements in `without`.
+
+    Args:
+        without: names of tags.
+    """
     parts: list[str] = []
     _flatten(element, without, parts)
     return " ".join("".join(parts).split())
@@ -214,7 +220,7 @@ def read_page(text: str) -> tuple[list[Piece], str | None]:
 
 
 def _find_main(root: _Element) -> _Element:
-    """Return the element that contains the page's own text."""
+    """Return the page's only <main> element if it has text, else <body> or the root."""
     candidates = [e for e in root.iter("main", "div") if e.tag == "main" or e.get("role") == "main"]
     if len(candidates) == 1 and is_visible(candidates[0]) and get_flat_text(candidates[0]):
         return candidates[0]
@@ -223,7 +229,10 @@ def _find_main(root: _Element) -> _Element:
 
 
 class _PageReader:
-    """A reader of a page's elements; it buffers running text until its block ends."""
+    """A reader that converts a page's elements to pieces.
+
+    It collects the text of a paragraph until the paragraph ends.
+    """
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -237,7 +246,7 @@ class _PageReader:
         }
 
     def read(self, element: _Element) -> None:
-        """Read an element as blocks."""
+        """Read an element as separate blocks, and append them to `pieces`."""
         self._end_paragraph()
         self._read_content(element)
         self._end_paragraph()
@@ -339,7 +348,7 @@ def _iter_cells(row: _Element) -> Iterator[_Element]:
 
 
 def _iter_lines(rows: list[list[_Element]]) -> Iterator[str]:
-    """Yield each row on a line; a cell that spans several rows is repeated in each of them."""
+    """Yield each row of a table as a line; a cell is repeated in each row that it spans."""
     spanning: dict[int, _SpanningCell] = {}
     for row in rows:
         cells: list[str] = []

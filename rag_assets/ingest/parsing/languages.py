@@ -58,7 +58,11 @@ _EXPECTED = (
 
 
 def parse_language(name_or_tag: str) -> str:
-    """Return the name of a language as stored with documents; for a tag (`en-GB`), its first part.
+    """Return the name under which a language is stored with documents.
+
+    Args:
+        name_or_tag: a programming language, an ISO 639-1 code, or a tag such as `en-GB`, of which
+            the first part counts.
 
     Raises:
         ValueError: no document can have this language; the message does not quote the name.
@@ -147,7 +151,10 @@ def detect_text_language(
 
 
 def get_language_identity(media_type: str) -> str | None:
-    """Return the part of the detector's identity that affects documents of this type."""
+    """Return the detector's version if it affects documents of this type, else None.
+
+    It does not affect source code.
+    """
     return None if media_type in SOURCE_CODE else get_detector_version()
 
 
@@ -165,7 +172,7 @@ def get_detector_version() -> str:
 
 
 def _iter_pieces(parsed: ParsedText) -> Iterator[str]:
-    """Yield the starts of blocks from all over the document, without code."""
+    """Yield the beginnings of some prose blocks, evenly spread over the document."""
     blocks = [block for block in parsed.blocks if block.kind in _PROSE]
     sampled = blocks[:: max(1, len(blocks) // _SAMPLED_BLOCKS)]
     for block in sampled:
@@ -175,7 +182,7 @@ def _iter_pieces(parsed: ParsedText) -> Iterator[str]:
 
 
 def _remove_technical_words(text: str) -> str:
-    """Return a text without technical words, which the model would take for English."""
+    """Return a text without names, numbers and paths, which the model would take for English."""
     return " ".join(_TECHNICAL.sub(" ", _MARKUP.sub(" ", text)).split())
 
 

@@ -39,10 +39,10 @@ _MAX_PARTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class MailPart:
-    """A part of a message without inner parts.
+    """A leaf of a message's tree of parts: body text, an attachment, or an attached message.
 
     Attributes:
-        message: the part; for a message within the message, that message.
+        message: the part; for an attached message, that message.
         name: file name of an attachment; "" for a part of the body.
         is_message: whether the part is a whole message.
     """
@@ -63,7 +63,7 @@ def read_header(message: Message, name: str) -> str:
 
 
 def decode_header_value(value: str) -> str:
-    """Return the text of a header value, whatever its encoding."""
+    """Return the decoded text of a header value; the value itself if it cannot be decoded."""
     value = " ".join(value[:_LONGEST_HEADER].split())
     with suppress(MessageError, LookupError, ValueError):  # on an error, the value stays unchanged
         value = str(make_header(decode_header(value)))
@@ -73,7 +73,10 @@ def decode_header_value(value: str) -> str:
 
 
 def list_parts(message: Message) -> list[MailPart]:
-    """Return body and attachments in order; of alternatives, the plain text if any, else HTML."""
+    """Return the parts of body and attachments, in order.
+
+    Of alternative parts, only plain text is returned if there is any, else the last alternative.
+    """
     parts: list[MailPart] = []
     for part in _iter_parts(message):
         if len(parts) == _MAX_PARTS:
@@ -83,7 +86,7 @@ def list_parts(message: Message) -> list[MailPart]:
 
 
 def read_content(message: Message) -> bytes:
-    """Return the bytes of a part without inner parts."""
+    """Return the decoded bytes of a part that has no inner parts."""
     payload = message.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
 
@@ -98,7 +101,7 @@ def decode_part(message: Message) -> str:
 
 
 def get_charset(message: Message) -> str | None:
-    """Return the encoding that a part declares, if any."""
+    """Return the encoding that a part declares; None if it declares no valid encoding."""
     try:
         return message.get_content_charset()
     except (LookupError, UnicodeError, ValueError):
@@ -123,7 +126,7 @@ def _iter_parts(message: Message) -> Iterator[MailPart]:
 
 
 def _choose_alternative(alternatives: list[Message]) -> list[Message]:
-    """Return plain text if present, else the last alternative, which is the most complete."""
+    """Return the part with plain text if it is not blank, else the last and most complete part."""
     for part in alternatives:
         if part.get_content_type() == "text/plain" and decode_part(part).strip():
             return [part]
@@ -164,10 +167,11 @@ class _MailReader:
         self._attachments_left = _MAX_ATTACHMENTS
 
     def iter_pieces(self, message: Message, level: int = 1) -> Iterator[Piece]:
-        """Yield the pieces of a message.
+        """Yield the pieces of a message: subject, headers, body, attachments.
 
         Args:
-            level: heading level of its subject; attachments are read only at the first level.
+            level: heading level of the subject. Attachments are read only if it is 1; otherwise
+                only their names are listed.
         """
         yield Piece("heading", read_header(message, "Subject"), level)
         headers = ((name, read_header(message, name)) for name in _SHOWN_HEADERS)
@@ -237,7 +241,7 @@ def _iter_pieces(parsed: ParsedText) -> Iterator[Piece]:
 
 
 def _lower_headings(pieces: Iterator[Piece] | list[Piece], by: int) -> Iterator[Piece]:
-    """Yield pieces with their headings lowered, so that they are below a heading of this level."""
+    """Yield pieces with `by` added to the level of each heading, up to DEEPEST_LEVEL."""
     for piece in pieces:
         level = min(piece.level + by, DEEPEST_LEVEL) if piece.kind == "heading" else 0
         yield replace(piece, level=level)

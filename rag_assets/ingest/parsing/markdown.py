@@ -40,7 +40,7 @@ def parse_atx_heading(line: str) -> tuple[int, str] | None:
 
 
 def get_setext_level(line: str) -> int:
-    """Return 1 for a line of `===`, 2 for `---`, else 0."""
+    """Return the heading level that a line below a title sets: 1 for `===`, 2 for `---`, else 0."""
     text = line.strip(" \t")
     if not text or len(line) - len(line.lstrip(" \t")) > _INDENT or text.strip(text[0]):
         return 0
@@ -56,7 +56,7 @@ def find_fence_opening(line: str) -> str | None:
 
 
 def is_fence_end(line: str, opening: str) -> bool:
-    """Return whether a line closes the open fence."""
+    """Return whether a line closes the fence that was opened by `opening`."""
     match = _FENCE.match(line)
     return match is not None and match[1].startswith(opening) and not line[match.end() :].strip()
 
@@ -143,7 +143,10 @@ class MarkdownParser:
         return self._build_block(kind, first)
 
     def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
-        """Return the kind of block on a line and the function that skips it; None: a paragraph."""
+        """Return the kind of the block that starts on a line, and the function that skips it.
+
+        The function is None for a paragraph.
+        """
         if find_fence_opening(line.text):
             return "code", self._skip_fence
         if is_indented(line.text):
@@ -178,7 +181,7 @@ class MarkdownParser:
                 return
 
     def _skip_indented(self) -> None:
-        """Skip all indented lines; blank lines between them do not end the code block."""
+        """Skip an indented code block; blank lines within it do not end it."""
         at = self._at
         while at < len(self._lines) and (
             self._lines[at].is_blank or is_indented(self._lines[at].text)
@@ -281,7 +284,7 @@ class MarkdownParser:
         return Block(kind, self._lines[first].start, self._find_block_end(first), path)
 
     def _find_block_end(self, first: int) -> int:
-        """Return the end of the last non-blank line of the block."""
+        """Return the end of the last non-blank line of the block that starts on line `first`."""
         last = self._at - 1
         while last > first and self._lines[last].is_blank:
             last -= 1
@@ -331,7 +334,10 @@ class _MdxParser(MarkdownParser):
         return super()._is_interruption(line) or _is_tags(line.text)
 
     def _find_module_end(self) -> int:
-        """Return the line after a module's statement: a blank line while no bracket is open."""
+        """Return the index of the line after an import or export statement.
+
+        The statement ends at the first blank line at which no bracket is open.
+        """
         depth = 0
         nearest = 0
         lines = self._lines
@@ -347,14 +353,17 @@ class _MdxParser(MarkdownParser):
         return nearest or end
 
     def _find_tags_end(self) -> int:
-        """Return the line after a run of tags that starts here; 0 if no run starts here."""
+        """Return the index of the line after the tags that start here; 0 if no tags start here."""
         at = self._at
         while at < len(self._lines) and (end := self._find_tag_end(at)):
             at = end
         return at if at > self._at else 0
 
     def _find_tag_end(self, at: int) -> int:
-        """Return the line after the complete tags that start on a line; 0 if none start there."""
+        """Return the index of the line after the tags that start on line `at`.
+
+        Return 0 if no tags start there, or if they are not closed.
+        """
         line = self._lines[at].text
         if _is_tags(line):
             return at + 1
@@ -370,5 +379,5 @@ class _MdxParser(MarkdownParser):
 
 
 def _is_tags(line: str) -> bool:
-    """Return whether a line contains only tags."""
+    """Return whether a line contains only HTML or JSX tags."""
     return _TAG_BEGINS.match(line) is not None and not _TAG.sub("", line).strip()

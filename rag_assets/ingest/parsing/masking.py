@@ -33,14 +33,18 @@ class _Cell(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The positions of the columns that hold credentials, and the separator of cells."""
+    """The columns of a table that hold credentials, and the separator of its cells.
+
+    Attributes:
+        kinds: kind of credential by the index of the column.
+    """
 
     delimiter: str
     kinds: dict[int, ValueKind]
 
 
 def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
-    """Find cells below a column name, or next to a label, that names a credential."""
+    """Yield the cells below a column name, or next to a label, that names a credential."""
     columns: _Columns | None = None
     for block in parsed.blocks:
         if block.kind == "heading":
@@ -52,7 +56,7 @@ def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
 
 
 def _find_in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
-    """Find credentials in a table of text lines whose first line has the column names."""
+    """Yield the credentials in a table block, whose first line may have the column names."""
     lines = list(_iter_lines(text, start, end))
     columns = _find_columns(text, *lines[0]) if lines else None
     for line in lines[1:] if columns is not None and columns.kinds else lines:
@@ -86,7 +90,10 @@ def _find_credential_columns(text: str, cells: Sequence[_Cell]) -> dict[int, Val
 
 
 def _may_name_credential(text: str, cell: _Cell) -> bool:
-    """Return whether a line may contain the name of a credential."""
+    """Return whether a line contains a word that occurs in names of credentials.
+
+    This is a fast test before the names themselves are examined.
+    """
     lowered = text[cell.start : cell.end].lower()
     return any(word in lowered for word in ANCHORS)
 
@@ -99,7 +106,10 @@ def _find_below_columns(text: str, row: _Cell, columns: _Columns) -> Iterator[Ma
 
 
 def _find_next_to_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
-    """Find the value in a row of a label and its value; further cells only describe the label."""
+    """Yield the second cell of a row if the first cell, its label, names a credential.
+
+    Further cells can only be a description.
+    """
     for delimiter in _DELIMITERS:
         cells = [c for c in _iter_cells(text, row.start, row.end, delimiter) if c.end > c.start]
         if len(cells) < _PAIR:
@@ -112,7 +122,7 @@ def _find_next_to_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
 
 
 def _iter_cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
-    """Yield the cells of one record, without surrounding quotation marks, code marks and blanks."""
+    """Yield the cells of a record, without quotation marks, back-ticks and blanks around them."""
     at = start
     for _ in range(_MAX_COLUMNS):
         stop = text.find(delimiter, _find_quotation_end(text, at, end), end)
@@ -124,7 +134,7 @@ def _iter_cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Ce
 
 
 def _find_quotation_end(text: str, start: int, end: int) -> int:
-    """Return the end of the quotation that starts a cell; a doubled mark is one character.
+    """Return the end of the quotation in a cell; a doubled quotation mark does not end it.
 
     If the cell is not quoted, or the quotation is never closed, return the start of the cell.
     """
@@ -158,7 +168,10 @@ def _iter_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def join_spans(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Sort spans, and merge overlapping spans under the first rule; described rules come first."""
+    """Return spans in order, with overlapping spans merged.
+
+    A merged span has the rule of a described pattern, if there is one, or else the first rule.
+    """
     joined: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if joined and span.start < joined[-1].end:
@@ -191,7 +204,7 @@ def mask_document(parsed: ParsedText, scanner: Scans) -> ParsedText:
 
 
 def mask_new_credentials(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
-    """Mask credentials that other rules find in an already masked document.
+    """Mask credentials that `scanner` finds in a document which other rules already masked.
 
     Returns:
         The text, in which earlier masks are kept, and the rule that found each new credential;
@@ -220,7 +233,9 @@ def mask_new_credentials(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText
 
 
 def find_credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
-    """Find the credentials in the text of a document, by their form and by names in tables.
+    """Return the spans of all credentials in a document's text.
+
+    They are found by their form and, in tables, by the names of their columns or labels.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -230,7 +245,7 @@ def find_credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ..
 
 
 def _mask_title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
-    """Return the title as it is in the masked text or heading from which it was taken."""
+    """Return the title with its credentials masked as in the heading or text that it comes from."""
     title = parsed.title or ""
     for before, after in zip(parsed.blocks, blocks, strict=True):
         if before.kind == "heading" and before.heading_path[-1] == title:
@@ -257,7 +272,7 @@ def _mask_paths(
 
 
 def _mask_sheet_names(blocks: Iterable[Block], scanner: Scans) -> Iterator[Block]:
-    """Mask the sheet names of blocks, since the text may not contain these names."""
+    """Yield the blocks with masked sheet names, since the text may not contain these names."""
     masked_names: dict[str, str] = {}
     for block in blocks:
         if block.sheet is None:

@@ -33,8 +33,8 @@ PICTURES: Mapping[str, tuple[str, int, bytes]] = MappingProxyType(
         "image/webp": ("WEBP", 8, b"WEBP"),
     }
 )
-"""Pictures that OCR reads if their source accepts them: Pillow's name, and offset and bytes of the
-mark."""
+"""Types of pictures that OCR reads if their source accepts them. Each has Pillow's name of the
+format, and the offset and bytes of its signature."""
 _TIFF_OF_MOTOROLA = b"MM\0*"
 
 # Office Open XML: ZIP archives of XML parts, or OLE2 files around them if encrypted.
@@ -141,13 +141,13 @@ configured."""
 
 
 def find_media_type(path: str) -> str | None:
-    """Return the media type of a path's suffix, in upper or lower case."""
+    """Return the media type of a path's suffix, ignoring case; None if the suffix is unknown."""
     stem, _, suffix = path.rpartition("/")[2].rpartition(".")
     return SUFFIXES.get(f".{suffix.lower()}") if stem else None
 
 
 def detect_picture_type(beginning: bytes) -> str | None:
-    """Return the media type of a picture that OCR reads; None for other content."""
+    """Return the media type of a picture that OCR can read; None for other content."""
     if beginning.startswith(_TIFF_OF_MOTOROLA):
         return "image/tiff"
     signatures = PICTURES.items()

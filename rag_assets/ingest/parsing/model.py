@@ -1,4 +1,4 @@
-"""The result of a parser: text and blocks of a document, as a record, and their digest."""
+"""A parser's result: the text and blocks of a document, its record for the store, its digest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BlockKind = Literal["heading", "paragraph", "list", "table", "row", "code", "fro
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A run of the parsed text that belongs together.
+    """A span of the parsed text that forms a unit, such as a heading, a paragraph or a table.
 
     Attributes:
         kind: kind of the block. A row is one record of a table, with the column names in the
@@ -123,7 +123,7 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> ParsedText:
-    """Return the parsed text of a record; the inverse of to_record."""
+    """Rebuild a parsed text from its record; the inverse of to_record."""
     paths = [tuple(path) for path in record["paths"]]
     return ParsedText(
         text=record["text"],

@@ -84,7 +84,10 @@ class Pixels:
 
 
 def compute_ocr_seconds(pages: int, limits: ParseLimits) -> float:
-    """Return the seconds that OCR of this many pages adds to a document's limit; see OcrTime."""
+    """Return the seconds that OCR of this many pages adds to a document's time limit.
+
+    OcrTime ends OCR before this time is used up.
+    """
     if not pages:
         return 0.0
     # The last page may start just before the time ends.
@@ -92,7 +95,7 @@ def compute_ocr_seconds(pages: int, limits: ParseLimits) -> float:
 
 
 class OcrTime:
-    """The time that OCR of one document may take; pages that exceed it are left out.
+    """A stopwatch for the OCR of one document, which skips pages once the time is used up.
 
     Attributes:
         read: number of pages that were read, or tried without success.
@@ -105,10 +108,10 @@ class OcrTime:
         self.read = self.left_out = 0
 
     def read_paragraphs(self, read: Callable[[], Iterable[str]]) -> list[str]:
-        """Return the paragraphs read from a page; empty if no time remains for it.
+        """Return the paragraphs of a page by calling `read`; empty if no time remains for the page.
 
         Raises:
-            DocumentTooLarge: too many pages are to be read.
+            DocumentTooLarge: the document has more scanned pages than allowed.
         """
         if self.read + self.left_out >= self._limits.ocr_pages:
             raise DocumentTooLarge(
@@ -131,7 +134,11 @@ class OcrTime:
         return paragraphs
 
     def build_notes(self, pages: int) -> tuple[str, ...]:
-        """Return a note with the number of pages left out; empty if no page was left out."""
+        """Return a note with the number of pages left out; empty if no page was left out.
+
+        Args:
+            pages: number of pages of the document.
+        """
         if not self.left_out:
             return ()
         most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
@@ -148,11 +155,11 @@ class OcrTime:
 
 
 class TextReader:
-    """A reader of text in pictures; until it is closed, its languages stay in memory.
+    """A reader of text in pictures; its language data stays in memory until it is closed.
 
     Args:
         languages: languages that are tried together on every picture.
-        folder: the folder of their data; None for the installed folder.
+        folder: the folder of the language data; None for the installed folder.
     """
 
     def __init__(self, languages: Sequence[str], folder: str | None) -> None:
@@ -260,7 +267,7 @@ class _PictureReader:
 
     Attributes:
         count: number of pages.
-        time: time that OCR takes.
+        time: the stopwatch that decides which pages are read.
     """
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
@@ -298,7 +305,10 @@ def _open_picture(data: bytes) -> Iterator[Image]:
 
 
 def _iter_frames(image: Image, limits: ParseLimits) -> Iterator[int]:
-    """Go to each page of a TIFF, or the first page of other formats; yield its number from 1."""
+    """Go to each page of a picture, and yield its number, counted from 1.
+
+    Only a TIFF can have more than one page.
+    """
     number = 0
     while True:
         if number >= limits.ocr_pages:
@@ -329,7 +339,7 @@ def _require_size(image: Image) -> None:
 
 @contextmanager
 def _report_as_damage() -> Iterator[None]:
-    """Report any error of the library as damage of the picture.
+    """Raise DocumentRejected for any error of the library, as damage of the picture.
 
     The library's decoders raise errors of many kinds on hostile bytes, and some errors quote these
     bytes.
@@ -370,7 +380,7 @@ def _extract_pixels(image: Image) -> Pixels:
 
 
 def _compute_scale(pixels: int) -> float:
-    """Return the factor that enlarges or reduces a page of this many pixels."""
+    """Return the factor by which to scale the sides of a page of this many pixels for OCR."""
     fitting_scale = math.sqrt(MAX_PIXELS / pixels)
     if pixels > MAX_PIXELS:
         return fitting_scale

@@ -36,7 +36,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, Runtim
 
 
 class Archive:
-    """The parts of one archive; at most the declared size of each is read.
+    """The parts of one ZIP archive, by name; a part is never inflated beyond its declared size.
 
     Raises:
         DocumentRejected: the archive is damaged, encrypted, or too large when inflated.
@@ -64,7 +64,7 @@ class Archive:
         return name.lower() in self._names
 
     def read(self, name: str) -> bytes:
-        """Read one part; return no bytes if it is missing.
+        """Return the inflated bytes of a part; b"" if it is missing.
 
         Raises:
             DocumentRejected: the part is damaged, encrypted, or its compression ratio is too
@@ -148,7 +148,7 @@ class Package:
         self.main = main[0]
 
     def read_xml(self, part: str) -> _Element | None:
-        """Return the root of a part; None if the part is missing.
+        """Return the XML root of a part; None if the part is missing or empty.
 
         Raises:
             DocumentRejected: the part is not well-formed XML, or declares a document type.
@@ -157,22 +157,22 @@ class Package:
         return _parse_xml(data) if data else None
 
     def read_main_xml(self) -> _Element:
-        """Return the root of the main part."""
+        """Return the XML root of the document's main part."""
         return _parse_xml(self.archive.read(self.main))
 
     def list_related(self, part: str) -> list[RelatedPart]:
-        """Return the parts that a part refers to, in order; parts outside the file are left out."""
+        """Return the parts of the package that a part refers to, in order."""
         folder, name = posixpath.split(part)
         root = self.read_xml(posixpath.join(folder, "_rels", f"{name}.rels"))
         return [] if root is None else list(_iter_relations(root, folder))
 
     def read_related(self, part: str, kind: str) -> _Element | None:
-        """Return the root of the first part of a kind that a given part refers to."""
+        """Return the XML root of the first part of this kind that a part refers to, if any."""
         part_name = next((r.part for r in self.list_related(part) if r.kind == kind), None)
         return self.read_xml(part_name) if part_name else None
 
     def get_title(self) -> str | None:
-        """Return the title in the document's properties, if a person seems to have set it."""
+        """Return the title in the document's properties; None if a program seems to have set it."""
         core = self.read_related("", "core-properties")
         title = core.findtext(_TITLE) if core is not None else None
         return clean_property_title(title) if title else None
@@ -214,7 +214,10 @@ def _parse_xml(data: bytes) -> _Element:
 
 
 def _decrypt(data: bytes, options: ParseOptions) -> bytes:
-    """Return the document itself, decrypted if necessary with the first password that fits."""
+    """Return the bytes of the ZIP archive, decrypted with the first password that fits.
+
+    Bytes that are not encrypted are returned unchanged.
+    """
     if not data.startswith(OLE2_MARK):
         return data
     for password in options.passwords:

@@ -1,4 +1,4 @@
-"""A tenant's options of parsing, and the resource limits of one document."""
+"""A tenant's parsing options, and the resource limits of one document."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ParseLimits:
     cells: int = 5_000_000
 
     def check_characters(self, count: int) -> None:
-        """Raise DocumentTooLarge for a text that is too long."""
+        """Raise DocumentTooLarge if the document's text has too many characters."""
         if count > self.characters:
             raise DocumentTooLarge(
                 f"the document's text is longer than the limit of {self.characters:,} characters",
@@ -50,7 +50,7 @@ class ParseLimits:
             )
 
     def check_blocks(self, count: int) -> None:
-        """Raise DocumentTooLarge for a text with too many blocks."""
+        """Raise DocumentTooLarge if the document has too many blocks."""
         if count > self.blocks:
             raise DocumentTooLarge(
                 f"the document has {count:,} paragraphs and rows, over the limit of"
@@ -59,7 +59,7 @@ class ParseLimits:
             )
 
     def check_pages(self, count: int) -> None:
-        """Raise DocumentTooLarge for a document with too many pages."""
+        """Raise DocumentTooLarge if the document has too many pages."""
         if count > self.pages:
             raise DocumentTooLarge(
                 f"the document has {count:,} pages, over the limit of {self.pages:,}",
@@ -77,7 +77,7 @@ _SALT = b"rag-assets parser.passwords"
 
 @dataclass(frozen=True, slots=True)
 class ParseOptions:
-    """A tenant's options of parsing, for all formats.
+    """A tenant's parsing options, for all formats.
 
     Attributes:
         keep_headers_footers: whether to keep the lines that repeat on every page of a PDF.
@@ -87,8 +87,8 @@ class ParseOptions:
         ocr_languages: languages of the texts, in Tesseract's abbreviations.
         ocr_data: folder of the languages' data; None for the installed folder.
         docling_models: folder of docling's models.
-        strict_secrets: whether to treat every match of a few described patterns as a
-            credential, too.
+        strict_secrets: whether every match of some patterns in privacy.described is also a
+            credential.
     """
 
     keep_headers_footers: bool = False
@@ -124,6 +124,6 @@ class ParseOptions:
 
 @lru_cache(maxsize=256)
 def _hash_passwords(passwords: tuple[str, ...]) -> str:
-    """Return a digest of the passwords; it is slow, so that keys do not help to guess them."""
+    """Return a hash of the passwords; it is slow, so that keys do not help to guess passwords."""
     joined = b"\0".join(password.encode() for password in passwords)
     return hashlib.scrypt(joined, salt=_SALT, n=2**14, r=8, p=1, dklen=32).hex()

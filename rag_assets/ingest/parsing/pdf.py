@@ -52,7 +52,7 @@ class PdfFile:
 
     Args:
         data: the document; bytes before the PDF mark are left out.
-        passwords: passwords that are tried in order if it is encrypted.
+        passwords: passwords that are tried in order if the document is encrypted.
 
     Attributes:
         data: the document from the PDF mark on.
@@ -93,7 +93,7 @@ class PdfFile:
 
     @contextmanager
     def open_page(self, number: int) -> Iterator[PdfPage]:
-        """Yield a page, counted from 1.
+        """Open a page by its number, counted from 1; it is closed after the block.
 
         Raises:
             PdfiumError: the page cannot be read.
@@ -163,7 +163,7 @@ def render_pixels(page: PdfPage) -> Pixels:
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """Return the seconds that OCR of scanned pages adds to a document's limit.
+    """Return the seconds that OCR of scanned pages adds to a document's time limit.
 
     Raises:
         DocumentRejected: the PDF cannot be opened, or has too many pages.
@@ -177,7 +177,11 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
 
 
 def _compute_scale(width: float, height: float) -> float:
-    """Return the pixels per point for a page whose size is given in points."""
+    """Return the scale of rendering in pixels per point.
+
+    Args:
+        width, height: size of the page in points.
+    """
     scale = _DOTS_PER_INCH / _POINTS_PER_INCH
     pixels = width * height * scale**2
     return scale if pixels <= MAX_PIXELS else scale * (MAX_PIXELS / pixels) ** 0.5
@@ -189,7 +193,7 @@ _NUMBERS = re.compile(r"^(?:[0-9]{1,4} )+")
 
 
 class Bookmarks:
-    """The outline of a PDF: the headings of each page and their levels."""
+    """The outline of a PDF: the level of each heading, by page and title."""
 
     def __init__(self, entries: Iterable[tuple[int, str, int]] = ()) -> None:
         self._levels: dict[tuple[int, str], int] = {}
@@ -198,7 +202,7 @@ class Bookmarks:
                 self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
 
     def get_level(self, page: int, text: str) -> int:
-        """Return the level of a text on a page; 0 if it is not a heading.
+        """Return the outline's level for a text on a page; 0 if it is not a heading.
 
         A bookmark may point just before a page break while its heading follows the break.
         """
@@ -210,7 +214,7 @@ class Bookmarks:
 
 
 def read_bookmarks(file: PdfFile) -> Bookmarks:
-    """Return the outline of a PDF; an endless outline is cut off."""
+    """Return the outline of a PDF, up to _MAX_BOOKMARKS entries."""
     return Bookmarks(_iter_bookmark_entries(file.document))
 
 
@@ -225,7 +229,10 @@ def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, in
 
 
 def _normalize_title(title: str) -> tuple[str, ...]:
-    """Return normal forms of a title: without case and punctuation, with and without numbers."""
+    """Return forms of a title that can be compared: lower case, without punctuation.
+
+    If the title starts with numbers, a second form omits them.
+    """
     words = " ".join(re.sub(r"[\W_]+", " ", title.lower()).split())
     forms = [words]
     if (bare := _NUMBERS.sub("", _NUMBERING.sub("", words))) and bare != words:
@@ -269,7 +276,7 @@ def warm_up() -> None:
 
 
 class PageLayout:
-    """The layout of the pages of one PDF."""
+    """The layout of a PDF's pages, as analysed by liteparse."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file
@@ -280,7 +287,7 @@ class PageLayout:
         """Yield the number of each readable page, counted from 1, and its pieces.
 
         Raises:
-            DocumentRejected: the PDF is damaged, and not just single pages.
+            DocumentRejected: no page can be read, because the PDF itself is damaged.
         """
         from liteparse import ParseError
 
@@ -296,7 +303,10 @@ class PageLayout:
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
 
     def _parse_whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
-        """Return pages with their headers and footers; used for pages with little other text."""
+        """Return pages including their headers and footers, by page number.
+
+        This is used for pages with little other text.
+        """
         if not numbers:
             return {}
         target = ",".join(map(str, numbers))
@@ -334,7 +344,7 @@ def _iter_pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
 
 
 def _has_lost_text(page: ParsedPage) -> bool:
-    """Return whether most of the page's text was dropped as repeated headers.
+    """Return whether too much of a page's text was dropped as repeated headers or footers.
 
     This happens with forms and slides.
     """
@@ -446,15 +456,18 @@ def _is_scanty(pieces: Sequence[Piece]) -> bool:
 
 
 def _find_title_page(pieces: list[Piece]) -> str | None:
-    """Return the largest heading of the first page, since an outline seldom lists the title."""
+    """Return the heading with the highest level on the first page; None if it has no heading.
+
+    It serves as title, since an outline seldom lists the title.
+    """
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return shorten_heading(min(headings, key=lambda p: p.level).text) if headings else None
 
 
 def _apply_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
-    """Take headings from the outline if it contains any of the headings that were found.
+    """Keep only the headings in the outline, if at least one heading on the pages is in it.
 
-    Headings derived from type sizes are too many. An outline with other words, such as slide names,
+    The headings found by type size are too many. An outline with other words, such as slide names,
     is ignored.
     """
     levels = [bookmarks.get_level(piece.page or 0, piece.text) for piece in pieces]

@@ -41,7 +41,7 @@ _DEEPEST = 8
 
 
 def get_body_text(body: _Element) -> str:
-    """Return all paragraphs of a text body, each on a line."""
+    """Return all paragraphs of a text body, each on a line, without blank paragraphs."""
     return clean("\n".join(filter(str.strip, map(_get_text, body.iter(f"{A}p")))))
 
 
@@ -62,7 +62,7 @@ def iter_pieces(body: _Element, *, is_list: bool) -> Iterator[Piece]:
 
 
 def iter_table_lines(table: _Element) -> Iterator[str]:
-    """Yield each row on one line; a cell that spans several rows is repeated in each of them."""
+    """Yield each row of a table as a line; a cell is repeated in each row that it spans."""
     above: dict[int, str] = {}
     for row in table.iter(f"{A}tr"):
         cells: list[str] = []
@@ -136,7 +136,7 @@ _NO_TITLE = "PowerPoint Presentation"  # PowerPoint's default titles
 
 @dataclass(frozen=True, slots=True)
 class _Slide:
-    """A visible slide: its number from 1, its part, and the section that it starts, if any."""
+    """A slide: its number from 1, its part, and the name of the section that it starts, if any."""
 
     number: int
     part: str
@@ -162,7 +162,11 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _find_title(package: Package, opening: list[str]) -> str | None:
-    """Return the title on the first slide, or else the title in the properties."""
+    """Return the title of the first slide with text, or else the title in the properties.
+
+    Args:
+        opening: texts of that slide's headings.
+    """
     if opening and opening[0] != "Slide 1":
         return shorten_heading(opening[0])
     title = package.get_title()
@@ -170,7 +174,10 @@ def _find_title(package: Package, opening: list[str]) -> str | None:
 
 
 def _find_sections(root: _Element) -> dict[str, str]:
-    """Return section names by the id of each section's first slide; empty for one section."""
+    """Return the name of each section by the id of its first slide.
+
+    The result is empty if there are fewer than two sections.
+    """
     names: dict[str, str] = {}
     for section in root.iter(f"{_P14}section"):
         first = next(section.iter(f"{_P14}sldId"), None)

@@ -1,4 +1,4 @@
-"""The registry of parsers by format, the keys of their output, and parsing with one of them.
+"""The registry of parsers by format, the keys of their output, and the call of a parser.
 
 A new format needs an entry in PARSERS, a suffix in media_types, and its detection in detection.
 """
@@ -136,7 +136,7 @@ PICTURES = Parser("ocr", "pictures", 1, ("pillow", "tesserocr", "tessdata-fast-e
 
 
 def get_parser(media_type: str, options: ParseOptions) -> Parser:
-    """Return the parser of a format for a tenant's options."""
+    """Return the parser that a tenant's options select for a format."""
     if media_type == media_types.PDF and options.pdf == "docling":
         return DOCLING_PDF
     if media_type == media_types.TYPED_RECORD:
@@ -158,7 +158,10 @@ def _get_package_version(package: str) -> str:
 
 @cache
 def compute_parsers_version() -> str:
-    """Return a version that changes whenever any parser changes; cached, since many keys use it."""
+    """Return a version that changes whenever any parser changes.
+
+    It is cached, since many keys use it.
+    """
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
     return compute_key("parsers", versions, *_FORMER_RULES)
@@ -170,11 +173,12 @@ def compute_parse_key(
     options: ParseOptions | None = None,
     edition: int = 0,
 ) -> str:
-    """Return the key under which the parsed text of a content is stored.
+    """Return the key under which the parsed text of a document is stored.
 
     Args:
-        media_type: the type that its source declares; with the content it determines the
-            parser. The parser is known only after the bytes are read, so the key covers all
+        content_sha256: hash of the document's bytes.
+        media_type: the type that the document's source declares; with the content it determines
+            the parser. The parser is known only after the bytes are read, so the key covers all
             parsers' versions.
         edition: number of requests to parse the content again.
     """
@@ -190,7 +194,10 @@ def compute_parse_key(
 
 
 def warm_up_parser(data: bytes, media_type: str | None, options: ParseOptions) -> None:
-    """Load the libraries that parse these bytes; if this fails, parse() reports it."""
+    """Load the libraries that parse these bytes.
+
+    Errors are ignored here, since parse() reports them.
+    """
     with suppress(Exception):
         get_parser(detect(data, media_type), options).warm_up()
 
@@ -218,7 +225,7 @@ def parse(
     Only the worker process may call this. Other callers use the pool, which limits time and memory.
 
     Args:
-        media_type: the type that its source declares.
+        media_type: the type that the document's source declares.
 
     Raises:
         DocumentRejected: the document is empty, of an unknown format, or its parser rejects it.

@@ -57,7 +57,7 @@ def count_indent(line: str) -> int:
 
 
 def is_adornment(line: str) -> bool:
-    """Return whether a line repeats one punctuation character, like lines around titles."""
+    """Return whether a line consists of one repeated punctuation character, as around titles."""
     text = line.rstrip()
     return (
         len(text) >= _MIN_ADORNMENT_LENGTH and text[0] in _PUNCTUATION and not text.strip(text[0])
@@ -65,7 +65,7 @@ def is_adornment(line: str) -> bool:
 
 
 def is_transition(line: str) -> bool:
-    """Return whether an adornment is long enough to separate sections that have no title."""
+    """Return whether a line is an adornment long enough to separate sections without a title."""
     return len(line.rstrip()) >= _MIN_TRANSITION_LENGTH and is_adornment(line)
 
 
@@ -80,7 +80,7 @@ def is_explicit(line: str) -> bool:
 
 
 def is_for_readers(line: str) -> bool:
-    """Return whether readers see a block that starts with `..`."""
+    """Return whether readers see the block that starts on this line with `..`."""
     name = get_directive(line)
     return name not in FOR_PROGRAMS if name else _VISIBLE.match(line) is not None
 
@@ -138,7 +138,7 @@ class _RstParser:
                 yield self._find_title() or self._read_body(line)
 
     def _find_title(self) -> Block | None:
-        """Return the title with its adornments, if a title starts here."""
+        """Return a heading block if a title, with its adornments, starts here; else None."""
         first = self._at
         over = is_adornment(self._get_line_text(first)) and self._is_underlined(first + 1)
         title = first + 1 if over else first
@@ -184,7 +184,7 @@ class _RstParser:
         return self._build_block(kind, first, () if kind == "front_matter" else self._outline.path)
 
     def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None]]:
-        """Return the kind of block that starts on a line, and the function to skip it."""
+        """Return the kind of block that starts on a line, and the function that skips the block."""
         text = line.text
         if is_explicit(text):
             return self._classify_explicit(text), self._skip_with_body
@@ -224,7 +224,10 @@ class _RstParser:
         self._skip_indented()
 
     def _skip_simple_table(self) -> None:
-        """Skip to the border before a blank line, since another border stands below the head."""
+        """Skip to the first border that a blank line follows.
+
+        An earlier border only separates the head from the rows.
+        """
         while self._at < len(self._lines):
             border = is_simple_border(self._get_line_text(self._at))
             self._at += 1

@@ -83,7 +83,7 @@ def _decode_utf8(data: bytes) -> str:
 
 
 def _decode_utf16(data: bytes) -> str:
-    """Decode UTF-16 with a byte order mark, the "Unicode text" of spreadsheets and old editors."""
+    """Decode UTF-16 with a byte order mark, which spreadsheets export as "Unicode text"."""
     try:
         text = data.decode("utf-16")
     except UnicodeDecodeError as error:
@@ -100,7 +100,7 @@ def _decode_utf16(data: bytes) -> str:
 
 
 class Line(NamedTuple):
-    """A line without its line break; start and end are character offsets of its text."""
+    """A line; `start` and `end` are the character offsets of its text without the line break."""
 
     start: int
     end: int
@@ -109,7 +109,7 @@ class Line(NamedTuple):
 
 
 def split_lines(text: str) -> Iterator[Line]:
-    r"""Split at \n, \r\n and \r, as Markdown does, and nowhere else."""
+    r"""Yield the lines of a text; a line ends at \n, \r\n or \r only, as in Markdown."""
     at = 0
     while at < len(text):
         match = _LINE.match(text, at)
@@ -130,7 +130,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def find_paragraphs(text: str) -> Iterator[Block]:
-    """Yield the runs of lines between blank lines."""
+    """Yield each run of lines between blank lines as a paragraph."""
     for is_blank, lines in groupby(split_lines(text), key=lambda line: line.is_blank):
         if not is_blank:
             first, *others = lines

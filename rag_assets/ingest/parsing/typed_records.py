@@ -1,4 +1,7 @@
-"""The parser of typed records: the visible text of pages, comments, templates and rows."""
+"""The parser of typed records: the visible text of pages, comments, templates and rows.
+
+A typed record is a JSON object that an application pushed.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def _read_block(block: Mapping[str, Any]) -> Piece:
 
 
 def _classify_block(type_name: str) -> _Kind:
-    """Return the kind of block for the name that the application uses."""
+    """Return our kind of block for the name of a block type in the application."""
     if type_name.startswith("head") or re.fullmatch(r"h[1-6]", type_name):
         return "heading"
     if type_name.startswith("code"):
@@ -97,7 +100,10 @@ def _flatten(value: Any, path: str = "") -> Iterator[str]:
 
 
 def _read_row(stored: Mapping[str, Any]) -> _Visible:
-    """Return each value on a line, with its property's name; the first value is the title."""
+    """Return the values of a row, each on a line after its column name.
+
+    The title is the first line of the first value.
+    """
     values = [value for value in stored.get("values", ()) if value["value_text"].strip()]
     lines = [
         f"{value['name']}: {value['value_text']}" if value["name"].strip() else value["value_text"]

@@ -1,7 +1,7 @@
 """XLSX: each sheet is a section, its header a heading above its rows, each row a block.
 
-calamine reads the cells: their last computed values, without formulas and macros. It is given a
-copy of the workbook that contains only sheets, styles and texts. Hidden sheets are left out.
+calamine reads the last computed values of the cells, without formulas and macros. It gets a copy
+of the workbook that contains only sheets, styles and texts. Hidden sheets are left out.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ def _copy_needed_parts(package: Package, limits: ParseLimits) -> bytes:
 
 
 def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
-    """Refuse a sheet whose cells are too far apart: calamine reserves memory for all in between."""
+    """Refuse a sheet whose cells are too far apart.
+
+    calamine reserves memory for every cell between them.
+    """
     cells = _compute_extent(_REFERENCE.findall(sheet))
     if cells > limits.cells:
         # Empty cells that only have a format may lie anywhere; calamine reserves no memory for
@@ -92,7 +95,7 @@ def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
 
 
 def _compute_extent(references: list[tuple[bytes, bytes]]) -> int:
-    """Return the number of cells in the smallest rectangle that holds all references."""
+    """Return the number of cells in the smallest rectangle that contains all cell references."""
     if not references:
         return 0
     letters, numbers = map(set, zip(*references, strict=True))
@@ -146,7 +149,10 @@ def _read_sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> I
 
 
 def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
-    """Yield the lines above the table, its header and its rows, each with its row number."""
+    """Yield the lines above a table as paragraphs, its header as a heading, and its rows.
+
+    Each piece has the number of its row.
+    """
     columns = max(sum(map(bool, row)) for row in rows.values())
     above = True
     for number, row in rows.items():
@@ -162,7 +168,10 @@ def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
 
 
 def _read_rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
-    """Return the rows that are not empty, as texts by row number; empty columns are left out."""
+    """Return the texts of each non-empty row by its number, counted from 1.
+
+    Columns that are empty in all rows are left out.
+    """
     if sheet.start is None:
         return {}
     first_row, _ = sheet.start
@@ -175,7 +184,10 @@ def _read_rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]
 
 
 def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
-    """Repeat a cell that spans several rows in each of these rows, unless the row is empty."""
+    """Copy the value of a cell that spans several rows into each of these rows.
+
+    Rows that are otherwise empty stay empty.
+    """
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
     left = limits.cells
@@ -191,7 +203,7 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
 
 
 def _format_value(value: _Value) -> str:
-    """Return a value as a person would write it."""
+    """Return the text of a cell value as a person would write it: `3` for 3.0, `TRUE`."""
     if isinstance(value, str):
         text = " ".join(value.split())
         return text if text.isprintable() else clean(text)

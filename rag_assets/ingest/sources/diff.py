@@ -1,4 +1,4 @@
-"""Compare a listing with the known documents: plan what to hash, hash it in parallel."""
+"""Compare a listing with the known documents, and hash in parallel those that may have changed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BATCH_BYTES = 4 << 20
 def hash_documents(
     source: DocumentSource, documents: Iterable[ListedDocument], workers: int = 4
 ) -> Iterator[Digest]:
-    """Read documents in threads, and yield each with its SHA-256 in the given order.
+    """Read documents in threads, and yield each with its SHA-256, in the given order.
 
     Only a few batches, and one piece of content per worker, are in memory at a time. Documents are
     taken from the iterable only as they are processed.
@@ -34,8 +34,7 @@ def hash_documents(
 
     Yields:
         The document with its SHA-256 as 64 hexadecimal digits, or with the reason for its
-            rejection
-        (DocumentVanished: leave it to the next listing).
+            rejection (DocumentVanished: leave the document to the next listing).
     """
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -92,7 +91,7 @@ _SUSPICIOUS_PERCENT = 30
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """The catalog's record of a document of this source.
+    """The catalog's row of a document of the source.
 
     Attributes:
         document_id: see model.compute_document_id.
@@ -135,14 +134,14 @@ class Change:
 class ListingComparison:
     """A streamed comparison of one listing with the known rows; memory holds only the rows.
 
-    Feed the listing through suspects(), the suspects through a hasher, and the hashes through
-    changes(); afterwards call removed().
+    Feed the listing through find_suspects(), the suspects through hash_documents(), and the hashes
+    through find_changes(); afterwards call list_removed().
 
-        comparison = Comparison(known)
-        suspects = comparison.suspects(source.list())
-        for change in comparison.changes(hash_documents(source, suspects)):
+        comparison = ListingComparison(known)
+        suspects = comparison.find_suspects(source.list())
+        for change in comparison.find_changes(hash_documents(source, suspects)):
             ...
-        removed = comparison.removed()
+        removed = comparison.list_removed()
 
     Args:
         known: every row of this source, including deleted rows.
@@ -155,7 +154,10 @@ class ListingComparison:
         self.unchanged_count = 0
 
     def find_suspects(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
-        """Yield the listed documents to hash: new, back, changed, rejected or recently written."""
+        """Yield the listed documents to hash: all except those that are certainly unchanged.
+
+        Rejected documents are hashed again, since a limit may have been raised.
+        """
         for document in documents:
             self._unseen.discard(document.document_id)
             if self._is_unchanged(document):
@@ -165,7 +167,7 @@ class ListingComparison:
         self._is_complete = True
 
     def find_changes(self, digests: Iterable[Digest]) -> Iterator[Change]:
-        """Yield the change of each suspect; suspects that vanished are left to the next listing."""
+        """Yield the change of each suspect, except of suspects that vanished after the listing."""
         for document, outcome in digests:
             if isinstance(outcome, DocumentVanished):
                 continue
@@ -212,5 +214,10 @@ class ListingComparison:
 
 
 def are_deletions_suspicious(removed: int, known: int) -> bool:
-    """Return whether a person has to approve deleting this many of a source's documents."""
+    """Return whether so many deletions need the approval of a person.
+
+    Args:
+        removed: number of documents that left the source.
+        known: number of documents that the source had before.
+    """
     return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

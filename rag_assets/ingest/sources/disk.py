@@ -53,18 +53,28 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def open_root(root: Path) -> int:
-    """Open an absolute, resolved folder for listing; the caller closes the descriptor."""
+    """Open an absolute, resolved folder for listing, and return its descriptor.
+
+    The caller closes the descriptor.
+    """
     return open_subfolder(None, root.parts)
 
 
 def open_subfolder(folder: int | None, names: Sequence[str]) -> int:
-    """Open the folder reached by names for listing; the caller closes the descriptor."""
+    """Open a nested folder for listing, and return its descriptor.
+
+    The caller closes the descriptor.
+
+    Args:
+        folder: descriptor of the folder from which to start; None: the first name is absolute.
+        names: names of the folders to enter, one after another.
+    """
     with _open_innermost_folder(folder, names[:-1]) as last:
         return os.open(names[-1], _LIST, dir_fd=last)
 
 
 def open_regular(name: str, folder: int | None) -> int | None:
-    """Open a regular file directly in a folder; return None if it is not a regular file."""
+    """Open a regular file in a folder, and return its descriptor; None for other kinds of files."""
     descriptor = os.open(name, _FILE, dir_fd=folder)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -108,7 +118,13 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
 
 @contextmanager
 def _open_innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
-    """Open nested folders by their names and yield the last one; it is closed afterwards."""
+    """Open nested folders by their names, and yield the descriptor of the last folder.
+
+    The folders opened here are closed afterwards.
+
+    Args:
+        start: descriptor of the folder from which to start.
+    """
     innermost: int | None = None
     try:
         for name in names:
@@ -200,18 +216,24 @@ class FolderIdentity:
             os.close(descriptor)
 
     def is_same(self, other: FolderIdentity) -> bool:
-        """Return whether both may be the same folder; unknown parts (0) are not compared."""
+        """Return whether both may identify the same folder; values of 0 are not compared."""
         inodes = {self.inode, other.inode} - {0}
         file_systems = {self.file_system, other.file_system} - {0}
         return len(inodes) <= 1 and len(file_systems) <= 1
 
     def as_file_system(self) -> FolderIdentity:
-        """Return the identity of the file system alone or, if its id is unknown, of the folder."""
+        """Return an identity that matches every folder of the same file system.
+
+        If the file system's id is unknown, return the folder's own identity.
+        """
         return replace(self, inode=0) if self.file_system else self
 
 
 def encode_folders(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
-    """Convert identities by path to JSON; a path may contain bytes that are not UTF-8."""
+    """Return the identities of folders by path as JSON lists.
+
+    Paths are quoted, since they may contain bytes that are not UTF-8.
+    """
     return [
         [quote_from_bytes(os.fsencode(path)), folder.inode, folder.file_system]
         for path, folder in sorted(folders.items())
@@ -219,7 +241,7 @@ def encode_folders(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
 
 
 def decode_folders(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdentity]:
-    """Convert JSON back to identities by path; see encode_folders."""
+    """Return the identities of folders by path; the inverse of encode_folders."""
     return {os.fsdecode(unquote_to_bytes(path)): FolderIdentity(*at) for path, *at in folders}
 
 
@@ -237,13 +259,13 @@ class Roots:
     forbidden: tuple[Path, ...] = ()
 
     def locate(self, source: str, root: Path, *, follow_link: bool) -> Path:
-        """Return the folder that a root stands for; its path keeps the links that are not followed.
+        """Return the path of the folder to read for a root, after checking that it may be read.
 
         Links are followed for sources that request it, and between allowed roots. The code that
         opens the folder does not follow links, so a link that is created later is refused as well.
 
         Args:
-            follow_link: whether the source requests it.
+            follow_link: whether the source requests that links are followed.
 
         Raises:
             ConfigurationError: the root must not be used.
@@ -253,7 +275,7 @@ class Roots:
         return real if follow_link or self.allowed else resolve_system_link(root)
 
     def require(self, source: str, root: Path) -> None:
-        """Refuse a root that must not be read.
+        """Raise an error for a root that must not be read.
 
         Args:
             root: absolute and resolved path of the root.
@@ -277,7 +299,7 @@ class Roots:
 
 
 def resolve_system_link(root: Path) -> Path:
-    """Resolve a link in `/`, such as /tmp or /home: only the superuser can create one.
+    """Resolve a link directly in `/`, such as /tmp or /home, which only the superuser can create.
 
     A root that is itself such a link is returned unchanged.
     """
@@ -335,7 +357,7 @@ _Result = TypeVar("_Result")
 
 
 class DiskReader:
-    """A reader of one source's folder, which gives up when the folder does not respond."""
+    """Runs functions that read a source's folder, and gives up if the folder does not respond."""
 
     def __init__(self, source: str, folder: Path) -> None:
         self._source = source
@@ -344,7 +366,7 @@ class DiskReader:
         self._idle: list[_DiskWorker] = []
 
     def locate(self, roots: Roots, *, follow_link: bool) -> Path:
-        """Return the folder that the source's root stands for, as Roots.locate does.
+        """Return the path of the folder to read for the source's root; see Roots.locate.
 
         If the folder does not respond, return the configured root; every later read then fails.
 
@@ -358,7 +380,9 @@ class DiskReader:
             return self._folder
 
     def call(self, read: Callable[[], _Result], seconds: float | None = None) -> _Result:
-        """Call a function that reads the folder; nested calls count towards its time limit.
+        """Call a function that reads the folder, and return its result.
+
+        A call within another call shares the time limit of the outer call.
 
         Args:
             seconds: time limit; READ_SECONDS by default.
@@ -388,8 +412,11 @@ class DiskReader:
     def iter_items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
         """Yield the items of an iterator that reads the folder.
 
+        Args:
+            at_once: number of items to which one time limit applies; DOCUMENTS_AT_ONCE by default.
+
         Raises:
-            ListingFailed: as in call().
+            ListingFailed: the folder does not respond; see call().
         """
         at_once = at_once or DOCUMENTS_AT_ONCE
         while batch := self.call(lambda: list(islice(items, at_once))):
@@ -398,7 +425,7 @@ class DiskReader:
                 return
 
     def iter_content(self, pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
-        """Yield the pieces of a file.
+        """Yield the content of a file in pieces, each within the time limit.
 
         Raises:
             DocumentUnreachable: the folder does not respond.
@@ -428,7 +455,7 @@ class _DiskThread(threading.Thread):
 
 
 class _DiskWorker:
-    """A thread that calls functions; it ends with the process, or with the reader that owns it."""
+    """A thread that calls functions until its reader is deleted or the process ends."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
@@ -441,7 +468,7 @@ class _DiskWorker:
         self._calls.put(None)
 
     def call(self, read: Callable[[], _Result], seconds: float) -> _Result | _CallError:
-        """Call a function, and wait for its result.
+        """Call a function in the thread, and return its result or its error.
 
         Raises:
             Empty: the function does not return in time.

@@ -96,7 +96,7 @@ class FilesSource:
 
     @property
     def disk(self) -> DiskReader:
-        """Return the reader that limits the time of reads; see DiskSource."""
+        """Return the reader that sets time limits on reads; see DiskSource."""
         return self._disk
 
     @property
@@ -106,11 +106,11 @@ class FilesSource:
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """Return the root and the mount points below it; see FolderSource."""
+        """Return the identities of the root and of the mount points below it; see FolderSource."""
         return self._folders
 
     def locate_folder(self, folder: str) -> Path:
-        """Return the path of a folder in `folders`."""
+        """Return the absolute path of a folder, given its key in `folders`."""
         return self._root / folder
 
     def list(self) -> Iterator[ListedDocument]:
@@ -168,5 +168,8 @@ FILES = SourceKind(
 
 
 def clamp_time(nanoseconds: int) -> int:
-    """Limit a file's time to the range of a database, since users can set any time for a file."""
+    """Return a file's time within the range that a database can store.
+
+    Users can set any time for a file.
+    """
     return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

@@ -81,7 +81,7 @@ def _read_escaped_character(pattern: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_class_name(pattern: bytes, at: int) -> bytes | None:
-    """Return the class name of [:name:] at a position; None if there is no such text."""
+    """Return NAME if the text at a position starts with [:NAME:], else None."""
     if pattern[at : at + 2] != b"[:":
         return None
     end = pattern.find(b"]", at + 2)
@@ -115,8 +115,8 @@ class GlobRule:
         regex: regular expression for the whole name, or the whole path below the rule's folder.
         literal: the exact name or path, if the pattern has no wildcards.
         suffix: the required end of the name, if the pattern is a star followed by a literal.
-        matches_name: whether the pattern matches the name alone, at any depth, since it contains no
-            slash.
+        matches_name: whether the pattern is compared with the name alone, at any depth, since it
+            contains no slash.
         matches_only_folders: whether the pattern matches only folders, since it ended in a slash.
         is_negated: whether the pattern started with an exclamation mark.
     """
@@ -130,7 +130,7 @@ class GlobRule:
 
 
 def parse_rule(pattern: bytes) -> GlobRule | None:
-    """Parse one pattern; return None if it is malformed. As in git, it then never matches."""
+    """Parse one pattern; return None if it is malformed, since git then never matches it."""
     is_negated = pattern.startswith(b"!")
     body = pattern[1:] if is_negated else pattern
     matches_only_folders = body.endswith(b"/")
@@ -152,7 +152,7 @@ def parse_rule(pattern: bytes) -> GlobRule | None:
 
 
 class GlobRules:
-    """An ordered list of rules; the last rule that matches decides."""
+    """An ordered list of rules; for each entry, the last rule that matches it is decisive."""
 
     __slots__ = ("_files_by_name", "_files_by_path", "_folders_by_name", "_folders_by_path")
 
@@ -165,20 +165,22 @@ class GlobRules:
         self._folders_by_path = _Alternatives(for_folders, by_name=False, ignore_case=ignore_case)
 
     def decide(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool | None:
-        """Return whether the rules match an entry itself, regardless of the folders above it.
+        """Return the decision of the last rule that matches an entry.
+
+        Rules that match only a folder above the entry do not count.
 
         Args:
             folder: path of the entry's folder below the rules' own folder, empty or ending in a
                 slash.
 
         Returns:
-            True if the deciding rule is plain, False if it is negated, None if no rule matches.
+            True if that rule is plain, False if it is negated, None if no rule matches.
         """
         last = self._find_last_verdict(folder, name, is_folder=is_folder)
         return None if last < 0 else not last & 1
 
     def find_deciding_rule(self, folder: bytes, name: bytes) -> int | None:
-        """Return the position of the rule that decides for a file; None if no rule matches."""
+        """Return the index of the last rule that matches a file; None if no rule matches."""
         last = self._find_last_verdict(folder, name, is_folder=False)
         return None if last < 0 else last >> 1
 
@@ -192,7 +194,10 @@ class GlobRules:
 
 
 class _Alternatives:
-    """Rules that are matched against the same text; most are literals or suffixes to look up."""
+    """Rules that are matched against the same text, either the name or the path.
+
+    Most rules are literals or suffixes, which are looked up in a dictionary.
+    """
 
     __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "is_empty")
 
@@ -220,7 +225,10 @@ class _Alternatives:
         self._any = _compile_regex(joined, self._flags) if self._rest else None
 
     def find_last_verdict(self, text: bytes) -> int:
-        """Return the verdict of the last rule that matches a text; -1 if no rule matches."""
+        """Return the verdict of the last rule that matches a text; -1 if no rule matches.
+
+        A verdict is twice the index of the rule, plus 1 if the rule is negated.
+        """
         folded = self._fold_case(text)
         best = self._exact.get(folded, -1)
         for length in self._lengths:
@@ -243,11 +251,11 @@ def _compile_regex(regex: bytes, flags: int) -> re.Pattern[bytes]:
 
 
 def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> GlobRules:
-    """Return the rules of configured globs.
+    """Parse and compile the globs of a configuration.
 
     Raises:
-        ValueError: a pattern is empty or malformed, and so would never match without anybody
-            noticing.
+        ValueError: a pattern is empty or malformed. It would never match, and nobody would
+            notice.
     """
     rules = []
     for pattern in patterns:
@@ -260,7 +268,7 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> GlobRules:
 
 @lru_cache(maxsize=256)  # many folders have the same short .gitignore
 def compile_gitignore(content: bytes) -> GlobRules:
-    """Return the rules of a .gitignore.
+    """Parse and compile the content of a .gitignore; malformed patterns are left out.
 
     Raises:
         ValueError: the content is longer than MAX_GITIGNORE_BYTES, or has more than
@@ -288,7 +296,11 @@ def _strip_trailing_spaces(line: bytes) -> bytes:
 
 
 def _translate(pattern: bytes) -> bytes:
-    """Return a regular expression for a whole match of a pattern without its outer slashes."""
+    """Return a regular expression that matches the same whole texts as a pattern.
+
+    Args:
+        pattern: the pattern without a slash at its start or end.
+    """
     special = _SPECIAL.search(pattern)
     start = special.start() if special else len(pattern)
     # As in git, the literal start is compared first, and the rest is matched as a separate pattern.
@@ -309,7 +321,10 @@ def _translate(pattern: bytes) -> bytes:
 
 
 def _translate_block(tokens: Sequence[bytes]) -> bytes:
-    """Return a regular expression for the tokens between two gaps; a star stays in a component."""
+    """Return a regular expression for the tokens between two markers that cross folders.
+
+    Here, a star matches only within one component of the path.
+    """
     out = []
     for component in _split(tokens, b"/"):
         first, *starred = _split(component, _STAR)
@@ -331,7 +346,7 @@ def _split(tokens: Sequence[bytes], separator: bytes) -> list[list[bytes]]:
 
 
 def _iter_tokens(pattern: bytes) -> Iterator[bytes]:
-    """Yield regular expressions for single bytes, and the markers defined above."""
+    """Yield a pattern's tokens: regular expressions for single bytes, and the markers above."""
     at = 0
     while at < len(pattern):
         char = pattern[at : at + 1]

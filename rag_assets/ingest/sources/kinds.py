@@ -36,7 +36,7 @@ class SourceConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """The context of a tenant's sources in an installation.
+    """The installation's folders and the tenant's stores, from which a source is built.
 
     Attributes:
         base: the folder to which relative paths refer (Settings.home).
@@ -59,13 +59,13 @@ class SourceContext:
 
 @dataclass(frozen=True, slots=True)
 class OriginDescription:
-    """The repository, commit and changed paths of a source, to show with hits.
+    """The repository, commit and changed paths of a source, which are returned with hits.
 
     Attributes:
         repository: name of the repository.
         commit: id of the commit that the ref resolves to; None before the first commit.
-        differing: the requested paths whose file in the worktree differs from the commit, is
-            missing, or was never committed. None in a bare repository.
+        differing: those of the requested paths whose file in the worktree differs from the
+            commit, is missing, or was never committed. None in a bare repository.
     """
 
     repository: str
@@ -132,7 +132,7 @@ class SourceKind(Generic[_Config]):
 
     @property
     def holds_records(self) -> bool:
-        """Return whether the documents are records in the catalog, whoever puts them there."""
+        """Return whether the documents are records in the catalog: pushed, pulled or kept."""
         return self.pushed or self.kept or self.pulled
 
     @property
@@ -141,7 +141,7 @@ class SourceKind(Generic[_Config]):
         return self.folder is not None or self.folders is not None
 
     def get_folder(self, config: _Config) -> Path | None:
-        """Return the folder that a source reads; None if it does not read a folder."""
+        """Return the source's folder from its configuration; None if its kind has no folder."""
         return Path(getattr(config, self.folder)) if self.folder else None
 
     def get_watched_folders(self, config: _Config) -> tuple[Path, ...]:
@@ -152,7 +152,10 @@ class SourceKind(Generic[_Config]):
         return () if folder is None else (folder,)
 
     def reports_every_change(self, config: _Config) -> bool:
-        """Return whether every change of a source is reported, by folders or by the catalog."""
+        """Return whether every change of a source is reported.
+
+        Watched folders report changes of files; the catalog reports changes of records and uploads.
+        """
         if self.holds_records or self.uploaded:
             return True
         if self.folders is not None:

@@ -1,4 +1,4 @@
-"""Listed documents, and the interface of a source."""
+"""Listed documents and their facts, and the interfaces of sources and of their stores."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READ_AGAIN_NS = 0
 
 @dataclass(frozen=True, slots=True)
 class ListingFacts:
-    """The facts of a file from a listing, without reading it.
+    """The properties of a file that a listing returns without reading the file.
 
     Attributes:
         size: size in bytes.
@@ -54,7 +54,10 @@ class ListingFacts:
 
     @property
     def identity(self) -> int | str:
-        """Return a value that distinguishes states that have the same size and times."""
+        """Return a value that distinguishes contents of the same size and times.
+
+        It is the version if there is one, else the revision, else the inode.
+        """
         if self.version is not None:
             return f"={self.version}"  # No number of a file or record starts with "=".
         # Earlier versions stored a record's revision as its inode, and hashes of records must not
@@ -62,11 +65,11 @@ class ListingFacts:
         return self.inode if self.revision is None else self.revision
 
     def is_unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
-        """Return whether the content is certainly unchanged since the other facts were listed.
+        """Return whether the content is certainly unchanged since the previous listing.
 
         If there is a version, it alone decides. Without a version, equal facts do not suffice,
         because a file that is written again within the clock's granularity keeps its mtime. So the
-        mtime must also have been 2 s old when the other listing started.
+        mtime must also have been at least 2 s old when the previous listing started.
 
         Args:
             other: the facts of the previous listing.
@@ -148,7 +151,11 @@ class ListedDocument:
 
     @property
     def modified_at(self) -> datetime:
-        """Return the source's time for the content, else the mtime, in UTC and milliseconds."""
+        """Return when the content was written, in UTC and whole milliseconds.
+
+        This is the source's own time, if it has one, else the mtime of a file or the time at which
+        a record was pushed.
+        """
         if self.source_metadata.modified_at is not None:
             return whole_milliseconds(self.source_metadata.modified_at)
         # A record's ctime is when it was pushed. A file's ctime also changes with its owner.
@@ -194,7 +201,7 @@ class RecordStore(Protocol):
     """The store of one tenant's records."""
 
     def iter_records(self, source: str) -> Iterator[StoredRecord]:
-        """Stream every record of one source, without the texts."""
+        """Yield every record of one source, without its text."""
         ...
 
     def text(self, document_id: str) -> str | None:
@@ -202,15 +209,18 @@ class RecordStore(Protocol):
         ...
 
     def list_withheld(self, source: str) -> frozenset[str]:
-        """Return the ids of documents that are not listed although their records exist."""
+        """Return the ids of documents that listings withhold although their records exist."""
         ...
 
     def find_former_text(self, document_id: str, content_sha256: str) -> str | None:
-        """Return an earlier text of a record, if it is kept for runs that listed this text."""
+        """Return an earlier text of a record with this hash; None if it is not kept.
+
+        Earlier texts are kept for runs that listed the record with them.
+        """
         ...
 
     def state(self, source: str) -> str:
-        """Return a value that is equal while the records are equal, without reading them all."""
+        """Return a value that changes whenever a record changes, without reading all records."""
         ...
 
 
@@ -242,11 +252,11 @@ class UploadStore(Protocol):
     """The store of one tenant's uploaded files."""
 
     def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
-        """Stream every enabled upload of one source."""
+        """Yield every upload of one source that is not disabled."""
         ...
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
-        """Yield the content of one upload in pieces; the content is verified after the last piece.
+        """Yield the content of one upload in pieces; its hash is checked after the last piece.
 
         Raises:
             DocumentVanished: the upload was deleted.
@@ -255,7 +265,7 @@ class UploadStore(Protocol):
         ...
 
     def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
-        """Yield an earlier content of an upload, like stream(); return None if it is not kept."""
+        """Return an upload's earlier content with this hash, in pieces; None if it is not kept."""
         ...
 
 
@@ -299,16 +309,16 @@ class DocumentSource(Protocol):
 
 @runtime_checkable
 class StateSource(Protocol):
-    """A source that can detect whether anything changed without listing its documents."""
+    """A source that can detect whether its listing changed without listing its documents."""
 
     def state(self) -> str:
-        """Return a value that is equal if and only if the listing is equal."""
+        """Return a value that is the same as before if and only if the listing is the same."""
         ...
 
 
 @runtime_checkable
 class FormerContentSource(Protocol):
-    """A source that can still return a content that was listed before the document changed."""
+    """A source that can still return the content of a document as it was listed earlier."""
 
     def read_former(self, document_path: str, content_sha256: str) -> bytes | None:
         """Return a document's earlier content that has this hash; None if it is not kept."""
@@ -317,10 +327,10 @@ class FormerContentSource(Protocol):
 
 @runtime_checkable
 class WithholdingSource(Protocol):
-    """A source whose own rules exclude some of its documents from listings."""
+    """A source whose own rules withhold some of its existing documents from listings."""
 
     def list_withheld(self) -> frozenset[str]:
-        """Return the ids of these documents; being unlisted does not mean that they are deleted."""
+        """Return the ids of the withheld documents; they are not listed, but not deleted either."""
         ...
 
 
@@ -330,7 +340,7 @@ class DiskSource(Protocol):
 
     @property
     def disk(self) -> DiskReader:
-        """Return the reader that limits the time of reads, of one or of several documents."""
+        """Return the reader that sets a time limit on each read of the source's folder."""
         ...
 
 
@@ -348,22 +358,22 @@ class FolderSource(Protocol):
         ...
 
     def locate_folder(self, folder: str) -> Path:
-        """Return the absolute path of a folder in `folders`."""
+        """Return the absolute path of a folder, given its key in `folders`."""
         ...
 
 
 @runtime_checkable
 class FilteringSource(Protocol):
-    """A source that leaves out some documents, and reports how many documents and why."""
+    """A source that leaves out some documents, and reports how many each rule leaves out."""
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Return, for each rule, how many documents it left out of the last listing."""
+        """Return the number of documents left out of the last listing, by the name of the rule."""
         ...
 
 
 def compute_document_id(source: str, path: str) -> str:
-    """Return the document's id; it stays the same if the source moves to another machine.
+    """Return the id of a document, which stays the same if the source moves to another machine.
 
     Args:
         path: the document's path or id within the source, never an absolute path.
@@ -372,7 +382,7 @@ def compute_document_id(source: str, path: str) -> str:
 
 
 def build_uri(source: str, path: str) -> str:
-    """Return source and path as one printable ASCII string, unique for every file name."""
+    """Return SOURCE/PATH, percent-encoded as printable ASCII and unique for every file name."""
     return (
         f"{quote_from_bytes(_encode_path(source), safe='')}/{quote_from_bytes(_encode_path(path))}"
     )
@@ -380,7 +390,7 @@ def build_uri(source: str, path: str) -> str:
 
 @lru_cache(_PATHS)
 def parse_path(uri: str) -> str:
-    """Return the path within the source; the inverse of build_uri."""
+    """Return the path within the source that a uri from build_uri contains."""
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
 
 
@@ -389,10 +399,10 @@ def _encode_path(text: str) -> bytes:
 
 
 class ListedPaths:
-    """The true paths of a source's documents, by the ids that derive from these paths.
+    """A lookup of the true paths of a source's documents.
 
     A path that contains a credential is stored masked, and only the source knows the true path. So
-    the source is listed once, when the first of these documents is to be read.
+    the source is listed once, when the first document with a masked path is to be read.
     """
 
     def __init__(self, source: DocumentSource) -> None:

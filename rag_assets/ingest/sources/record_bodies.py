@@ -1,4 +1,4 @@
-"""Bodies of records: the data that an application pushes, by type, and the part that is stored.
+"""Bodies of records, by type: the JSON that an application pushes, and the form that is stored.
 
 The stored form is canonical JSON: equal bodies give equal bytes, whatever the order of their
 fields. Code blocks that are marked as secret are left out.
@@ -75,7 +75,7 @@ def _require_json(value: _Any) -> _Any:
 Id = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
 """The id of a block, in its application."""
 PageId = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MAX_UUID_LENGTH)]
-"""The id of a page or a database, as in the tree: an id that the tree rejects has no readers."""
+"""The id of a page or a database, in the form that the tree of pages accepts."""
 _Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=1_000)]
 _Kind = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)]
@@ -99,16 +99,16 @@ class PageBlock(_StrictModel):
     """A block of a page.
 
     Attributes:
-        block_id: its id in the application.
-        type: its type, such as paragraph, heading, list, code, table.
-        text: its visible text.
+        block_id: the block's id in the application.
+        type: the block's type, such as paragraph, heading, list, code, table.
+        text: the visible text.
         level: for a heading, its level from 1 to 6.
-        archived: whether it is hidden; searches do not find hidden blocks.
+        archived: whether the block is hidden; searches do not find hidden blocks.
         metadata: the application's metadata. A block of code with `secret` set to true is not
             stored.
-        children: blocks within it, if the page is pushed as a whole. They follow it, each before
-            its own children. Blocks within an archived block are archived; blocks within a secret
-            block are not stored.
+        children: the nested blocks, if the page is pushed as a whole. They are stored after this
+            block, each before its own children. Blocks within an archived block are archived;
+            blocks within a secret block are not stored.
     """
 
     block_id: Id
@@ -121,7 +121,7 @@ class PageBlock(_StrictModel):
 
     @property
     def is_secret(self) -> bool:
-        """Return whether its application marks it as secret; it is then not stored."""
+        """Return whether the application marks the block as secret; it is then not stored."""
         return self.type.lower().startswith("code") and _is_true(self.metadata.get("secret"))
 
 
@@ -129,7 +129,7 @@ _SECRET: Final = {"type": "code", "metadata": {"secret": True}}
 
 
 def _flatten(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
-    """Return blocks and all blocks within them, each before its children."""
+    """Return blocks and all blocks nested in them as one sequence, each before its children."""
     flat: list[PageBlock] = []
     left = [*reversed(blocks)]
     while left:
@@ -155,9 +155,9 @@ class TypedBody(_StrictModel):
     """The fields that all types of records have.
 
     Attributes:
-        url: where people read it: http, https or mailto. Citations link to it.
-        updated_at: the time of the last change, for a page including its blocks; an older write is
-            outdated.
+        url: address at which people read the record: http, https or mailto. Citations link to it.
+        updated_at: the time of the last change, for a page including its blocks. A write with an
+            earlier time than the stored record is outdated.
         version: a number that rises with each change, and orders writes in place of `updated_at`.
     """
 
@@ -169,15 +169,18 @@ class TypedBody(_StrictModel):
 
     @property
     def is_secret(self) -> bool:
-        """Return whether its application marks it as secret; it is then not stored."""
+        """Return whether the application marks the record as secret; it is then not stored."""
         return False
 
     def find_page_uuid(self, source_id: str) -> str | None:
-        """Return the page or database that decides who reads it; None for all members."""
+        """Return the id of the page or database whose readers may read the record.
+
+        Return None if all members may read it.
+        """
         return source_id
 
     def build_stored_form(self) -> dict[str, Any]:
-        """Return the part that is stored, without the URL, the time and the version."""
+        """Return the fields that are stored: all except the URL, the time and the version."""
         excluded = {"url", "updated_at", "version"}
         values = self.model_dump(mode="json", exclude=excluded, exclude_defaults=True)
         return {"type": self.TYPE, **values}
@@ -200,22 +203,23 @@ class PageBody(TypedBody):
 
     @property
     def secret_blocks(self) -> frozenset[str]:
-        """Return the ids of its secret blocks, which are not stored."""
+        """Return the ids of the page's secret blocks, which are not stored."""
         return frozenset(block.block_id for block in self.blocks if block.is_secret)
 
     def build_stored_form(self) -> dict[str, Any]:
-        """Return its title and its blocks, without secret blocks."""
+        """Return the fields that are stored: type, title, and the blocks that are not secret."""
         blocks = [build_stored_block(block) for block in self.blocks if not block.is_secret]
         return {"type": self.TYPE, "title": self.title, "blocks": blocks}
 
 
 class BlockBody(TypedBody):
-    """One block of a page that was pushed before; only this block is changed.
+    """One block of a page that was pushed before; the other blocks stay as they are.
 
     Attributes:
         page_uuid: the page.
-        block: its new state. A new block is put after `after`, or else at the end.
-        after: id of the block before it; null: it comes first. By default it stays where it is.
+        block: the new state of the block. A new block is put after `after`, or else at the end.
+        after: id of the block that precedes it; null: the block comes first. By default the block
+            stays where it is.
     """
 
     TYPE: ClassVar[str] = "block"
@@ -225,7 +229,7 @@ class BlockBody(TypedBody):
     after: Id | None = None
 
     def find_page_uuid(self, source_id: str) -> str | None:
-        """Return its page."""
+        """Return the id of the block's page."""
         return self.page_uuid
 
 
@@ -236,7 +240,8 @@ class CommentBody(TypedBody):
         page_uuid: the page.
         block_id: the block; None for a comment on the page.
         text: text of the comment.
-        resolved_at: when it was resolved. Searches find it for `resolved_comment_days` after that.
+        resolved_at: when the comment was resolved. Searches find it for `resolved_comment_days`
+            after that.
     """
 
     TYPE: ClassVar[str] = "comment"
@@ -247,12 +252,12 @@ class CommentBody(TypedBody):
     resolved_at: _Time | None = None
 
     def find_page_uuid(self, source_id: str) -> str | None:
-        """Return its page."""
+        """Return the id of the comment's page."""
         return self.page_uuid
 
 
 class FileBody(TypedBody):
-    """A file on a page; its content is put separately.
+    """A file on a page; the file's content is put separately.
 
     Attributes:
         page_uuid: the page.
@@ -268,20 +273,20 @@ class FileBody(TypedBody):
 
     @property
     def is_secret(self) -> bool:
-        """Return whether its application marks it as secret; it is then not stored."""
+        """Return whether the application marks the file as secret; it is then not stored."""
         return _is_true(self.metadata.get("is_secret"))
 
     def find_page_uuid(self, source_id: str) -> str | None:
-        """Return its page."""
+        """Return the id of the file's page."""
         return self.page_uuid
 
 
 class TemplateBody(TypedBody):
-    """A template, which all members read.
+    """A template, which all members can read.
 
     Attributes:
         name, description: name and description of the template.
-        payload: the contents that it creates, as JSON; searches find its texts.
+        payload: the contents that the template creates, as JSON; searches find its texts.
     """
 
     TYPE: ClassVar[str] = "template"
@@ -291,15 +296,15 @@ class TemplateBody(TypedBody):
     payload: _Json = None
 
     def find_page_uuid(self, source_id: str) -> str | None:
-        """Return None: a template belongs to no page."""
+        """Return None: a template belongs to no page, so all members may read it."""
         return None
 
 
 class RowValue(_StrictModel):
-    """A value of a row.
+    """A value in a row of a database.
 
     Attributes:
-        name: name of its property.
+        name: name of the column (property).
         value_text: the value as text.
     """
 
@@ -312,7 +317,7 @@ class DbRowBody(TypedBody):
 
     Attributes:
         database_uuid: the database.
-        values: the values as text, in order. Short values are also its metadata, for filters.
+        values: the values as text, in order. Short values are also stored as metadata, for filters.
     """
 
     TYPE: ClassVar[str] = "db_row"
@@ -321,12 +326,12 @@ class DbRowBody(TypedBody):
     values: Annotated[tuple[RowValue, ...], Field(max_length=2_000)]
 
     def find_page_uuid(self, source_id: str) -> str | None:
-        """Return its database."""
+        """Return the id of the row's database."""
         return self.database_uuid
 
     @property
     def properties(self) -> dict[str, list[str]]:
-        """Return its short values by the names of their properties."""
+        """Return the short values of the row by the names of their columns, for filters."""
         properties: dict[str, list[str]] = {}
         for row_value in self.values:
             name, value = row_value.name.strip(), row_value.value_text.strip()
@@ -351,7 +356,7 @@ BODIES: Final[Mapping[str, type[TypedBody]]] = MappingProxyType(
 
 
 def serialize_canonical(stored_form: Mapping[str, Any]) -> str:
-    """Return the stored form of a body: JSON that is equal for equal bodies."""
+    """Return a stored form as JSON text that is equal for equal bodies."""
     return json.dumps(stored_form, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -365,7 +370,7 @@ def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | No
 
 
 def build_block_mark(block_id: str) -> str:
-    """Return a string that is in the stored text of a page if, and only if, the page has the block.
+    """Return a string that a page's stored text contains if, and only if, the page has the block.
 
     The string cannot occur within the text of a block, where quotes are escaped.
     """
@@ -373,7 +378,7 @@ def build_block_mark(block_id: str) -> str:
 
 
 def build_stored_block(block: PageBlock) -> dict[str, Any]:
-    """Return the stored form of a block."""
+    """Return the stored form of a block: a JSON object without default values."""
     return block.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -382,10 +387,11 @@ def _is_true(value: Any) -> bool:
 
 
 class PageBlocks:
-    """The blocks of a page, some of which change; a change costs the same for a page of any size.
+    """The blocks of a stored page, for many changes at once.
 
-    However many blocks change, the page is parsed once and written once. In between, each block
-    knows its neighbours, and the page knows its size in bytes.
+    The page is parsed once and serialized once, however many blocks change. In between, each block
+    knows its neighbours and the page knows its size, so a change costs the same for a page of any
+    size.
 
     Args:
         text: the stored form of the page.
@@ -409,7 +415,7 @@ class PageBlocks:
         return serialize_canonical({**self._page, "blocks": [*self._iter_ordered_blocks()]})
 
     def compute_changed_size(self, change: BlockBody) -> int:
-        """Return the size of the page after a change, in bytes."""
+        """Return the size in bytes that the page's stored form would have after a change."""
         block = change.block
         old = self._blocks.get(block.block_id)
         new = None if block.is_secret else build_stored_block(block)
@@ -418,7 +424,7 @@ class PageBlocks:
         return size + _count_bytes(new) + (1 if new is not None and count else 0)
 
     def put(self, change: BlockBody) -> None:
-        """Change or add a block; a secret block is removed from the page."""
+        """Apply a change: replace or add a block; if it is secret, remove it from the page."""
         size, block = self.compute_changed_size(change), change.block
         own = block.block_id
         former = self._former[own] if own in self._blocks else self._former[None]

@@ -1,7 +1,7 @@
 """Records that an application pushes, as a source: pages, comments, application-specific rows.
 
 Records may be attached to pages, which form a tree below the root. A record has the access scope of
-its page, which the page or a page above it sets.
+its page. If the page sets no readers, the nearest page above that does decides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_assets.ingest.sources.model import (
 )
 
 ROOT: Final = "root"
-"""The page above all others; it exists without being put."""
+"""The page above all others, which exists without being pushed."""
 NOBODY: Final = "tree:nobody"
 """The scope of documents on a page that is unknown, or is below an unknown page."""
 EXCLUDED: Final = "tree:excluded"
@@ -38,7 +38,7 @@ UUID_RULE: Final = (
 
 
 def build_page_scope(uuid: str) -> str:
-    """Return the access scope of a page that sets readers."""
+    """Return the access scope of a page that has its own list of readers."""
     return f"page:{uuid}"
 
 
@@ -68,7 +68,7 @@ class RecordsSource:
     """A source of records pushed by an application.
 
     Args:
-        files: contents of those records that are files; None: every record is a text.
+        files: the contents of records of the type "file"; None: every record is a text.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RecordsSource:
         return MAX_RECORD_BYTES if self._files is None else MAX_FILE_BYTES
 
     def list(self) -> Iterator[ListedDocument]:
-        """Stream the records.
+        """Yield the records as documents.
 
         Every change gives a record a new revision, so the decision to read a record never depends
         on a clock.
@@ -117,7 +117,7 @@ class RecordsSource:
             )
 
     def state(self) -> str:
-        """Return a value made from the newest revision and the number of records."""
+        """Return a value that changes whenever a record changes; see StateSource."""
         return self._records.state(self._config.name)
 
     def list_withheld(self) -> frozenset[str]:
@@ -180,7 +180,7 @@ RECORDS = SourceKind("records", RecordsConfig, _build, pushed=True)
 
 
 def build_record_path(source_type: str, source_id: str) -> str:
-    """Return the path of a record in its source; it is unique because types contain no slash."""
+    """Return the path TYPE/ID of a record in its source; unique, as types contain no slash."""
     return f"{source_type}/{source_id}"
 
 

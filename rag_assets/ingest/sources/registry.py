@@ -37,7 +37,7 @@ def get_source_kind(
 
 
 def get_path_fields(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
-    """Return the fields of a source's configuration that are paths; empty for an unknown kind."""
+    """Return the paths in a source's configuration, by field; empty for an unknown kind."""
     try:
         fields = get_source_kind(source, kinds).path_fields
     except ConfigurationError:

@@ -92,7 +92,7 @@ class UploadsConfig(SourceConfig):
         return media_types
 
     def accepts(self, media_type: str) -> bool:
-        """Return whether files of a type are accepted."""
+        """Return whether the source accepts files of this media type."""
         return not self.media_types or media_type in self.media_types
 
 
@@ -114,7 +114,7 @@ class UploadsSource:
         return self._config.max_bytes
 
     def list(self) -> Iterator[ListedDocument]:
-        """Stream the enabled uploads.
+        """Yield the enabled uploads as documents.
 
         Every change gives an upload a new revision, so the decision to read an upload never depends
         on a clock.
@@ -165,7 +165,7 @@ class UploadsSource:
 
 
 def build_upload_uri(source: str, upload: StoredUpload) -> str:
-    """Return the unique uri of an upload; it ends with the file's name."""
+    """Return the unique uri of an upload: source, path and file name."""
     return build_uri(source, f"{upload.path}/{upload.file_name}")
 
 

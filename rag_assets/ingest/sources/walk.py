@@ -59,7 +59,7 @@ class Selection:
     def from_globs(
         cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool
     ) -> Selection:
-        """Compile globs; they ignore the case of ASCII letters, so that *.pdf matches SCAN.PDF.
+        """Build a selection from globs, which ignore the case of ASCII letters.
 
         Raises:
             ValueError: a glob is malformed.
@@ -73,7 +73,12 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Ignores:
-    """The rules of one .gitignore, the length of its folder's path, and the rules from above."""
+    """The rules of one .gitignore, and a link to the rules from the folders above.
+
+    Attributes:
+        base: length in bytes of the path of the .gitignore's folder, including the final slash.
+        above: the rules from the folders above; None if they have no rules.
+    """
 
     rules: GlobRules
     base: int
@@ -138,7 +143,7 @@ def walk_root(
 
 
 class _Walk:
-    """One walk: the stack of folders from the root to the current folder."""
+    """The state of one walk: the stack of folders from the root to the current folder."""
 
     def __init__(self, root: int, selection: Selection, folders: dict[str, FolderIdentity]) -> None:
         self._selection = selection
@@ -161,7 +166,7 @@ class _Walk:
                 yield from self._iter_files()
 
     def _join_path(self) -> str:
-        """Return the path of the current folder, empty or ending in a slash."""
+        """Return the path of the current folder below the root, empty or ending in a slash."""
         return "".join(f"{folder.name}/" for folder in self._stack[1:])
 
     def _descend(self, name: str) -> bool:
@@ -194,7 +199,7 @@ class _Walk:
         return True
 
     def _iter_files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Read the current folder: note its sub-folders, yield its files."""
+        """Read the current folder: queue its wanted sub-folders, and yield its wanted files."""
         folder = self._stack[-1]
         path = self._join_path()
         try:
@@ -219,7 +224,7 @@ class _Walk:
                 yield path + name, facts
 
     def _scan(self, folder: _Folder, path: bytes) -> list[str]:
-        """Return the names of a folder's wanted files; its wanted sub-folders become pending."""
+        """Return the names of a folder's wanted files, and queue its wanted sub-folders."""
         names = []
         with os.scandir(folder.descriptor) as entries:
             for entry in entries:
@@ -259,7 +264,7 @@ def _is_repository(folder: int) -> bool:
 
 
 def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
-    """Return the rules for a folder: first its own .gitignore, then the rules from above."""
+    """Return the rules that apply in a folder: its own .gitignore, then the rules from above."""
     try:
         descriptor = open_regular(GITIGNORE, folder.descriptor)
     except FileNotFoundError:
@@ -291,7 +296,11 @@ def _open_root(root: Path) -> int:
 
 
 def _build_failure(subject: str, error: OSError) -> ListingFailed:
-    """Convert an error of the operating system to a ListingFailed."""
+    """Return the ListingFailed for an error of the operating system.
+
+    Args:
+        subject: the file or folder, as the start of the message.
+    """
     if isinstance(error, FileNotFoundError):
         return ListingFailed(f"{subject} is missing", hint="create it, or mount its disk or share")
     if isinstance(error, PermissionError):

@@ -19,7 +19,10 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 
 
 def main() -> None:
-    """Load what all documents need, then fork; the arguments are a socket and a cache folder."""
+    """Load the libraries that all documents need, then fork a parser at each request.
+
+    The command's arguments are the path of the server's socket, and a cache folder.
+    """
     socket, cache = (Path(argument) for argument in sys.argv[1:])
     scanner = SecretScanner(cache)
     prepare(scanner)

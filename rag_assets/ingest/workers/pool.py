@@ -24,6 +24,7 @@ class ParseOutcome:
     """The outcome of a ParseTask.
 
     Attributes:
+        key: the task's key.
         result: the masked text, or the error for which the document is quarantined.
         seconds: time that the task took on its worker, including reading.
     """
@@ -74,8 +75,8 @@ class ChunkOutcome:
     """The outcome of a ChunkTask.
 
     Attributes:
-        chunk_sets: the completed chunk sets.
-        left: texts to chunk separately, because one of them crashed the worker.
+        chunk_sets: a chunk set for each text; empty if `left` has the texts.
+        left: all texts of the task, if one of them crashed the worker: chunk each separately.
     """
 
     chunk_sets: Sequence[ChunkSet]
@@ -89,7 +90,10 @@ class ChunkTask:
     texts: Sequence[UnchunkedText]
 
     def execute(self, worker: WorkerProcess) -> ChunkOutcome:
-        """Chunk the texts on the worker or, if the worker fails to, in this process."""
+        """Chunk the texts on the worker or, if the worker fails, in this process.
+
+        If the worker fails on several texts that a parser reads, return them in `left` instead.
+        """
         if all(text.is_known_to_workers for text in self.texts):
             chunk_sets = worker.chunk(self.texts)
             if chunk_sets is not None:
@@ -104,15 +108,15 @@ _Outcome = TypeVar("_Outcome")
 
 
 def count_usable_cores() -> int:
-    """Return the number of cores that this process may use, which is a useful number of workers."""
+    """Return the number of cores that this process may use; it is a good number of workers."""
     return len(os.sched_getaffinity(0))
 
 
 class WorkerTask(Protocol[_Outcome_co]):
-    """The work on one document."""
+    """A task that a worker process executes, such as parsing one document."""
 
     def execute(self, worker: WorkerProcess) -> _Outcome_co:
-        """Execute the work on a worker; called from another thread."""
+        """Execute the task on a worker, and return its outcome; called in a thread of the pool."""
         ...
 
 
@@ -143,7 +147,7 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """Stop all workers, including busy workers."""
+        """Stop all workers, including those that are processing a document."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
@@ -182,7 +186,7 @@ class WorkerPool:
                 thread.join()
 
     def take(self) -> WorkerProcess:
-        """Take a worker for one document, an idle worker if possible."""
+        """Return a worker for one document: an idle worker if there is one, else a new worker."""
         with self._lock:
             if self._is_closed:
                 raise RuntimeError("the pool of workers is closed")
@@ -193,7 +197,7 @@ class WorkerPool:
         return worker
 
     def give_back(self, worker: WorkerProcess) -> None:
-        """Keep a worker for the next document, if it is still alive."""
+        """Keep a worker for the next document; close it if it has died or the pool is closed."""
         with self._lock:
             self._busy.discard(worker)
             if worker.is_alive and not self._is_closed:
@@ -203,7 +207,7 @@ class WorkerPool:
 
 
 class PersistentPool:
-    """A pool that stays open between the stages of a run, because workers take a while to start."""
+    """A pool whose workers keep running between the stages of a run; starting them is slow."""
 
     def __init__(self, workers: int, cache_dir: Path) -> None:
         self._workers = workers
@@ -213,7 +217,10 @@ class PersistentPool:
 
     @contextmanager
     def open(self, limits: ParseLimits) -> Iterator[WorkerPool]:
-        """Yield the pool with these limits; it stays open afterwards unless the block raises."""
+        """Yield a pool with these limits, which stays open for the next call.
+
+        If the block raises, the pool is closed.
+        """
         if self._pool is None or self._limits != limits:
             self.close()
             self._limits = limits
@@ -246,17 +253,17 @@ class _MapRun(Generic[_Outcome]):
         self._current: set[WorkerProcess] = set()
 
     def serve(self) -> None:
-        """Process tasks until none remains, then send None."""
+        """Execute tasks until none remains, and queue their outcomes; then queue None."""
         try:
             while (task := self._take_task()) is not None:
                 self._outcomes.put((self._execute_task(task),))
-        except BaseException as error:  # outcomes() raises it again
+        except BaseException as error:  # iter_outcomes() raises it again
             self._outcomes.put(error)
         finally:
             self._outcomes.put(None)
 
     def iter_outcomes(self, threads: int) -> Iterator[_Outcome]:
-        """Yield outcomes until every thread has sent None."""
+        """Yield outcomes from the queue until each of the threads has queued None."""
         while threads:
             outcome = self._outcomes.get()
             if outcome is None:
@@ -268,7 +275,7 @@ class _MapRun(Generic[_Outcome]):
                 yield outcome[0]
 
     def stop(self) -> None:
-        """Stop the threads: they start no further task and no longer wait."""
+        """Let the threads end: kill their workers, and start no further task."""
         self._stopped.set()
         self._room.release(2 * self._pool.workers)
         for worker in list(self._current):

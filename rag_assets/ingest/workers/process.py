@@ -1,4 +1,4 @@
-"""The parent's handle of a worker process: start it, send it a document, stop it in time.
+"""The parent's handle of a worker process: start it, send it documents, stop it at a deadline.
 
 One thread watches the deadlines of all documents of a process. One thread per document, as with
 threading.Timer, would cost more than parsing a small document.
@@ -58,11 +58,11 @@ class Watchdog:
         self._is_closed = False
 
     def create_deadline(self, seconds: float) -> Deadline:
-        """Return a deadline whose time runs while its `with` block runs."""
+        """Return a deadline whose time starts at the beginning of its `with` block."""
         return Deadline(self, seconds)
 
     def watch(self, deadline: Deadline) -> None:
-        """Watch a deadline in place of the previous one."""
+        """Watch this deadline, in place of any previous deadline."""
         with self._changed:
             self._current = deadline
             # The thread checks again whenever it wakes, so a later deadline need not wake it.
@@ -76,7 +76,7 @@ class Watchdog:
             self._current = None
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the watchdog's thread."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -103,7 +103,7 @@ class Watchdog:
 
 
 class Deadline:
-    """A number of seconds from the start of its block, which can be extended within it.
+    """A context manager with a time limit, which can be extended within its block.
 
     Attributes:
         seconds: number of seconds in total.
@@ -126,7 +126,7 @@ class Deadline:
         self._watchdog.release()
 
     def extend(self, seconds: float) -> None:
-        """Add seconds to the deadline, and count the new total from now."""
+        """Add seconds to the time limit, and restart it, so that the whole limit runs from now."""
         self.seconds += seconds
         self.at = time.monotonic() + self.seconds
         self._watchdog.watch(self)
@@ -148,7 +148,7 @@ class UnchunkedText:
 
     @property
     def is_known_to_workers(self) -> bool:
-        """Return whether workers can find the chunker by its name."""
+        """Return whether worker processes can find the text's chunker by its name."""
         return self.parameters.kind is find_worker_chunker(self.parameters.kind.name)
 
     @property
@@ -218,7 +218,9 @@ class WorkerProcess:
     def parse(
         self, data: bytes, media_type: str | None, options: ParseOptions
     ) -> ParsedText | DocumentRejected:
-        """Parse one document; the process may have ended afterwards.
+        """Parse one document, and return its masked text or the reason for its rejection.
+
+        The process may have ended afterwards.
 
         Raises:
             WorkerUnavailable: the process did not start.
@@ -233,7 +235,9 @@ class WorkerProcess:
         return self._parse_answer(*answer)
 
     def chunk(self, texts: Sequence[UnchunkedText]) -> list[ChunkSet] | None:
-        """Chunk parsed texts with built-in chunkers; return None if the process failed to.
+        """Return the chunk sets of parsed texts; None if the process failed.
+
+        The chunkers must be known to worker processes.
 
         Raises:
             WorkerUnavailable: the process did not start.
@@ -282,7 +286,10 @@ class WorkerProcess:
                     pipe.close()
 
     def _await_ready(self) -> None:
-        """Wait until the process has loaded its libraries, outside of any document's time limit."""
+        """Wait until the process has loaded its libraries.
+
+        This wait does not count towards the time limit of a document.
+        """
         if self._is_ready:
             return
         with self._watchdog.create_deadline(_STARTUP_SECONDS):
@@ -326,7 +333,11 @@ class WorkerProcess:
     def _exchange(
         self, header: Mapping[str, Any], data: bytes, deadline: Deadline
     ) -> tuple[dict[str, Any], bytes] | None:
-        """Return the answer to one message; None if the process has ended."""
+        """Send one message, and return the header and bytes of its answer.
+
+        If the process asks for more time, the deadline is extended. Return None if the process has
+        ended.
+        """
         try:
             self._write(header, data)
             answer = self._read()
@@ -346,7 +357,7 @@ class WorkerProcess:
 
 
 def get_fork_server_socket(cache_dir: Path) -> Path:
-    """Return the socket of an installation's fork server of parsers."""
+    """Return the path of the socket of an installation's fork server of parsers."""
     return cache_dir.parent / "forkserver" / "parsers"
 
 

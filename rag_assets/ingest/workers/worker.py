@@ -42,7 +42,7 @@ _LENGTHS = struct.Struct(">QQ")
 
 
 def pack_header(header: Mapping[str, Any]) -> bytes:
-    """Encode a header for sending.
+    """Return a header as JSON bytes.
 
     Raises:
         UnicodeEncodeError: a text in the header contains a lone surrogate, which no store
@@ -57,12 +57,12 @@ def pack_header(header: Mapping[str, Any]) -> bytes:
 
 
 def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"") -> None:
-    """Write a message to a stream, and flush the stream."""
+    """Write a header and data as one message to a stream, and flush the stream."""
     write_packed(stream, pack_header(header), data)
 
 
 def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
-    """Write a message with a packed header, and flush the stream."""
+    """Write a message whose header is already encoded, and flush the stream."""
     stream.write(_LENGTHS.pack(len(header), len(data)))
     stream.write(header)
     stream.write(data)
@@ -70,7 +70,10 @@ def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """Read a message; return None if the other side has ended, even in mid-message."""
+    """Read one message, and return its header and data.
+
+    Return None if the other side has ended, even in the middle of a message.
+    """
     lengths = stream.read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:
         return None
@@ -99,7 +102,10 @@ _PROCESSES = (
 
 
 class Confinement:
-    """A context manager that forbids network and processes; create it once per process."""
+    """A context manager that forbids network access and new processes in its block.
+
+    Create it only once per process, since its audit hook cannot be removed.
+    """
 
     def __init__(self) -> None:
         self._inside = False
@@ -125,7 +131,7 @@ class Confinement:
 
 
 def limit_process() -> None:
-    """Limit core dumps, open files and file sizes, of which no document needs much."""
+    """Set limits for core dumps, open files and file sizes that no document should exceed."""
     import resource
 
     _set_soft_limit(resource.RLIMIT_CORE, 0)
@@ -134,7 +140,7 @@ def limit_process() -> None:
 
 
 def limit_document(limits: ParseLimits, more_seconds: float = 0.0) -> None:
-    """Limit the resources that the next document may use in addition to those already in use."""
+    """Limit the CPU time and memory that the next document may use beyond what is already used."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -168,14 +174,14 @@ _Message = tuple[dict[str, Any], bytes]
 
 
 def main() -> None:
-    """Serve as a separate process."""
+    """Serve as a worker process with its own scanner."""
     from rag_assets.privacy.secrets.scanner import SecretScanner
 
     serve(lambda cache, seconds: SecretScanner(cache, timeout=seconds))
 
 
 def serve(build_scanner: Callable[[Path | None, float], SecretScanner]) -> None:
-    """Serve until standard input closes.
+    """Answer messages from standard input until it closes.
 
     Args:
         build_scanner: returns a scanner, given the folder for its compiled rules and the maximum
@@ -218,7 +224,13 @@ def serve(build_scanner: Callable[[Path | None, float], SecretScanner]) -> None:
 
 
 def _chunk_texts(requests: list[list[Any]], texts: bytes) -> bytes:
-    """Return the chunk sets of parsed texts, packed; the answer is empty if chunking fails."""
+    """Return the encoded header of the answer to a chunk request: the chunk sets of the texts.
+
+    The header is empty if chunking fails.
+
+    Args:
+        texts: the UTF-8 bytes of all texts, one after another.
+    """
     from rag_assets.ingest.chunking.chunk_set import chunk_document
     from rag_assets.ingest.chunking.chunk_set import to_record as chunk_set_record
     from rag_assets.ingest.chunking.chunkers import find_worker_chunker
@@ -241,21 +253,24 @@ def _chunk_texts(requests: list[list[Any]], texts: bytes) -> bytes:
 
 
 def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
-    """Forward messages; if the stream ends, end the process immediately."""
+    """Put messages from the parent into the queue; end the process when the stream ends."""
     while (message := read_message(stream)) is not None:
         documents.put(message)
     os._exit(0)
 
 
 def prepare(scanner: SecretScanner) -> None:
-    """Load all libraries in advance, so that loading does not count towards any document."""
+    """Load all parsing libraries, so that loading does not count towards any document's limits."""
     from rag_assets.ingest.parsing import markdown, masking, registry  # noqa: F401
 
     scanner.load()
 
 
 def prepare_chunking() -> None:
-    """Load what chunking needs; separate workers load it at their first chunking request."""
+    """Load the libraries for chunking.
+
+    Workers that are not forked load them at their first chunking request.
+    """
     from rag_assets.common.tokens import count_text
     from rag_assets.ingest.chunking.chunkers import prepare_readers
     from rag_assets.ingest.parsing.languages import load_detector
@@ -283,7 +298,10 @@ def _parse_document(
     scanner: SecretScanner,
     limits: ParseLimits,
 ) -> tuple[bytes, bytes]:
-    """Return the answer to one document: its record and text, or the reason for its rejection."""
+    """Return the encoded header and the data of the answer to one document.
+
+    They contain its record and its text; for a rejected document, the header has the reason.
+    """
     from rag_assets.ingest.parsing.masking import mask_document
     from rag_assets.ingest.parsing.registry import parse
     from rag_assets.privacy.described import StrictScanner

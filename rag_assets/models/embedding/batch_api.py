@@ -1,4 +1,4 @@
-"""Batch APIs of providers: half the price, for results within a day."""
+"""The interface of providers' batch APIs, which return vectors within a day for half the price."""
 
 from __future__ import annotations
 
@@ -82,11 +82,15 @@ class BatchApi(Protocol):
         ...
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """Return the id of the batch submitted with this tag since a time; None if unknown."""
+        """Return the id of the batch that was submitted with this tag; None if there is none.
+
+        Args:
+            since: time before which the batch was not submitted.
+        """
         ...
 
     async def status(self, batch_id: str) -> BatchStatus:
-        """Return the status of a batch; a batch that the provider does not know has failed."""
+        """Return the status of a batch; it is "failed" if the provider does not know the batch."""
         ...
 
     def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
@@ -99,12 +103,12 @@ class BatchApi(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections; must be called in the event loop of the other calls."""
+        """Close the connections; must be called in the event loop of the other calls."""
         ...
 
 
 def split_into_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
-    """Split texts into batches, in order, each as large as a provider accepts."""
+    """Split texts into batches, in order, each within MAX_TEXTS and MAX_BYTES."""
 
     def count_bytes(item: EmbedItem) -> int:
         return len(item.text.encode("utf-8", "replace"))
@@ -113,7 +117,7 @@ def split_into_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedIte
 
 
 async def run_and_close(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:
-    """Await work on a batch API, then close its connections."""
+    """Return the result of work on a batch API, and close the API's connections afterwards."""
     try:
         return await work
     finally:

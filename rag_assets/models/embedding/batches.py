@@ -1,4 +1,4 @@
-"""Batches of embed_all: texts packed within the limits of calls, vectors stored in groups."""
+"""Batches for embed_all: texts are packed within the limits of calls, vectors stored in groups."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class EmbedItem:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The texts of one call.
+    """The texts of one call to an embedder.
 
     Attributes:
+        items: the texts with their keys.
         counts: number of tokens of each text; zeros if tokens are not counted.
         is_part: whether the batch is a part of a batch that failed.
     """
@@ -48,26 +49,26 @@ class Batch:
         return sum(self.counts)
 
     def split_batch(self, texts: int) -> tuple[Batch, Batch | None]:
-        """Split off the first texts; return them and the rest, if any, as batches."""
+        """Return a batch of the first `texts` texts, and a batch of the remaining texts, if any."""
         if len(self.items) <= texts:
             return self, None
         first = Batch(self.items[:texts], self.counts[:texts], self.is_part)
         return first, Batch(self.items[texts:], self.counts[texts:], self.is_part)
 
     def select(self, positions: Sequence[int]) -> Batch:
-        """Return a batch of the texts at these positions."""
+        """Return the texts at these positions as a batch that is part of this failed batch."""
         items = tuple(self.items[position] for position in positions)
         return Batch(items, tuple(self.counts[position] for position in positions), is_part=True)
 
     def split_in_half(self) -> list[Batch]:
-        """Return the texts as two batches, or as one batch if there is only one text."""
+        """Return the texts of this failed batch as two batches; a single text as one batch."""
         middle = len(self.items) // 2
         positions = range(len(self.items))
         return [self.select(half) for half in (positions[:middle], positions[middle:]) if half]
 
 
 class CallPace:
-    """A limit on the size and number of concurrent calls, so that no call takes long.
+    """The allowed size and number of concurrent calls, adapted to the embedder's speed.
 
     A call in progress cannot be postponed, so an edit has to wait for it. A run of several calls
     starts with a small call. Then the size of calls grows up to the number of texts that the
@@ -83,7 +84,12 @@ class CallPace:
         self.calls = self._most_calls if is_short else 1
 
     def record(self, texts: int, seconds: float) -> None:
-        """Record the duration of a call and its number of texts."""
+        """Adapt the limits to a completed call.
+
+        Args:
+            texts: number of texts in the call.
+            seconds: duration of the call.
+        """
         fitting = int(texts * _CALL_SECONDS / max(seconds, 1e-6))
         self.texts = max(1, min(self._most_texts, fitting))
         if seconds <= _CALL_SECONDS:
@@ -97,6 +103,7 @@ def pack_batches(
 
     Args:
         items: texts, each within the limit for one text.
+        counts: number of tokens of each text.
     """
     most = max(1, min(limits.texts, MAX_BATCH))
     start = tokens = 0
@@ -111,7 +118,9 @@ def pack_batches(
 
 
 class BatchPacker:
-    """A packer that counts the tokens of texts, in groups so that sending can start early.
+    """A packer of texts into batches, which runs in the background, group by group.
+
+    Tokens are counted group by group, so that sending can start early.
 
     Args:
         items: texts to send, in order.
@@ -119,7 +128,7 @@ class BatchPacker:
         counted: whether tokens are counted even if no limit requires it.
 
     Attributes:
-        rejected: reasons by key, for texts over the embedder's limit of a text.
+        rejected: for texts over the embedder's limit for one text, the reason by key.
     """
 
     def __init__(self, items: Sequence[EmbedItem], embedder: Embedder, *, counted: bool) -> None:
@@ -136,11 +145,17 @@ class BatchPacker:
 
     @property
     def tasks(self) -> set[asyncio.Task[list[Batch]]]:
-        """Return the packing tasks in progress; after the first take, none means the end."""
+        """Return a set with the task that is packing a group.
+
+        After the first call of take(), an empty set means that all texts are packed.
+        """
         return set() if self._packing is None else {self._packing}
 
     def take(self) -> list[Batch]:
-        """Return the batches packed since the last call; packing continues."""
+        """Return the batches of the group that was packed last, and start packing the next group.
+
+        Return an empty list while the group is still being packed.
+        """
         packed: list[Batch] = []
         if self._packing is not None:
             if not self._packing.done():
@@ -154,7 +169,7 @@ class BatchPacker:
         return packed
 
     async def stop(self) -> None:
-        """Stop packing."""
+        """Cancel the packing in progress, if any."""
         if self._packing is not None:
             self._packing.cancel()
             await asyncio.wait({self._packing})
@@ -191,7 +206,7 @@ class VectorBuffer:
     costs only seconds of work, and the lake gets few, large appends.
 
     Args:
-        keep: writes a group; it may block, and is never called concurrently.
+        keep: stores the vectors of a group; it may block, and is never called concurrently.
         group_size: maximum number of vectors in a group.
         seconds: maximum time that a vector waits before its group is written.
     """
@@ -211,24 +226,23 @@ class VectorBuffer:
 
     @property
     def is_behind(self) -> bool:
-        """Return whether vectors arrive faster than they are stored.
-
-        That is so if a full group has to wait until another group is written.
-        """
+        """Return whether a full group has to wait because another group is being written."""
         return self._writing is not None and len(self._keys) >= self._group_size
 
     @property
     def tasks(self) -> set[asyncio.Task[None]]:
-        """Return the write in progress, if any."""
+        """Return a set with the task that is writing a group; empty if there is no such task."""
         return set() if self._writing is None else {self._writing}
 
     def add(
         self, keys: Sequence[str], vectors: Vectors, spooled: SpooledCall | None = None
     ) -> None:
-        """Add vectors of shape (len(keys), dimensions).
+        """Add vectors to the next group.
 
         Args:
-            spooled: space that keeps them until they are written.
+            keys: the keys under which the vectors are stored.
+            vectors: array of shape (len(keys), dimensions).
+            spooled: spool space that keeps the vectors until they are written.
         """
         if spooled is not None:
             with suppress(OSError):  # They will still be written, unless this process dies.
@@ -241,11 +255,11 @@ class VectorBuffer:
         self._vectors.append(vectors)
 
     def start_if_due(self) -> float | None:
-        """Start to write a group if it is due.
+        """Start to write a group if it is full or its first vector has waited long enough.
 
         Returns:
-            Seconds until the next group is due because of its age; None if that is not known
-                yet.
+            Seconds until the next group is due because of its age; None if a group is being
+                written, or no vectors wait.
         """
         if self._writing is not None or not self._keys:
             return None
@@ -256,13 +270,13 @@ class VectorBuffer:
         return None
 
     def finish(self) -> None:
-        """Process a completed write; raise its error, if any."""
+        """Raise the error of a write that has ended, if it failed, and allow the next write."""
         if self._writing is not None and self._writing.done():
             writing, self._writing = self._writing, None
             writing.result()
 
     async def drain(self) -> None:
-        """Write all waiting vectors, but stop at the first failure."""
+        """Write all vectors in the buffer, but stop at the first failure."""
         while (self._writing is not None or self._keys) and not self._has_failed:
             if self._writing is None:
                 self._start()

@@ -1,7 +1,6 @@
-"""Embed many texts: batches, checks, storage, outages, rejected texts.
+"""Embed many texts in batches, and store their vectors; handle outages and rejected texts.
 
 Completed vectors are stored within seconds, whatever happens to the other texts:
-
 - If the embedder is unavailable or refuses all requests, or the budget is spent, sending stops.
   Calls in progress may end, and the outcome contains the reason.
 - If the embedder fails for a batch but accepts other texts, the batch is halved and sent again
@@ -69,7 +68,7 @@ class EmbedOutcome:
 
     Attributes:
         embedded: number of vectors stored.
-        rejected: reasons by key, for texts that the embedder permanently rejects.
+        rejected: for texts that the embedder permanently rejects, the reason by key.
         remaining: number of texts not embedded because of the deadline or an outage.
         requests: number of attempts, failed attempts included.
         retries: number of attempts that repeated a failed attempt.
@@ -162,7 +161,7 @@ reason."""
 
 
 class _BulkRun:
-    """The state of one embed_all call; everything happens in the event loop's thread."""
+    """The state of one embed_all call; its methods run only in the event loop's thread."""
 
     def __init__(
         self, embedder: Embedder, items: Iterable[EmbedItem], keeper: VectorBuffer
@@ -196,7 +195,7 @@ class _BulkRun:
         self._started = time.monotonic()
 
     async def run(self) -> None:
-        """Embed and store until all texts are done, or sending has to stop."""
+        """Embed the texts and store their vectors, until all are done or sending has to stop."""
         packer = BatchPacker(self._items, self._embedder, counted=self.budget is not None)
         self._rejected = packer.rejected
         try:
@@ -232,7 +231,7 @@ class _BulkRun:
                 self._finish_call(call)
 
     async def abandon(self) -> None:
-        """Stop the calls in progress and store the vectors of completed calls."""
+        """Cancel the calls in progress, and store the vectors of completed calls."""
         for call in self._calls:
             call.cancel()
         if self._calls:
@@ -274,7 +273,7 @@ class _BulkRun:
         return is_part and not self._done and not self._rejected
 
     def _send(self) -> None:
-        """Start as many calls as the limit allows, unless storing vectors falls behind."""
+        """Start calls up to the limit on concurrent calls, unless storing vectors falls behind."""
         while self._queue and len(self._calls) < self._pace.calls and self._may_send():
             if self._keeper.is_behind:
                 return
@@ -294,7 +293,10 @@ class _BulkRun:
             self._has_sent = True
 
     def _reserve(self, batch: Batch) -> SpooledCall | None:
-        """Reserve spool space for a batch's vectors; without space, stop sending."""
+        """Reserve spool space for a batch's vectors; if there is none, stop sending.
+
+        Return None without a spool, or without space.
+        """
         try:
             return None if self.spool is None else self.spool.reserve(len(batch.items))
         except ServiceUnavailable as error:
@@ -304,7 +306,11 @@ class _BulkRun:
     async def _embed(
         self, batch: Batch, deadline: float | None
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Embed a batch within the budget, and decide for each text whether its vector is valid.
+        """Embed a batch.
+
+        Returns:
+            The valid vectors in the order of their texts, and for each text without a valid vector
+                the reason, by position in the batch.
 
         Raises:
             ProviderError: the embedder fails for every text.
@@ -318,7 +324,7 @@ class _BulkRun:
             return await self._judge(batch, error, started, deadline)
 
     async def _request(self, batch: Batch, deadline: float | None) -> Vectors:
-        """Make a call within the budget, and return valid vectors."""
+        """Call the embedder with a batch, within the budget, and return the validated vectors."""
         texts = [item.text for item in batch.items]
         answer = Answer(_NO_VECTORS, 0, 0)
         started = time.monotonic()
@@ -344,7 +350,10 @@ class _BulkRun:
         started: float,
         deadline: float | None,
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Return the valid vectors of a failed call, and the reason for each other text."""
+        """Return the valid vectors of a failed call, and the reason for each text without one.
+
+        The reasons are keyed by the text's position in the batch.
+        """
         usable, reasons = {}, dict.fromkeys(range(len(batch.items)), error.message)
         if isinstance(error, BadVectors):
             usable, reasons = dict(error.usable), {**reasons, **error.reasons}
@@ -363,7 +372,7 @@ class _BulkRun:
     async def _make_paid_call(
         self, texts: Sequence[str], tokens: int, deadline: float | None, *, is_bulk: bool = False
     ) -> Answer:
-        """Make a call: reserve its price before the call, and record its charge after the call."""
+        """Call the embedder: reserve the price before the call, and record the charge after it."""
         embed = partial(
             self._embedder.embed, texts, purpose=self.purpose, deadline=deadline, is_bulk=is_bulk
         )
@@ -384,9 +393,10 @@ class _BulkRun:
     async def _require_acceptance(
         self, error: InputRejected | MalformedResponse, started: float, deadline: float | None
     ) -> None:
-        """Check that the embedder accepts texts other than those for which it failed.
+        """Check that the embedder still accepts some texts, although it failed for a batch.
 
         Args:
+            error: the error of the failed call.
             started: when the failed call started. If a later call succeeded, no probe is needed.
             deadline: see embed_all.
 
@@ -410,7 +420,7 @@ class _BulkRun:
             raise self._failed_probe
 
     async def _probe(self, deadline: float | None) -> None:
-        """Send a harmless text.
+        """Embed a harmless text, to check that the embedder accepts any text.
 
         Raises:
             ProviderRefused: the embedder rejects it.
@@ -458,7 +468,13 @@ class _BulkRun:
         refused: Mapping[int, str],
         spooled: SpooledCall | None,
     ) -> None:
-        """Store a call's vectors, and queue the texts for which it failed again, in two halves."""
+        """Store the vectors of a call, and queue its refused texts again as two halves.
+
+        If the call had only one text, and refused it, record the text as rejected.
+
+        Args:
+            refused: reason for each text without a vector, by position in the batch.
+        """
         keys = [item.key for position, item in enumerate(batch.items) if position not in refused]
         if keys:
             self._keeper.add(keys, vectors, spooled)

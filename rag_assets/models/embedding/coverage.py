@@ -1,4 +1,4 @@
-"""Coverage: how well a model reads a text.
+"""Coverage: whether a model was trained on the language and script of a text.
 
 If a model was not trained on a script, its vocabulary has no words in that script. The tokenizer
 then spells words letter by letter, or replaces them with an unknown token, so that vectors barely
@@ -26,7 +26,7 @@ name."""
 MULTILINGUAL_EMBEDDER: Final = "local/multilingual-e5-small"
 """Recommended if an embedder cannot read a tenant's documents or questions."""
 UNREAD: Final = 1 / 3
-"""Minimum share of unread letters at which a text counts as not read.
+"""Minimum share of letters in words outside the vocabulary at which a text counts as not read.
 
 In each of 1,500 questions in Latin letters, all-MiniLM-L6-v2 leaves at most a quarter of the
 letters unread. In Russian, Greek, Arabic, Hindi, Thai and Chinese questions, it leaves on average
@@ -77,10 +77,10 @@ def assess_reading(embedder: Embedder, text: str, language: str | None) -> Readi
 
 
 def _has_other_letters(text: str) -> bool:
-    """Return whether letters that English does not have show that a text is in another language.
+    """Return whether a text has so many non-English letters that it is not in English.
 
-    They do if they occur in a fifth of the words and in more than one word, or in most words of a
-    short text.
+    This is so if such letters occur in a fifth of the words and in more than one word, or in most
+    words of a short text.
     """
     words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_MAX_CHARACTERS]))
     others = sum(_count_words(word) for word in words if not word.isascii())
@@ -90,12 +90,12 @@ def _has_other_letters(text: str) -> bool:
 
 
 def _count_words(letters: str) -> int:
-    """Return the number of words in a run of letters; a Chinese character may be a word."""
+    """Return the number of words in a run of letters; each Chinese character counts as a word."""
     return max(1, sum(_classify_character(letter)[1] for letter in letters))
 
 
 def is_read(embedder: Embedder, text: str) -> bool:
-    """Return whether an embedder reads a text; True if that is unknown."""
+    """Return whether an embedder's vocabulary covers the words of a text; True if unknown."""
     if text.isascii():  # every model has words in Latin letters
         return True
     share = embedder.compute_unread_share([text])
@@ -103,7 +103,7 @@ def is_read(embedder: Embedder, text: str) -> bool:
 
 
 def measure_unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
-    """Return the share of letters that a tokenizer does not read as parts of words; 0 if none."""
+    """Return the share of letters in words that a vocabulary does not cover; 0 if no letters."""
     unread = letters = 0
     for text in texts:
         for count, is_read in _measure_words(
@@ -115,7 +115,7 @@ def measure_unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
 
 
 def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
-    """Yield the number of letters of each word, and whether it is read.
+    """Yield, for each word, its number of letters and whether the vocabulary covers it.
 
     A Chinese or Japanese character is a separate word. Text beyond the model's window is left
     out.
@@ -143,7 +143,13 @@ def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
 
 
 def _is_spelled(pieces: int, letters: int) -> bool:
-    """Return whether a word has about as many pieces as letters, or bytes as pieces."""
+    """Return whether a tokenizer has spelled a word letter by letter.
+
+    A word of one or two letters counts as spelled only if it has more pieces than letters.
+
+    Args:
+        pieces: number of tokens into which the word was split.
+    """
     if letters < _MIN_LETTERS:
         return pieces > letters
     return pieces >= _PIECES_PER_LETTER * letters

@@ -65,7 +65,7 @@ class LocalEmbedder(Embedder, ABC):
     @property
     @abstractmethod
     def embedder_id(self) -> str:
-        """Return the id: local/name@dimensions and a digest of all that determines a vector."""
+        """Return local/NAME@DIMENSIONS, and a digest of everything that determines a vector."""
 
     @property
     @abstractmethod
@@ -74,7 +74,7 @@ class LocalEmbedder(Embedder, ABC):
 
     @property
     def limits(self) -> CallLimits:
-        """Return the limits of calls; the number of texts affects neither vectors nor speed.
+        """Return the limits of a call; the number of texts in it affects neither vectors nor speed.
 
         Two calls may run at once, so that no thread is idle while a call ends.
         """
@@ -115,7 +115,7 @@ class LocalEmbedder(Embedder, ABC):
 
     @abstractmethod
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens that the model reads for each text; they are not charged."""
+        """Return the number of tokens that the model reads for each text; they are not charged."""
 
     def check(self) -> None:
         """Load the model and embed a text with it.
@@ -142,7 +142,13 @@ class LocalEmbedder(Embedder, ABC):
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
-        """Embed the remaining texts and write each vector to its row; runs in several threads."""
+        """Embed texts until none is left; several threads run this at once.
+
+        Args:
+            todo: texts by row, shared by the threads.
+            vectors: receives the vector of each text at its row.
+            tokens: receives the number of tokens of each text at its row.
+        """
         while True:
             try:
                 index, text = todo.popleft()
@@ -190,9 +196,9 @@ class OnnxEmbedder(LocalEmbedder):
 
     @property
     def embedder_id(self) -> str:
-        """Return the id: local/name@dimensions and a digest of all that determines a vector.
+        """Return local/NAME@DIMENSIONS, and a digest of everything that determines a vector.
 
-        This is the weights, tokenizer, pooling, window and prefixes.
+        These are the weights, tokenizer, pooling, window and prefixes.
         """
         return self._model.embedder_id
 
@@ -207,17 +213,17 @@ class OnnxEmbedder(LocalEmbedder):
         return self._model.window
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each text with its prefix, special tokens included."""
+        """Return the number of tokens of each text with its prefix, special tokens included."""
         prefix = self._model.document_prefix
         return [_count_tokens(self._split_into_windows(prefix + text)) for text in texts]
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return the languages that the model card names."""
+        """Return the languages that the model card names; None if it names none or all."""
         return self._model.languages
 
     def compute_unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return the share of letters that the tokenizer does not read as words."""
+        """Return the share of letters in words that the vocabulary does not cover; see coverage."""
         return measure_unread_share(self._get_tokenizer(), texts)
 
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
@@ -246,7 +252,10 @@ class OnnxEmbedder(LocalEmbedder):
         return bool(encoding.ids)
 
     def _count_prefix_tokens(self, prefix: str) -> int:
-        """Return the number of first tokens that are not pooled, up to the end of the prefix."""
+        """Return the number of tokens at the start that pooling leaves out: those of the prefix.
+
+        Return 0 if the model pools the prefix too.
+        """
         if self._model.pools_prefix or not prefix:
             return 0
         encoding = self._split_into_windows(prefix)[0]
@@ -289,7 +298,7 @@ _NUMBER_TYPES: Mapping[str, str] = MappingProxyType({"F64": "<f8", "F32": "<f4",
 
 
 class Network:
-    """A loaded model: tokens in, one unit vector out; usable from several threads at once.
+    """A loaded model that turns tokens into one unit vector; usable from several threads at once.
 
     Raises:
         ConfigurationError: the files are damaged, not an ONNX model, or of an unsupported shape.
@@ -310,11 +319,11 @@ class Network:
 
         Args:
             window: one text, without padding.
-            prefix_tokens: number of first tokens that the mean leaves out.
+            prefix_tokens: number of tokens at the start that the mean leaves out.
 
         Raises:
             BadVectors: the model returned no finite vector, or zeros.
-            ConfigurationError: a Dense module does not accept the vectors that it is given.
+            ConfigurationError: a Dense module does not accept the length of its input vector.
         """
         answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
         pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
@@ -327,7 +336,7 @@ class Network:
         return normalize_vector(pooled)
 
     def _pool(self, tokens: npt.NDArray[Any], prefix_tokens: int) -> npt.NDArray[np.float64]:
-        """Combine the vectors of all tokens into one vector."""
+        """Combine the vectors of all tokens into one vector, by the configured pooling."""
         if self._pooling == "cls":
             return np.asarray(tokens[0], np.float64)
         if self._pooling == "last":
@@ -342,7 +351,13 @@ class Network:
         return vector
 
     def _plan_output(self, model: ModelFolder) -> tuple[str, bool]:
-        """Return the name of the output to read, and whether it contains token vectors."""
+        """Return the name of the output to read, and whether it has a vector for each token.
+
+        Otherwise the output has one vector for each text.
+
+        Raises:
+            ConfigurationError: the output has another shape or length.
+        """
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
         name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
         rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None
@@ -362,7 +377,7 @@ class Network:
 
 
 class _Dense:
-    """A loaded Dense module.
+    """A loaded Dense module, which projects the pooled vector to another length.
 
     Raises:
         ConfigurationError: its activation or its file is not supported.
@@ -384,7 +399,7 @@ class _Dense:
         self._matrix, self._bias = _load_dense(layer)
 
     def project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Project a vector.
+        """Return a vector multiplied by the matrix, with bias and activation applied.
 
         Raises:
             ConfigurationError: the module expects vectors of a different length.

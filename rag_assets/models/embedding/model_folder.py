@@ -79,7 +79,7 @@ _KNOWN = frozenset(
 
 
 class FolderSettings(TypedDict, total=False):
-    """Settings in place of those in a model's folder; None leaves the folder's.
+    """Settings that replace those in a model's folder; None keeps the folder's setting.
 
     Attributes:
         dimensions: length of a vector, if it differs from the last Dense module's or
@@ -153,7 +153,7 @@ class ModelFolder:
 
     @property
     def embedder_id(self) -> str:
-        """Return local/name@dimensions+digest, which is the same wherever a folder is copied."""
+        """Return local/NAME@DIMENSIONS+DIGEST, which stays the same if the folder is copied."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
         hashes = [digest for _, digest in self.digests]
         # Include only settings that not every folder has, so that the ids of other folders do not
@@ -245,9 +245,9 @@ def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSetting
 def _describe_by_former_rules(
     folder: Path, dimensions: int | None, pooling: Pooling | None
 ) -> ModelFolder:
-    """Describe a folder as earlier versions did.
+    """Describe a folder by the rules of earlier versions.
 
-    Earlier versions ignored prompts, modules, lower case and positions.
+    They ignored prompts, modules, lower case and positions.
     """
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_config = read_json(folder / "1_Pooling" / "config.json")
@@ -305,7 +305,7 @@ def _read_modules(folder: Path) -> tuple[Path, list[Path]]:
 
 
 def _describe_dense_layer(folder: Path) -> DenseLayer:
-    """Describe a Dense module."""
+    """Return the description of a Dense module in this folder, without loading its weights."""
     config = read_json(folder / "config.json")
     activation = str(config.get("activation_function", "")).rpartition(".")[2].lower()
     weights, older = folder / "model.safetensors", folder / "pytorch_model.bin"

@@ -1,4 +1,4 @@
-"""The interface of embedders, and embedders that extend another one."""
+"""The interfaces of embedders, spools and budgets, and embedders that wrap another embedder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response to a call.
+    """An embedder's response to one call.
 
     Attributes:
         vectors: one for each text, in order; shape (texts, dimensions).
@@ -56,8 +56,8 @@ class Answer:
 class Embedder(Protocol):
     """A model that turns texts into unit vectors; a vector depends only on its own text.
 
-    An embedder that derives from this class may leave out `languages` and `compute_unread_share`,
-    which are unknown by default.
+    Embedders that derive from this class may leave out `languages` and `compute_unread_share`: by
+    default, both are unknown.
 
     Attributes:
         embedder_id: provider/model@dims and a digest of everything else that determines a
@@ -93,7 +93,7 @@ class Embedder(Protocol):
 
         Args:
             texts: texts within the limits of a call.
-            purpose: the use of their vectors.
+            purpose: whether the vectors are stored as documents or used as questions.
             deadline: time.monotonic() after which the call does not start.
             is_bulk: whether no caller waits for the vectors, so that the call leaves room in
                 the provider's limits for other calls.
@@ -117,17 +117,14 @@ class Embedder(Protocol):
         return None
 
     def compute_unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return the share of letters that the model does not read as words (see coverage).
+        """Return the share of letters in words that the vocabulary does not cover (see coverage).
 
-        None if unknown, for example if the tokenizer is at the provider.
+        Return None if it is unknown, for example if the tokenizer is at the provider.
         """
         return None
 
     async def close(self) -> None:
-        """Close connections; must be called in the event loop in which embed was called.
-
-        A later call of embed opens them again.
-        """
+        """Close this event loop's connections; a later call of embed() opens them again."""
         ...
 
 
@@ -154,7 +151,7 @@ class SpooledCall(Protocol):
         ...
 
     def release(self) -> None:
-        """Release the space: the vectors are stored, or the call returned none."""
+        """Release the space, because the vectors are stored or the call returned no vectors."""
         ...
 
 
@@ -176,35 +173,42 @@ class Budget(Protocol):
     def reserve(self, tokens: int) -> None:
         """Reserve the price of a call.
 
+        Args:
+            tokens: estimated number of tokens of the call.
+
         Raises:
             CapReached: the call would exceed a spending cap.
         """
         ...
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Release the reservation of a call, and record its charge."""
+        """Release the reservation of a call, and record its charge.
+
+        Args:
+            reserved: number of tokens that were reserved.
+        """
         ...
 
 
 class WrappedEmbedder(Embedder):
-    """An embedder that delegates to another embedder; subclasses override what differs."""
+    """An embedder that delegates to another embedder; subclasses override some methods."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     @property
     def embedder_id(self) -> str:
-        """See Embedder."""
+        """Return the wrapped embedder's id."""
         return self._embedder.embedder_id
 
     @property
     def dimensions(self) -> int:
-        """See Embedder."""
+        """Return the length of the wrapped embedder's vectors."""
         return self._embedder.dimensions
 
     @property
     def limits(self) -> CallLimits:
-        """See Embedder."""
+        """Return the wrapped embedder's limits."""
         return self._embedder.limits
 
     async def embed(
@@ -215,31 +219,31 @@ class WrappedEmbedder(Embedder):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """See Embedder."""
+        """Embed the texts with the wrapped embedder; see Embedder.embed."""
         return await self._embedder.embed(
             texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk
         )
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """See Embedder."""
+        """Return the wrapped embedder's estimates; see Embedder.count_tokens."""
         return self._embedder.count_tokens(texts)
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """See Embedder."""
+        """Return the wrapped embedder's languages; see Embedder.languages."""
         return self._embedder.languages
 
     def compute_unread_share(self, texts: Sequence[str]) -> float | None:
-        """See Embedder."""
+        """Return the wrapped embedder's share; see Embedder.compute_unread_share."""
         return self._embedder.compute_unread_share(texts)
 
     async def close(self) -> None:
-        """See Embedder."""
+        """Close the wrapped embedder's connections; see Embedder.close."""
         await self._embedder.close()
 
 
 def add_revision(embedder_id: str, revision: str | None) -> str:
-    """Return an embedder's id with the revision that its tenant configured, if any."""
+    """Return an embedder's id, followed by ~REVISION if its tenant configured a revision."""
     return embedder_id if revision is None else f"{embedder_id}~{revision}"
 
 

@@ -1,4 +1,4 @@
-"""Embedders over the network: models of providers, requests through SDKs, limits and retries."""
+"""Embedders over the network: properties of models, requests through SDKs, limits and retries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FAILURES_BEFORE_PROBE = 2
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReply:
-    """The response to a request.
+    """A provider's response to one embedding request.
 
     Attributes:
         vectors: one for each text, in the order of the texts; not validated yet.
@@ -76,10 +76,7 @@ class Endpoint(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections; must be called in the event loop in which request was called.
-
-        A later request opens them again.
-        """
+        """Close this event loop's connections; a later request opens them again."""
         ...
 
 
@@ -149,7 +146,7 @@ class RemoteEmbedder(Embedder):
 
     @property
     def limits(self) -> CallLimits:
-        """Return the limits of a call; its tokens are a small part of a minute's tokens."""
+        """Return the limits of a call; its token limit is a small part of the limit per minute."""
         return self._limits
 
     async def embed(
@@ -185,11 +182,14 @@ class RemoteEmbedder(Embedder):
         return self._count(texts)
 
     async def close(self) -> None:
-        """Close this event loop's connections after the last request that uses them."""
+        """Close this event loop's connections as soon as no request uses them."""
         await self._connections.close()
 
     async def _attempt(self, texts: Sequence[str], purpose: Purpose) -> Answer:
-        """Make an attempt and validate its vectors; it is charged even if they are unusable."""
+        """Make one attempt, and return its validated vectors.
+
+        An error carries the tokens charged, since a response is charged even if it is unusable.
+        """
         charged: int | None = None
         started = time.monotonic()
         try:
@@ -204,7 +204,7 @@ class RemoteEmbedder(Embedder):
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
     def _count_limited_tokens(self, texts: Sequence[str]) -> int:
-        """Return the number of tokens in these texts; 0 if the traffic has no token limit."""
+        """Return the tokens that the texts use of the token limit; 0 without such a limit."""
         return 0 if self._traffic.tokens_per_minute is None else self._count_tokens(texts)
 
     def _count_tokens(self, texts: Sequence[str]) -> int:
@@ -212,11 +212,11 @@ class RemoteEmbedder(Embedder):
 
 
 class _Attempts:
-    """The attempts of one call, which find out whether its texts are at fault.
+    """The attempts of one call, which find out whether its texts cause the failures.
 
     A single text may cause a server error. After two such errors a harmless text is sent instead,
     until the server accepts it or the attempts are used up. So an outage of any length costs only
-    two batches. A single text is sent again before it is rejected.
+    two batches. If the call has a single text, that text is sent again before it is rejected.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class _Attempts:
         self._is_verified = len(texts) > 1
 
     async def send(self) -> Answer:
-        """Send the texts."""
+        """Send the texts once, and return their vectors."""
         return await self._attempt(self._texts, self._purpose)
 
     async def send_next(self) -> Answer:
@@ -304,7 +304,7 @@ class KnownModel:
     price: Price | None = None
 
     def find_dimensions_problem(self, dimensions: int) -> str | None:
-        """Return why the model cannot return vectors with these dimensions; None if it can."""
+        """Return why the model cannot return vectors of this length; None if it can."""
         if self.choices and dimensions not in self.choices:
             listed = ", ".join(map(str, self.choices))
             return f"the model has vectors of {listed} dimensions, not {dimensions}"
@@ -348,7 +348,7 @@ class RemoteModel:
 
     @property
     def embedder_id(self) -> str:
-        """Return provider/model@dimensions, and a digest of all else that affects a vector."""
+        """Return PROVIDER/MODEL@DIMENSIONS, and a digest of all else that affects a vector."""
         plain = f"{self.provider}/{self.name}@{self.dimensions}"
         recipe = {
             name: value
@@ -393,10 +393,13 @@ class SdkEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> EmbeddingReply:
-        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
+        """Send one request through the SDK, and return the response.
+
+        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
+        """
 
     def _require_count(self, vectors: Sequence[T] | None, count: int) -> Sequence[T]:
-        """Require one vector for each text.
+        """Return the vectors, after checking that there is one for each text.
 
         Raises:
             WrongShape: the response has a different number of vectors.
@@ -411,7 +414,12 @@ class SdkEndpoint(SdkConnection[Sdk]):
     def _build_reply(
         self, vectors: Callable[[], npt.ArrayLike], tokens: int | None
     ) -> EmbeddingReply:
-        """Unpack the vectors of a response; if that fails, the error carries the charged tokens."""
+        """Return the reply with the vectors of a response.
+
+        Args:
+            vectors: unpacks the vectors. If it fails, the error carries the charged tokens.
+            tokens: tokens charged, if the response states them.
+        """
         try:
             return EmbeddingReply(vectors(), tokens)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Validation of vectors, and of the answers for a question and for the canary's probes."""
+"""Validation of vectors, and the embedding of questions and of probes that detect model changes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _convert_to_array(answer: npt.ArrayLike) -> Vectors | None:
 
 
 def _find_problem(vectors: Vectors, count: int, dimensions: int, source: str) -> BadVectors | None:
-    """Return why the vectors must not be stored; None if they may be."""
+    """Return the error that forbids storing the vectors; None if they are valid."""
     if vectors.shape != (count, dimensions):
         return WrongShape(
             _describe_shape(vectors.shape, count, dimensions, source),
@@ -95,7 +95,7 @@ def _find_problem(vectors: Vectors, count: int, dimensions: int, source: str) ->
 
 
 def _describe_shape(shape: tuple[int, ...], count: int, dimensions: int, source: str) -> str:
-    """Describe how a response's shape differs from one vector of the right length per text."""
+    """Return a message that says how a response's shape differs from (count, dimensions)."""
     if len(shape) != 2:  # noqa: PLR2004 - texts and dimensions
         return f"{source} did not return a list of {count} vectors"
     if shape[0] != count:
@@ -106,7 +106,12 @@ def _describe_shape(shape: tuple[int, ...], count: int, dimensions: int, source:
 def _judge_each(
     answer: npt.ArrayLike, count: int, dimensions: int, source: str
 ) -> tuple[dict[int, Vectors], dict[int, str]]:
-    """Return the valid vectors of a response, and reasons for the others, by position."""
+    """Judge each vector of a response separately.
+
+    Returns:
+        The valid vectors, and the reasons why the other vectors are invalid, both by position. Both
+            are empty if the response does not have `count` vectors.
+    """
     usable: dict[int, Vectors] = {}
     reasons: dict[int, str] = {}
     is_list = isinstance(answer, list | tuple) or (isinstance(answer, np.ndarray) and answer.ndim)
@@ -146,14 +151,16 @@ def _compute_norms(vectors: Vectors) -> npt.NDArray[np.float64]:
 
 
 def normalize_vector(vector: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Scale a vector to norm 1, in double precision; a vector of zeros stays unchanged."""
+    """Return a vector scaled to norm 1, in double precision; a zero vector stays unchanged."""
     wide = vector.astype(np.float64)
     norm = float(np.sqrt(np.sum(wide * wide)))
     return wide / norm if norm > 0.0 else wide
 
 
 async def embed_query(embedder: Embedder, question: str) -> Answer:
-    """Embed one question; vectors have shape (1, dimensions), and connections stay open.
+    """Embed one question, and return an answer with a vector of shape (1, dimensions).
+
+    Connections stay open for the next question.
 
     Raises:
         ProviderError: see Embedder.embed.
@@ -180,7 +187,9 @@ PROBES_KEY = sha256("\0".join(PROBES).encode()).hexdigest()[:16]
 
 
 async def embed_probes(embedder: Embedder) -> Answer:
-    """Embed the probes and close the embedder; vectors have shape (len(PROBES), dimensions).
+    """Embed the probes, and return an answer with vectors of shape (len(PROBES), dimensions).
+
+    The embedder is closed afterwards.
 
     Raises:
         ProviderError: see Embedder.embed.
@@ -194,10 +203,10 @@ async def embed_probes(embedder: Embedder) -> Answer:
 
 
 def compute_distances(before: Vectors, now: Vectors) -> tuple[float, ...]:
-    """Return each probe's cosine distance between two answers, from 0 (same direction) to 2.
+    """Return the cosine distance between each probe's two vectors, from 0 (same direction) to 2.
 
     Args:
-        before, now: unit vectors of equal shape.
+        before, now: unit vectors of the same probes from two answers, of equal shape.
     """
     cosines = np.sum(before.astype(np.float64) * now.astype(np.float64), axis=1)
     return tuple(float(distance) for distance in np.clip(1.0 - cosines, 0.0, 2.0))

@@ -74,7 +74,7 @@ class AzureConnection(OpenAIConnection):
 
     @property
     def key_headers(self) -> frozenset[str]:
-        """Return the headers of a token or of a key; see SdkConnection."""
+        """Return the headers that may carry the identity's token or the key; see SdkConnection."""
         return KEY_HEADERS if self.server.settings.uses_identity else frozenset({"api-key"})
 
     def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
@@ -119,10 +119,10 @@ class AzureChat(AzureConnection, OpenAIChat):
 
 
 def _build_token_source(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
-    """Return a source of the managed identity's tokens, which are cached until they expire.
+    """Return a function that fetches a token of the managed identity, cached until it expires.
 
     The address of the token service comes from the platform's own environment variables, or is a
-    constant. If that service fails, the source raises HttpRefusal, since Azure's errors do not
+    constant. If that service fails, the function raises HttpRefusal, since Azure's errors do not
     always show this.
     """
     from azure.identity import ManagedIdentityCredential

@@ -103,7 +103,7 @@ class RemoteEmbedding:
     module: str | None = None
 
     def get_model(self, model: str, dimensions: int | None) -> KnownModel:
-        """Return the properties of a model: known, or assumed if the model is not listed.
+        """Return the listed properties of a model; for other models, assumed properties.
 
         Raises:
             ValueError: the model is not listed, and its dimensions are not configured.
@@ -189,14 +189,14 @@ class Provider:
         name: name of the provider in tenants.yaml, in stored keys and in the ids of embedders.
         key: whether requests carry a tenant's key.
         own_server: whether the provider has its own server; otherwise a base_url is required.
-        embedding: its embedding models; None without any.
-        chat: its supported chat models; None without any.
-        reranking: its rerankers; None without any.
+        embedding: the provider's embedding models; None without any.
+        chat: the provider's supported chat models; None without any.
+        reranking: the provider's rerankers; None without any.
         settings: class of the settings of its connections, which are `connection` in
             tenants.yaml.
-        extra: the extra that installs its SDK; None if the SDK is always installed.
+        extra: the extra that installs the provider's SDK; None if the SDK is always installed.
         own_domains: domains of other servers that also charge the listed prices.
-        chat_names: pattern of its chat models' names, including names that a gateway uses.
+        chat_names: pattern of the names of its chat models, including names that a gateway uses.
         embeddings_of: for a provider without embeddings, the providers of embeddings that
             `auto` chooses for its chat models, in order of preference.
     """
@@ -225,14 +225,20 @@ class Provider:
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
     def charges_list_prices(self, base_url: str | None) -> bool:
-        """Return whether the listed prices apply at a server; None means the provider's own."""
+        """Return whether the listed prices apply at a server.
+
+        Args:
+            base_url: address of the server; None for the provider's own server.
+        """
         if base_url is None:
             return True
         host = urlsplit(base_url).hostname or ""
         return any(host.endswith(f".{domain}") for domain in self.own_domains)
 
     def read_settings(self, values: Any) -> ConnectionSettings | None:
-        """Validate the settings of connections; None if the provider has none and none are given.
+        """Return the validated settings of a connection.
+
+        Return None if the provider has no settings and the configuration has none.
 
         Raises:
             ValueError: they are not settings of this provider, or one is missing.
@@ -251,7 +257,7 @@ class Provider:
         raise ValueError(f"{where}: {reason} (settings of the provider {self.name!r}: {names})")
 
     def require_extra(self, settings: ConnectionSettings | None = None) -> None:
-        """Require that the provider's SDK is installed, without importing it.
+        """Check that the provider's SDK is installed, without importing it.
 
         Raises:
             ConfigurationError: the SDK is not installed; the hint has the command that installs
@@ -274,7 +280,7 @@ class Provider:
 
 
 def validate_connection(values: Any, provider: Provider | None) -> Any:
-    """Replace `connection` in a configuration with the provider's settings, validated.
+    """Return a configuration with `connection` validated as the settings of its provider.
 
     Args:
         values: the configuration, before validation.

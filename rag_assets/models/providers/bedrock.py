@@ -90,7 +90,10 @@ class _BedrockClient:
         sdk.meta.events.register("before-send.bedrock-runtime", self._send)
 
     async def call(self, send: Callable[[Any], Any]) -> Any:
-        """Call the SDK in a thread, which becomes free immediately if the call is cancelled."""
+        """Call the SDK in a thread, and return its result.
+
+        If the call is cancelled, the thread becomes free immediately.
+        """
         loop = asyncio.get_running_loop()
         call = _Call(loop)
 
@@ -155,10 +158,10 @@ class _Call:
 
 
 class _ResponseBody(BytesIO):
-    """A complete response body with the interface of urllib3's, which botocore expects."""
+    """A complete response body with the interface of urllib3's response, as botocore expects it."""
 
     def stream(self, *_: object, **__: object) -> Any:
-        """Yield the body."""
+        """Yield the whole body as one piece."""
         yield self.read()
 
 
@@ -250,19 +253,24 @@ class BedrockConnection(SdkConnection[_BedrockClient]):
 
 
 def _read_error_kind(refusal: HttpRefusal) -> str:
-    """Return the kind of an error; AWS puts it into a header, sometimes with a suffix."""
+    """Return the kind of an AWS error from its header, without a suffix; "" if it has none."""
     return refusal.headers.get("x-amzn-errortype", "").partition(":")[0]
 
 
 def _open_own_session() -> Session:
-    """Return a session with the credentials of this machine, task, pod or environment."""
+    """Return a session with the installation's own credentials.
+
+    botocore finds them on the machine, the task or the pod, or in the environment.
+    """
     from botocore.session import Session
 
     return Session()
 
 
 def _open_tenant_session(key: str) -> tuple[Session, str]:
-    """Return a session that reads neither the operator's environment nor configuration files.
+    """Return a session for a tenant's key.
+
+    It reads neither the operator's environment nor configuration files.
 
     Returns:
         The session, and how its requests carry the key: by a signature, or as a token.
@@ -290,13 +298,13 @@ def _open_tenant_session(key: str) -> tuple[Session, str]:
 
 
 class _TokenProvider:
-    """A provider of an API key in place of the operator's environment variable."""
+    """Botocore's source of the API key: the tenant's key, not the operator's variable."""
 
     def __init__(self, token: object) -> None:
         self._token = token
 
     def load_token(self, **_: object) -> object:
-        """Return the key."""
+        """Return the API key as a token."""
         return self._token
 
 

@@ -75,7 +75,7 @@ class DeterministicEmbedder(Embedder):
         return Answer(vectors, sum(self.count_tokens(texts)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return about one token for every four characters; nothing is charged."""
+        """Return about one token for every four characters of each text; nothing is charged."""
         return [len(text) // 4 + 1 for text in texts]
 
     async def close(self) -> None:
@@ -91,7 +91,7 @@ class DeterministicEmbedder(Embedder):
 
 
 def _check(options: EmbedderOptions) -> None:
-    """Accept any combination of options."""
+    """Accept any combination of options: none of them contradict each other."""
 
 
 def _identify(options: EmbedderOptions) -> str:

@@ -75,7 +75,7 @@ class GeminiConnection(SdkConnection["Client"]):
 
 
 def _list_details(body: Any) -> Iterable[Mapping[str, Any]]:
-    """Return the typed details of an error, as google.rpc defines them."""
+    """Return the `details` of an error response, as google.rpc defines them."""
     error = body.get("error", body) if isinstance(body, Mapping) else {}
     details = error.get("details") if isinstance(error, Mapping) else None
     return (detail for detail in details or () if isinstance(detail, Mapping))
@@ -107,7 +107,7 @@ _TASK_TYPES: Mapping[Purpose, str] = {
 
 
 class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
-    """A model of Google, or of a server that implements its API; see SdkEndpoint."""
+    """An embedding model of Google, or of a server that implements its API; see SdkEndpoint."""
 
     auto_truncate: bool | None = None
     """Whether the server cuts texts that are too long; None if requests cannot set this."""
@@ -148,7 +148,10 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
 
 
 def _read_tokens(answer: EmbedContentResponse) -> int | None:
-    """Return the tokens charged, as reported in total or summed; None if not reported."""
+    """Return the tokens charged: the reported total or, without it, the sum over the texts.
+
+    Return None if the response reports neither.
+    """
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]
@@ -189,13 +192,13 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
 
 
 def _list_text_parts(candidate: Candidate) -> Iterator[str]:
-    """Yield the parts of an answer that are text and not thinking; none if it has no content."""
+    """Yield the text of each part of an answer that is not thinking."""
     parts = candidate.content.parts if candidate.content else None
     return (part.text for part in parts or () if part.text and not part.thought)
 
 
 def _read_written_tokens(answer: GenerateContentResponse) -> int | None:
-    """Return the output tokens charged; the response reports thinking separately."""
+    """Return the output tokens charged, thinking included; None if they are not reported."""
     usage = answer.usage_metadata
     text = read_token_count(getattr(usage, "candidates_token_count", None))
     thoughts = read_token_count(getattr(usage, "thoughts_token_count", None))

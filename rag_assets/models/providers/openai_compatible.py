@@ -22,7 +22,7 @@ _BGE_QUERY = "Represent this sentence for searching relevant passages: "
 
 
 class CompatibleEndpoint(OpenAIEndpoint):
-    """A model of a server that implements OpenAI's API; see SdkEndpoint."""
+    """An embedding model of a server that implements OpenAI's API; see SdkEndpoint."""
 
     encoding: Literal["base64", "float"] = "float"
     """Every server of this kind returns lists of numbers."""
@@ -38,7 +38,12 @@ class CompatibleChat(OpenAIChat):
 def _describe_model(
     dimensions: int, tokens: int, documents: str = "", queries: str = ""
 ) -> KnownModel:
-    """Describe a self-hosted model, whose vectors have a fixed length."""
+    """Return the properties of a self-hosted model whose vectors have a fixed length.
+
+    Args:
+        tokens: maximum tokens of a text.
+        documents, queries: prefixes of documents and of queries.
+    """
     return KnownModel(
         dimensions,
         dimensions,

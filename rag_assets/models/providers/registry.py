@@ -1,4 +1,4 @@
-"""The registry of providers."""
+"""All providers by name, and the providers that `auto` may choose."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def get_provider(name: str) -> Provider:
 
 
 def find_chat_provider(model: str | None) -> Provider | None:
-    """Return the provider of a chat model by the model's name; None if no provider matches."""
+    """Return the provider whose pattern matches a chat model's name; None if none matches."""
     name = (model or "").strip().lower()
     # A gateway's name stands before the model's name, so the most specific provider is last.
     for provider in reversed(list(PROVIDERS.values())):
@@ -76,7 +76,7 @@ def find_chat_provider(model: str | None) -> Provider | None:
 
 
 def list_auto_embeddings() -> dict[str, RemoteEmbedding]:
-    """Return the embeddings that `auto` may choose, in order of preference."""
+    """Return the embedding models that `auto` may choose, by provider, in order of preference."""
     return {
         provider.name: provider.embedding
         for provider in PROVIDERS.values()

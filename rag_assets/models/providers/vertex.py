@@ -118,7 +118,7 @@ class VertexChat(VertexConnection, GeminiChat):
 
 
 def _find_own_credentials() -> Credentials:
-    """Return the credentials of this machine, pod or environment."""
+    """Return the installation's own credentials, from the machine, the pod or the environment."""
     import google.auth
 
     credentials, _ = google.auth.default(scopes=list(_SCOPES))

@@ -51,7 +51,7 @@ class _VoyageClient:
         self._session = AiohttpSession(http)
 
     async def create(self, resource: str, **options: Any) -> Any:
-        """Create a resource of the SDK, such as an Embedding, and return the response."""
+        """Request a resource of the SDK, such as an Embedding, and return the response."""
         import voyageai
 
         token = voyageai.aiosession.set(cast("ClientSession", self._session))
@@ -125,7 +125,12 @@ class VoyageReranker(VoyageConnection, SdkReranker[_VoyageClient]):
 
 
 def _describe_model(dollars: float, request_tokens: int) -> KnownModel:
-    """Describe a model with vectors of 256 to 2,048 dimensions."""
+    """Return the properties of a model with vectors of 256 to 2,048 dimensions.
+
+    Args:
+        dollars: price per million tokens.
+        request_tokens: maximum tokens of a request.
+    """
     return KnownModel(
         1024,
         2048,
@@ -138,7 +143,7 @@ def _describe_model(dollars: float, request_tokens: int) -> KnownModel:
 
 
 def _describe_fixed_model(input_tokens: int) -> KnownModel:
-    """Describe a model for one domain, with vectors of 1,024 dimensions."""
+    """Return the properties of a model for one domain, with vectors of 1,024 dimensions."""
     return KnownModel(
         1024,
         1024,

@@ -40,7 +40,7 @@ _MIN_SCORED_PASSAGES = 2
 
 
 def require_cross_encoder(folder: Path) -> None:
-    """Load a folder's model and score a pair with it.
+    """Check that a folder's model can be loaded and scores a pair of question and passage.
 
     Raises:
         ConfigurationError: the folder is missing, or contains no usable cross-encoder.
@@ -85,11 +85,11 @@ class CrossEncoder:
 
     @property
     def reranker_id(self) -> str:
-        """Return the folder's name; as scores are not stored, it need not distinguish weights."""
+        """Return the folder's name; scores are not stored, so it need not identify the weights."""
         return self._id
 
     def check(self) -> None:
-        """Load the model and score a pair with it.
+        """Check that the model can be loaded and scores a pair of question and passage.
 
         Raises:
             ConfigurationError: the model cannot be loaded, or is not a cross-encoder.
@@ -99,7 +99,7 @@ class CrossEncoder:
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
-        """Return one score for each passage; see Reranker.scores.
+        """Return one score for each passage; see Reranker.score_passages.
 
         Raises:
             RerankFailed: fewer than two passages were scored in time, or a score is not a
@@ -136,9 +136,12 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score the remaining passages while there is time, in several threads.
+        """Score passages until none is left or the time ends; runs in several threads.
 
-        Each score is stored at the position of its passage.
+        Args:
+            todo: passages by position, shared by the threads.
+            scores: receives each score at the position of its passage.
+            deadline: time.monotonic() after which no further passage is scored.
         """
         scorer = self._get_scorer()
         shortened = scorer.cut(question)
@@ -169,7 +172,7 @@ class CrossEncoder:
 
 
 def _require_checksums(folder: Path) -> None:
-    """Compare the files of a shipped model with its manifest.
+    """Check the files of a shipped model against its manifest; ignore other folders.
 
     Raises:
         ConfigurationError: a file is damaged.
@@ -202,14 +205,17 @@ class _PairScorer:
         self._require_scores(weights)
 
     def cut(self, question: str) -> str:
-        """Cut a question to half of the window."""
+        """Return a question, cut to half of the model's window."""
         encoded = self._plain.encode(join_surrogates(question), add_special_tokens=False)
         if len(encoded.ids) <= self._question_limit:
             return join_surrogates(question)
         return join_surrogates(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
-        """Return the score of a passage; for two classes, the log-odds of the second class."""
+        """Return the score of a passage, which is higher for a better answer.
+
+        For a model with two classes, it is the log-odds of the second class.
+        """
         values = self._answer(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 

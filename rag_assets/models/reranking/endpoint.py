@@ -51,10 +51,10 @@ HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
 
 
 class RerankConnection(Protocol):
-    """One reranker at one server, for one event loop; it does not retry."""
+    """A connection to one reranker at one server, for one event loop; it does not retry."""
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Send a request for the scores of all passages.
+        """Request the scores of all passages.
 
         Returns:
             The response's JSON, or its list of results; see extract_scores.
@@ -65,7 +65,7 @@ class RerankConnection(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections; must be called in the event loop in which rank was called."""
+        """Close the connections; must be called in the event loop in which rank was called."""
         ...
 
 
@@ -90,16 +90,16 @@ class RerankEndpoint:
 
     @property
     def reranker_id(self) -> str:
-        """Return the server's host or the provider, and the model's name."""
+        """Return PROVIDER/MODEL, or HOST/MODEL for an endpoint at a url."""
         return self._id
 
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> list[float]:
-        """Return one score for each passage; see Reranker.scores.
+        """Return one score for each passage; see Reranker.score_passages.
 
         Raises:
-            RerankFailed: see Reranker.scores.
+            RerankFailed: see Reranker.score_passages.
         """
         await self._connections.load()
         texts = [replace_surrogates(passage) for passage in passages]
@@ -122,7 +122,7 @@ class RerankEndpoint:
 
 
 def extract_scores(answer: object, count: int) -> list[float]:
-    """Extract the scores from a response, in the order of the passages.
+    """Return the scores in a response, in the order of the passages.
 
     Raises:
         ValueError: the response does not have one finite score for each passage; the message
@@ -160,12 +160,15 @@ class SdkReranker(SdkConnection[Sdk]):
     most_bytes = _MAX_BYTES
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Send a request; see RerankConnection.rank."""
+        """Request the scores of all passages; see RerankConnection.rank."""
         return await self.exchange(lambda sdk: self._rank(sdk, question, passages))
 
     @abstractmethod
     async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
-        """Send a request; pass on the SDK's errors, raise ValueError for a malformed response."""
+        """Send one request through the SDK, and return the response or its results.
+
+        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
+        """
 
 
 class UrlReranker(SdkReranker["httpx2.AsyncClient"]):

@@ -23,7 +23,7 @@ class Reranker(Protocol):
 
     @property
     def reranker_id(self) -> str:
-        """Return the model's name, for people and logs."""
+        """Return the model's name, as shown to people and in logs."""
         ...
 
     async def score_passages(
@@ -31,9 +31,9 @@ class Reranker(Protocol):
     ) -> Sequence[float | None]:
         """Return one finite score for each passage, in the order of the passages; higher is better.
 
-        If the time ends before all passages are scored, the first passages have a score, and the
-        others None. Scores have the model's own scale: they order the passages of one question, but
-        cannot be compared across questions.
+        If the time ends early, the first passages have a score, and the other entries are None.
+        Scores have the model's own scale: they order the passages of one question, but cannot be
+        compared across questions.
 
         Args:
             seconds: time limit; afterwards no work continues.
@@ -76,10 +76,10 @@ class CircuitBreakerReranker:
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
-        """Return one score for each passage; see Reranker.scores.
+        """Return one score for each passage; see Reranker.score_passages.
 
         Raises:
-            RerankFailed: the reranker failed, or the circuit is open.
+            RerankFailed: the reranker failed, or is not called for now after earlier failures.
         """
         self._require_closed()
         try:
@@ -94,7 +94,7 @@ class CircuitBreakerReranker:
         return scores
 
     async def close(self) -> None:
-        """See Reranker.close."""
+        """Close the wrapped reranker's connections; see Reranker.close."""
         await self._reranker.close()
 
     def _require_closed(self) -> None:

@@ -40,7 +40,7 @@ REQUEST_SECONDS = 120.0
 """Maximum seconds of one request, since a server may send one byte per minute for ever."""
 
 _MAX_TOKENS = 10_000_000
-"""Maximum number of tokens reported for a request, beyond that of any model."""
+"""Largest reported number of tokens that is plausible; no model's requests are as long."""
 
 Sdk = TypeVar("Sdk")
 T = TypeVar("T")
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A provider's server, and the model to use there.
+    """A provider's server, the model to use there, and the settings of connections to it.
 
     Attributes:
         id: provider and model, for messages.
@@ -104,9 +104,10 @@ class SdkConnection(ABC, Generic[Sdk]):
     async def exchange(
         self, send: Callable[[Sdk], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
-        """Send one request, and classify its failure.
+        """Send one request and return its result; raise a classified error if it fails.
 
         Args:
+            send: sends the request with the SDK's client.
             seconds: time limit, if it is not REQUEST_SECONDS.
 
         Raises:
@@ -128,9 +129,9 @@ class SdkConnection(ABC, Generic[Sdk]):
         raise failure
 
     async def close(self) -> None:
-        """Close connections once no request uses them; call it in the event loop of the requests.
+        """Close the connections as soon as no request uses them; a later request opens new ones.
 
-        A later request opens them again.
+        Must be called in the event loop of the requests.
         """
         if self._current is not None:
             self._current.is_retired = True
@@ -138,17 +139,20 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @abstractmethod
     def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
-        """Create the SDK's client; called in a thread. Only this method unwraps the key."""
+        """Return a new client of the SDK; called in a thread. Only this method unwraps the key."""
 
     def _convert_error(self, error: Exception) -> ProviderError | None:
-        """Convert an error of the SDK; None if it is not about a response of the provider."""
+        """Return the classified error for an error of the SDK.
+
+        Return None if the error does not report a response of the provider.
+        """
         if not isinstance(error, HttpRefusal):
             return None
         refusal = Refusal(error.status, error.headers, fault=self._find_fault(error))
         return classify_refusal(refusal, self.server.id)
 
     def _find_fault(self, refusal: HttpRefusal) -> Fault | None:
-        """Return the fault that a refusal states in addition to its status; None if it has none."""
+        """Return the fault in the body of a refusal; None if only its status states the fault."""
         return None
 
     def _close_sdk(self, sdk: Sdk) -> None:
@@ -187,7 +191,10 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @property
     def key_headers(self) -> frozenset[str]:
-        """Return the headers that carry the key; other such headers of the SDK are removed."""
+        """Return the names of the headers that carry the key, in lower case.
+
+        Other headers that could carry a key are removed from requests.
+        """
         return KEY_HEADERS
 
     def get_address(self) -> str:
@@ -243,17 +250,17 @@ class SdkConnection(ABC, Generic[Sdk]):
 
 
 def read_token_count(reported: object) -> int | None:
-    """Return the tokens that a provider reports as charged; None if not a positive number."""
+    """Return the tokens that a provider reports as charged; None for an implausible number."""
     return reported if type(reported) is int and 0 < reported <= _MAX_TOKENS else None
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, so that a request can hold the text."""
+    """Return a text with lone surrogates replaced, so that a request can contain it as UTF-8."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 class Closable(Protocol):
-    """An owner of one event loop's connections."""
+    """An object that holds connections of one event loop and can close them."""
 
     async def close(self) -> None:
         """Close the connections."""
@@ -271,10 +278,11 @@ class _SharedClient(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """The clients of event loops: each is opened at its first use, and closed after its last.
+    """One client for each event loop, opened at its first use and closed after its last.
 
     Args:
-        module: module that its requests need and that is slow to import; None without such a
+        connect: opens a client for the current event loop.
+        module: module that requests need and that is slow to import; None without such a
             module.
     """
 
@@ -289,7 +297,7 @@ class LoopClients(Generic[ClientT]):
         )
 
     async def load(self) -> None:
-        """Import the modules that requests need, outside their time limits and the event loop.
+        """Import the modules that requests need, in a thread and before their time limits start.
 
         An SDK takes seconds to import on a busy machine.
         """

@@ -32,12 +32,12 @@ _FAULTS: Mapping[int, Fault] = {401: "key", 402: "quota", 403: "key", 404: "mode
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A response that reports a failure.
+    """The facts about a response that reports a failure.
 
     Attributes:
         status: HTTP status.
         headers: headers of the response.
-        fault: fault that the body states, if the status does not imply one.
+        fault: the fault that the body states, if the status does not imply a fault.
         retry_after: seconds to wait that the body requires.
     """
 
@@ -48,7 +48,7 @@ class Refusal:
 
 
 class HttpRefusal(Exception):
-    """A response that reports a failure, as an SDK would raise one.
+    """The error for a response that reports a failure, in place of an SDK's own error.
 
     Its text contains only the status, because the response may repeat a key or a text.
     """
@@ -60,7 +60,7 @@ class HttpRefusal(Exception):
 
 
 def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
-    """Convert a refusal into an error.
+    """Return the error for a refusal.
 
     Args:
         model: provider and model, for the error message.
@@ -86,11 +86,14 @@ def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
 
 
 def classify_interruption(error: BaseException, model: str) -> ProviderError:
-    """Convert the failure of a connection into an error, which is usually transient.
+    """Return the error for a broken connection, which is usually transient.
 
     If one of its causes is an error of this project, such as an address that is not permitted, that
     error is returned unchanged. A certificate that cannot be verified is a permanent failure, which
     needs a person.
+
+    Args:
+        model: provider and model, for the error message.
     """
     for cause in iter_causes(error):
         if isinstance(cause, ProviderError):
@@ -109,7 +112,7 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from any usual header of a response; None without a header.
+    """Return the seconds to wait that a response's headers require; None without such a header.
 
     Args:
         headers: headers with names in lower case, or with case-insensitive names.
@@ -174,7 +177,7 @@ def iter_causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def build_unsent_refusal(message: str, *, hint: str | None = None) -> ProviderRefused:
-    """Return the error for a request that was not sent."""
+    """Return the error for a request that was refused here and not sent."""
     error = ProviderRefused(message, hint=hint, fault="address")
     error.requests = 0
     return error

@@ -1,13 +1,13 @@
-"""HTTP clients of models: permitted servers, headers sent, limits of responses.
+"""HTTP clients of models: the permitted servers, the headers sent, and limits of responses.
 
 A tenant names a server, and this process connects to it. Without these rules, a tenant could reach
 any server that this machine can reach, such as a cloud's metadata service or another tenant's
 database (SSRF).
 
-The SDKs of providers receive their HTTP client from this module. An SDK with an httpx, aiohttp or
-blocking client passes each request to a bridge. It receives only successful responses: any other
-response is raised as HttpRefusal. So no parser, logger or error of an SDK sees the content of a
-refusal. Importing this module loads httpx2.
+The SDKs of providers receive their HTTP client from this module. If an SDK requires a client of
+httpx or aiohttp, or a blocking client, a bridge here passes its requests on. The SDK receives only
+successful responses: any other response is raised as HttpRefusal. So no parser, logger or error of
+an SDK sees the content of a refusal. Importing this module loads httpx2.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ _HEADERS_TAKEN = frozenset(
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Resolve a name with the system's resolver, which also accepts literal addresses."""
+    """Return the IP addresses of a host by the system's resolver, without duplicates.
+
+    The host may also be an IP address.
+    """
     entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
@@ -106,7 +109,7 @@ def build_provider_client(
     most_bytes: int = MAX_RESPONSE_BYTES,
     key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
-    """Return a client for a provider's own server, through the environment's proxy, if any.
+    """Return a client for a provider's own server, which uses the environment's proxy, if any.
 
     Args:
         base_url: address of the provider's server, as in its SDK.
@@ -141,7 +144,10 @@ def _build_client(
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """A transport that limits headers, responses and timeouts, whatever an SDK's settings are."""
+    """A transport that enforces the limits on headers, responses and timeouts.
+
+    It ignores the SDK's own settings.
+    """
 
     def __init__(
         self,
@@ -187,7 +193,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """A response body up to a limit; a longer error body is cut, a longer success fails."""
+    """A response body with a size limit: a longer error body is cut, a longer success fails."""
 
     def __init__(self, response: httpx2.Response, most_bytes: int) -> None:
         self._response = response
@@ -316,7 +322,7 @@ def _extract_ipv4(address: Address) -> IPv4Address | None:
 def require_permitted(
     resolved: list[str], *, scheme: str, host: str, port: int, allowed: PrivateEndpoints
 ) -> list[str]:
-    """Return the addresses of a server, if all of them are permitted.
+    """Return the addresses of a server, after checking that all of them are permitted.
 
     Args:
         resolved: the addresses to which the server's name resolves.
@@ -352,7 +358,7 @@ async def send(
     headers: Mapping[str, Any],
     content: bytes | None,
 ) -> httpx2.Response:
-    """Send a request through the guarded client, and read its response.
+    """Send a request through the guarded client, and return the response with its body.
 
     Raises:
         HttpRefusal: the response is not a success.
@@ -380,7 +386,7 @@ def build_httpx_client(http: httpx2.AsyncClient) -> httpx.AsyncClient:
 
 
 class AiohttpSession:
-    """The part of aiohttp's session that an SDK needs; it sends through the guarded client."""
+    """The methods of aiohttp's session that an SDK calls; they send through the guarded client."""
 
     def __init__(self, http: httpx2.AsyncClient) -> None:
         self._http = http
@@ -393,7 +399,7 @@ class AiohttpSession:
 
 
 class AiohttpResponse:
-    """The part of aiohttp's response that an SDK reads."""
+    """The attributes and methods of aiohttp's response that an SDK uses."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self.status = response.status_code

@@ -19,7 +19,7 @@ MINUTE = 60.0
 
 
 class SlidingWindowLimiter:
-    """A limit on a sum over any window of a fixed length.
+    """A limit on the sum of amounts in any time window of a fixed length.
 
     The first burst may use the whole limit. A leaky bucket, as in libraries, allows up to twice the
     limit in the first window. Here a request counts while it is in progress and for one window
@@ -39,7 +39,7 @@ class SlidingWindowLimiter:
         self._ended_sum = 0
 
     def wait(self, amount: int, now: float, *, share: float = 1.0) -> float:
-        """Return the seconds until there may be room for an amount in a share of the limit.
+        """Return the seconds until an amount may fit into a share of the limit; 0 if it fits now.
 
         Requests in progress may end with a smaller amount, so call this again after waiting. An
         amount above the whole limit waits for an empty window.
@@ -58,11 +58,11 @@ class SlidingWindowLimiter:
         return self._seconds  # requests in progress count for a window after their end
 
     def begin(self, amount: int) -> None:
-        """Count an amount as in progress."""
+        """Count the amount of a request that starts now."""
         self._in_progress += amount
 
     def end(self, started_amount: int, amount: int, now: float) -> None:
-        """Replace an amount in progress with the final amount, counted for one window from now."""
+        """Replace the amount of a request that ends; the final amount counts for one window."""
         self._in_progress -= started_amount
         if self._limit is not None:
             self._ended.append((now, amount))
@@ -89,8 +89,8 @@ class RetryPolicy:
         least: seconds that must be left for a further attempt to start.
         first_pause: maximum seconds of the pause before the second attempt; doubled before
             every further attempt.
-        longest_pause: value beyond which that maximum does not grow, unless the provider
-            requires a longer pause.
+        longest_pause: limit of this maximum, in seconds; the provider may still require a
+            longer pause.
     """
 
     turn: float
@@ -103,8 +103,8 @@ class RetryPolicy:
     def draw_pause(self, attempts: int) -> float:
         """Return the seconds to wait after a number of failed attempts.
 
-        They are drawn evenly between zero and a maximum that doubles with each attempt ("full
-        jitter"), so that callers that failed together do not retry together.
+        The value is random: evenly distributed between zero and a maximum that doubles with each
+        attempt ("full jitter"), so that callers that failed together do not retry together.
         """
         bound = min(self.longest_pause, self.first_pause * 2.0 ** (attempts - 1))
         return random.uniform(0.0, bound)  # noqa: S311
@@ -118,7 +118,7 @@ QUERY_RETRIES = RetryPolicy(turn=3.0, tries=4, seconds=7.0, least=1.0, first_pau
 
 
 class ChargedResponse(Protocol):
-    """A response of a provider."""
+    """A provider's response that states the tokens charged."""
 
     @property
     def tokens(self) -> int:
@@ -130,9 +130,10 @@ AnswerT = TypeVar("AnswerT", bound=ChargedResponse)
 
 
 class RetriedCall(Generic[AnswerT]):
-    """A call to a provider: it is attempted until it succeeds or reaches its limits.
+    """A call to a provider, which is attempted until it succeeds or reaches its limits.
 
     Args:
+        send: makes one attempt.
         traffic: limits attempts, and observes the pauses that the provider requires.
         tokens: estimated tokens of an attempt.
         is_bulk: see Traffic.turn.
@@ -165,7 +166,7 @@ class RetriedCall(Generic[AnswerT]):
         return self._attempts
 
     async def answer(self, deadline: float | None) -> AnswerT:
-        """Make attempts until one succeeds.
+        """Make attempts until one succeeds, and return its response.
 
         Args:
             deadline: time.monotonic() after which neither the first attempt is sent, nor a
@@ -191,7 +192,11 @@ class RetriedCall(Generic[AnswerT]):
         return answer
 
     async def _attempt(self, until: float) -> AnswerT | None:
-        """Make an attempt; return None after a transient failure."""
+        """Make one attempt, and return its response; None after a transient failure.
+
+        Args:
+            until: time.monotonic() by which the attempt must be sent.
+        """
         try:
             async with self._traffic.turn(self._tokens, until, is_bulk=self._is_bulk) as turn:
                 if not self._attempts:
@@ -213,7 +218,7 @@ class RetriedCall(Generic[AnswerT]):
         return None
 
     async def _wait(self, deadline: float | None) -> None:
-        """Wait before the next attempt.
+        """Wait for the pause before the next attempt.
 
         Raises:
             ProviderUnavailable: no further attempt is allowed.
@@ -256,7 +261,7 @@ get the rest."""
 
 @dataclass(slots=True)
 class Turn:
-    """A request that may be sent now.
+    """The permission to send one request.
 
     Attributes:
         tokens: estimated number of tokens; replaced by the number in the provider's response.
@@ -297,11 +302,15 @@ class Traffic:
 
     @property
     def pause_left(self) -> float:
-        """Return the seconds until requests may be sent again."""
+        """Return the seconds until the required pause ends; 0 if there is no pause."""
         return max(0.0, self._paused_until - time.monotonic())
 
     def pause(self, seconds: float, *, is_limited: bool = True) -> None:
-        """Stop sending requests for a time that the provider requires."""
+        """Send no requests for a number of seconds, as the provider requires.
+
+        Args:
+            is_limited: whether a rate limit, and not an outage, requires the pause.
+        """
         with self._lock:
             self.is_limited = is_limited
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
@@ -310,13 +319,14 @@ class Traffic:
     async def turn(
         self, tokens: int, until: float, *, is_bulk: bool = False
     ) -> AsyncIterator[Turn]:
-        """Wait until a request may be sent; the request is in progress while the block runs.
+        """Wait until a request may be sent; it counts as in progress while the block runs.
 
         Bulk requests leave room for others in the limits of every minute. A request that waits for
         a rate limit releases its slot meanwhile, since a short query may fit into the limit
         although a long batch does not.
 
         Args:
+            tokens: estimated tokens of the request.
             until: time.monotonic() by which the request must be sent.
             is_bulk: whether no caller waits for the request.
 
@@ -339,7 +349,10 @@ class Traffic:
             await asyncio.sleep(wait)
 
     def _begin(self, tokens: int, *, is_bulk: bool) -> float:
-        """Count a request as in progress; return the seconds to wait if it may not start."""
+        """Count a request as in progress if it may start now.
+
+        Return the seconds to wait; 0 or less if it has started.
+        """
         with self._lock:
             now = time.monotonic()
             wait = max(
@@ -367,9 +380,10 @@ class Traffic:
 
 
 class _BulkPace:
-    """The pace of bulk requests: half of a limit in a burst, then an even rate.
+    """The additional limit on bulk requests: half of a rate limit in a burst, then an even rate.
 
     Args:
+        limiter: the limiter of all requests.
         limit: limit of the limiter; None for no limit.
         window: length of the limit's window in seconds.
     """
@@ -380,18 +394,18 @@ class _BulkPace:
         self._free_at = 0.0
 
     def wait(self, amount: int, now: float) -> float:
-        """Return the seconds until a bulk request may start."""
+        """Return the seconds until a bulk request of this amount may start."""
         at_once = self._limiter.wait(amount, now, share=_BURST_SHARE)
         return min(at_once, max(0.0, self._free_at - now))
 
     def begin(self, amount: int, now: float) -> None:
-        """Count a bulk request that starts now."""
+        """Count the amount of a bulk request that starts now."""
         if self._limiter.wait(amount, now, share=_BURST_SHARE) > 0:
             self._free_at = max(self._free_at, now) + amount * self._seconds_of_one
 
 
 class Slots:
-    """A semaphore: a fixed number of tasks hold slots, and others wait in order of arrival.
+    """A semaphore: a fixed number of tasks have a slot, and others wait in order of arrival.
 
     asyncio.Semaphore belongs to a single event loop, and threading.Semaphore would block the loop.
     """

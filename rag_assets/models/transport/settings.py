@@ -1,4 +1,4 @@
-"""Settings of connections to providers: addresses, keys, names of models."""
+"""The base settings of connections to providers, and checks of addresses and key references."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def normalize_base_url(url: str) -> str:
-    """Normalise a base_url: remove a trailing slash, and put its host in lower case.
+    """Return a base_url without a trailing slash and with its host in lower case.
 
     Raises:
         ValueError: the URL is not usable. The message does not quote it, since a malformed URL
@@ -83,7 +83,7 @@ class CloudSettings(ConnectionSettings):
 
 
 def require_key_reference(setting: str) -> AfterValidator:
-    """Return a validator that refuses a key unless it is $NAME of an environment variable.
+    """Return a validator that accepts a key only as the name of an environment variable, $NAME.
 
     Args:
         setting: name of the setting, for messages.
