@@ -186,7 +186,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     @property
     def is_draining(self) -> bool:
-        """Return whether a request was answered before its body has fully arrived."""
+        """Return whether a request is answered, but part of its body is still to arrive."""
         cycle = self.cycle
         return cycle is not None and cycle.response_complete and cycle.more_body
 

@@ -294,9 +294,9 @@ def _collect_checks(result: dg.ExecuteInProcessResult) -> tuple[CheckResult, ...
 
 
 def _find_disabled_failure(result: dg.ExecuteInProcessResult, tenant_id: str) -> RunFailed | None:
-    """Return the failure of a run that did no work because the tenant was disabled, else None.
+    """Return a RunFailed if a run did no work because the tenant was disabled, else None.
 
-    Such a run succeeds, so that it does not fail a backfill.
+    For Dagster such a run is successful, so that it does not fail a backfill.
     """
     from rag_assets.resources.workbench import SKIPPED_DISABLED
 

@@ -384,7 +384,7 @@ class RequestRefused(RagAssetsError):
     """A provider refuses until a person changes something: the key, the model, the quota.
 
     Args:
-        fault: the reason; None if it is another reason or unknown.
+        fault: the reason; None if it is unknown or not a Fault.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ def publish_when_complete(
 ) -> bool:
     """Publish a build that is not serving, once no document is pending and all entries exist.
 
-    A pinned build is published without being judged, because it answered before.
+    A pinned build is published without being judged, because it has served before.
 
     Args:
         ctx: the context of stages that work on the build.

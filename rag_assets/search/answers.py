@@ -89,9 +89,8 @@ class AnswerResult:
             figures, or contradicts it.
         unsupported: claims that stay in the answer with `[unsupported]` in place of their
             citations, if the tenant's `unsupported_claims` is `mark`.
-        unchecked: sentences of the answer that are in another language than the passages they
-            cite. The passages have the figures and names of these sentences; nothing else was
-            checked.
+        unchecked: sentences in a different language from the passages they cite. Only their
+            figures and names were checked against the passages.
         needs_clarification: the question was not answered; ask the user rather than guess.
         reason: why the question was not answered.
         notice: text to show instead of an answer; says that the knowledge base is switched off,

@@ -152,7 +152,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         return classify_refusal(refusal, self.server.id)
 
     def _find_fault(self, refusal: HttpRefusal) -> Fault | None:
-        """Return the fault in the body of a refusal; None if only its status states the fault."""
+        """Return the fault that the body of a refusal states; None if it states none."""
         return None
 
     def _close_sdk(self, sdk: Sdk) -> None:

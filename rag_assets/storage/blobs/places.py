@@ -45,7 +45,7 @@ class Place(Protocol):
     """A store for blobs. Names consist of ids, numbers and hashes, never of user input."""
 
     def create_receive_folder(self, folder: str) -> Path:
-        """Return an existing local folder in which to receive files for a folder of the store."""
+        """Return the local folder that receives files for this folder; create it if needed."""
         ...
 
     def stage(self, received: Path, name: str) -> None:

@@ -284,7 +284,7 @@ MOST_PLACES = 200
 
 @dataclass(frozen=True, slots=True)
 class EqualTexts:
-    """A ranking of the entries that have one of these texts, in no particular order.
+    """A request for the entries that have one of these texts; the result is unordered.
 
     Attributes:
         keys: see Candidate.text_key.

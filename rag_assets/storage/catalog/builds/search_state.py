@@ -108,7 +108,7 @@ class SearchStateReader:
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
     ) -> SearchState:
-        """Return the state as search_state does, but for this instead of the serving generation.
+        """Return the state as search_state does, for this generation instead of the serving one.
 
         Raises:
             UnknownTenant: no tenant has that id.

@@ -181,7 +181,7 @@ def select_readable_within(
 def find_attached_documents(
     connection: Connection, ref: TenantRef, uuids: Sequence[str]
 ) -> list[str]:
-    """Return the ids of the documents attached to these pages, including the pages' own."""
+    """Return the ids of the documents attached to these pages, and of the pages themselves."""
     if not uuids:
         return []
     listed, record = documents.c, source_records.c

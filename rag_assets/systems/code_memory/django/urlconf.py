@@ -105,7 +105,7 @@ def _find_root_modules(program: PythonProgram) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The part of each route in a list of patterns that the enclosing includes add.
+    """The prefix that the enclosing `include()` calls add to each route in a list of patterns.
 
     Attributes:
         pattern: the pattern before the route's own.

@@ -1,8 +1,8 @@
 """Rules that turn facts into edges, by the kind of the fact and the language of its file.
 
-Names in PHP facts are qualified; OF_FACTS has their rules. Facts of other languages contain
-spellings of names, which depend on the path of their file (see symbols.naming); SPELLED has their
-rules.
+PHP facts contain qualified names; their rules are in OF_FACTS. Facts of other languages contain
+names as written, which can only be resolved with the path of their file (see symbols.naming); their
+rules are in SPELLED.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def test_this_machine_is_not_reached_however_it_is_written(httpserver, host):
 
 
 def test_the_system_understands_unusual_notations():
-    """Otherwise the test above would prove nothing: they do lead to this machine."""
+    """If the system did not resolve these notations, the test above would prove nothing."""
     for host in ("2130706433", "0x7f000001", "017700000001", "127.1"):
         assert asyncio.run(resolve(host, 80)) == ["127.0.0.1"]
 

@@ -1,4 +1,4 @@
-"""How routes and columns of applications are compared, and what stand-in classes are."""
+"""Comparing routes and columns of applications with the true ones, and stand-in classes."""
 
 import json
 import shutil

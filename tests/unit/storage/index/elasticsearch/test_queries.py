@@ -100,7 +100,7 @@ def weighed(words: QueryWords, entries: int, marks: dict[str, int]) -> dict[str,
 
 
 def searched(question: str) -> list[Any]:
-    """Return the clauses of a question's query, if each of its words occurs in an entry."""
+    """Return the clauses of a question's query, assuming that each of its words occurs."""
     request, words = RankingRequest(question, 10), parse_query_words(question)
     weights = weighed(words, 100, dict.fromkeys(ANALYSES, 1))
     return [*clauses(words_ranking(OWNER, request, words, weights), "intervals")]

@@ -48,7 +48,7 @@ def ours(table: MigratedTable) -> dict[str, Any]:
 
 
 def laravels(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return these of Laravel's table; SQLite does not name what SQL left unnamed."""
+    """Return Laravel's description of a table, without names that SQLite does not report."""
     keys: dict[int, list[Mapping[str, Any]]] = {}
     for row in table["foreign"]:
         keys.setdefault(row["id"], []).append(row)

@@ -1,4 +1,4 @@
-"""Keys of settings, compared with parsers of their formats, also in damaged files."""
+"""Keys of settings equal those that the format's own parser finds, also in damaged files."""
 
 from __future__ import annotations
 
