@@ -244,7 +244,7 @@ def _number(value: object) -> str:
 
 _IN_YAML: Mapping[str, str] = {
     "it must be an array": "it must be a list",
-    "it must be an object": "it must be a group of fields",
+    "it must be an object": "it must be a mapping",
     "it must be a string": "it must be a text",
 }
 

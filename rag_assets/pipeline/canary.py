@@ -144,7 +144,7 @@ async def _probe_embedders(embedders: Mapping[str, Embedder]) -> dict[str, Answe
                 async with asyncio.timeout(_SECONDS):
                     return await embed_probes(embedder)
             except TimeoutError:
-                return ProviderUnavailable(f"no answer within {_SECONDS:.0f} s")
+                return ProviderUnavailable(f"the embedder did not answer within {_SECONDS:.0f} s")
             except RagAssetsError as error:
                 return error.with_traceback(None)
             except (

@@ -179,7 +179,7 @@ def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> Generat
     generation = _get_generation(ctx, number)
     if generation.state == "SERVING":
         raise ConfigurationError(
-            f"generation {number} of tenant {ctx.ref.id!r} answers: it cannot be discarded",
+            f"generation {number} of tenant {ctx.ref.id!r} is serving and cannot be discarded",
             hint="publish a different generation first, or roll back to a former one:"
             f" rag-assets generations list {ctx.ref.id}",
         )

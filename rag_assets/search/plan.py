@@ -317,8 +317,8 @@ class BuildSearches:
         found = await reader.pages_within(ref.id, named, principals, most=MAX_PAGES)
         if len(found) > MAX_PAGES:
             raise InvalidRequest(
-                f"filters.within: the pages and those below them are more than {MAX_PAGES:,}",
-                hint="choose pages with fewer pages below them",
+                f"filters.within: the pages and their subpages are more than {MAX_PAGES:,}",
+                hint="choose pages with fewer subpages",
             )
         return tuple(found)
 

@@ -296,7 +296,7 @@ class TenantsFile:
             )
         if not isinstance(document.get("projects") or {}, Mapping):
             raise ConfigurationError(
-                f"{self.path}: projects must be a group of fields",
+                f"{self.path}: projects must be a mapping",
                 hint="it contains the initial settings of projects; see docs/configuration.md",
             )
         document.setdefault("tenants", [])

@@ -28,7 +28,7 @@ def _validate_source(value: Any, info: ValidationInfo) -> SourceConfig:
     if isinstance(value, SourceConfig):
         return value
     if not isinstance(value, Mapping):
-        raise PydanticCustomError("model_type", "it must be a group of fields")
+        raise PydanticCustomError("model_type", "it must be a mapping")
     kinds = read_kinds(info).sources
     try:
         kind = get_source_kind(value, kinds)

@@ -104,7 +104,7 @@ class AzureConnection(OpenAIConnection):
             return ProviderRefused(
                 f"{self.server.id}: this installation's managed identity has no token",
                 hint="assign an identity to the machine or pod, with the role Cognitive Services"
-                " OpenAI User; or remove identity from connection, and set a key",
+                " OpenAI User; or remove `identity` from `connection`, and set a key",
                 fault="key",
             )
         return super()._convert_error(error)

@@ -243,7 +243,7 @@ class BedrockConnection(SdkConnection[_BedrockClient]):
             return ProviderRefused(
                 f"{self.server.id}: the cloud identity of this installation has no credentials",
                 hint="assign the machine, task or pod a role that may call bedrock:InvokeModel; or"
-                " remove identity from connection, and set a key",
+                " remove `identity` from `connection`, and set a key",
                 fault="key",
             )
         return super()._convert_error(error)

@@ -181,7 +181,7 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
             ),
         )
         if not answer.candidates and answer.prompt_feedback is not None:
-            raise InputRejected(f"{self.server.id} rejects the question")
+            raise InputRejected(f"the chat model {self.server.id} rejected the question")
         candidate = (answer.candidates or [])[0]
         return ChatReply(
             "".join(_list_text_parts(candidate)),
