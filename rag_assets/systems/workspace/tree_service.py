@@ -59,7 +59,8 @@ def _check_reader(name: str) -> str:
         raise ValueError(f"the name of a reader must have at most {MAX_READER_BYTES:,} bytes")
     if name == GUESTS:
         raise ValueError(
-            "guests cannot be given access all at once: add each guest by name, or add a group of guests"
+            "guests cannot be given access all at once: add each guest by name, or add a group of"
+            " guests"
         )
     return name
 
