@@ -1,10 +1,10 @@
-"""What agents' documentation costs: fresh commands, indexing, refreshing and questions.
+"""Measure the cost of agents' documentation: fresh commands, indexing, refreshing, questions.
 
     python -m benchmarks.agents [--processes N]
 
-The corpus is the project's own documentation, with the shipped model; larger indexes have vectors
-without meaning, since only their number counts. Each figure has seconds of the clock and of CPU:
-on a busy machine the latter are what can be compared.
+The corpus is the project's own documentation, embedded by the shipped model; larger indexes hold
+random vectors, because only their number matters. Every figure has seconds of wall time and of
+CPU time: on a busy machine, compare CPU times.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NOTHING = "import rag_assets"
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=20, help="fresh processes a median is of")
     processes = parser.parse_args().processes
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def commands(place: Path, processes: int) -> dict[str, Any]:
-    """What fresh processes cost: a search, and loading the model for one question alone."""
+    """Measure fresh processes: a search, a listing, loading the model, and a bare interpreter."""
     (place / ".swebash").mkdir()
     (place / ".swebash/agents.yaml").write_text(AGENTS)
     command = str(Path(sys.executable).with_name("rag-assets"))
@@ -103,7 +103,7 @@ def commands(place: Path, processes: int) -> dict[str, Any]:
 
 
 def indexing(place: Path) -> dict[str, Any]:
-    """Costs of a first index, of an unchanged one, and of one edited file, in this process."""
+    """Measure a first index, an unchanged refresh, and a refresh after an edit, in this process."""
     embedder = OnnxEmbedder()
     asyncio.run(embedder.embed(["warm"]))
     manager = RagIndexManager(embedder, SqliteStore(place / "index" / "rag.db"))
@@ -129,7 +129,7 @@ def indexing(place: Path) -> dict[str, Any]:
 
 
 def looking(place: Path) -> Cost:
-    """What it costs to see that 500 files are as they were."""
+    """Measure the check that 500 unchanged files are current."""
     folder = place / "many"
     folder.mkdir()
     for number in range(500):
@@ -144,7 +144,7 @@ def looking(place: Path) -> Cost:
 
 
 def memory() -> dict[str, float]:
-    """Bytes a passage that a search holds in memory, beside its text."""
+    """Return the bytes per passage that a store keeps in memory, without the text."""
     size = 5_000
     chunks, vectors, state = _made_up(size)
     with tempfile.TemporaryDirectory() as folder:
@@ -198,7 +198,7 @@ def _made_up(size: int) -> tuple[list[DocChunk], Any, IndexState]:
 
 
 def stores(place: Path, size: int) -> list[dict[str, Any]]:
-    """What stores of a size cost to be written, and to answer, first and later."""
+    """Measure writing, the first search and later searches of each store with `size` chunks."""
     chunks, vectors, state = _made_up(size)
     made: dict[str, Callable[[], PassageStore]] = {
         "memory": MemoryStore,

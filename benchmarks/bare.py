@@ -1,12 +1,12 @@
-"""Elasticsearch alone: the entries of a sync, written again with nothing around it.
+"""Write the entries of a sync into Elasticsearch alone, as the lower bound of a sync's cost.
 
     python -m benchmarks.bare dump FILE TENANT   entries of a tenant, as the project writes them
     python -m benchmarks.bare load FILE INDEX    makes an index, and times writing them into it
     python -m benchmarks.bare graphs FILE INDEX  the same with graphs, as Elasticsearch makes them
 
-What is timed is the official client with two bulk threads and a refresh: serialising, sending,
-indexing. Reading the file and packing the vectors is done before. The mapping is the project's;
-with graphs, but for its `flat_index_threshold`, which saves them.
+The timed part is the official client with two bulk threads and a refresh: serializing, sending and
+indexing. The file is read and the vectors are packed beforehand. The mapping is the project's;
+`graphs` leaves out its `flat_index_threshold`, so that Elasticsearch builds HNSW graphs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
 
 
 def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
-    """Write the entries into a new index; returns seconds, CPU seconds and how many."""
+    """Write the entries into a new index; return seconds, CPU seconds and the number of entries."""
     from rag_assets.storage.index.elasticsearch.mapping import index_body
     from rag_assets.storage.index.model import IndexSpec, suitable_index
 
@@ -89,7 +89,7 @@ def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, fl
 
 
 def main() -> None:
-    """See the module."""
+    """Run the command that the arguments name."""
     what, path, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     if what == "dump":
         dump(path, name)

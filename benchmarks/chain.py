@@ -1,13 +1,13 @@
-"""What a sync costs in every situation, beside bare Elasticsearch writing the same entries.
+"""Measure syncs in every situation, and bare Elasticsearch writing the same entries.
 
     python -m benchmarks.chain                        2,000 files, three rounds
     python -m benchmarks.chain --files 20000 --rounds 1 --name chain-20000
     python -m benchmarks.chain --rounds 1 --only edit --ways user --name trial    while optimising
 
-Each round takes every phase twice, in installations of its own on the same servers: as a user
-would after `rag-assets up` (`rag-assets sync` in a fork, wall time and all), and in a process of
-its own with all modules imported beforehand (`inside`).
-A further installation is killed half-way through its first sync and finishes with the next.
+Each round runs every phase twice, in separate installations on the same servers: `user` runs
+`rag-assets sync` in a fork, as after `rag-assets up`, and measures its whole wall time; `inside`
+runs in its own process, with all modules imported beforehand.
+A further installation is killed half-way through its first sync; the next sync finishes it.
 """
 
 from __future__ import annotations
@@ -54,10 +54,9 @@ tenants:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A home folder, a database and an index prefix; one file was synced in it before.
+    """A home folder, a database and an index prefix, in which one file was synced.
 
-    What a first sync of all does once for ever, such as making Dagster's tables, is therefore no
-    part of any number.
+    That sync does the one-time work, such as creating Dagster's tables, so no figure contains it.
     """
 
     name: str
@@ -70,14 +69,13 @@ class Installation:
     def new(
         cls, name: str, servers: Servers, work: Path, folder: Path, *, forks: bool
     ) -> Installation:
-        """Make one for a tenant whose documents are in the folder.
+        """Create an installation with a tenant whose documents are in the folder.
 
         Args:
-            name: of its home, database and indexes.
-            servers: to run on.
-            work: a folder for all that is made.
-            folder: of the documents.
-            forks: whether its commands are forks of its fork server, as after `rag-assets up`.
+            name: names the home, the database and the indexes.
+            work: folder for everything that the benchmark makes.
+            folder: contains the documents.
+            forks: whether commands are forks of the fork server, as after `rag-assets up`.
         """
         home, warm_up = work / "homes" / name, work / "warm-up"
         home.mkdir(parents=True)
@@ -125,23 +123,22 @@ class Installation:
         )
 
     def entries(self) -> int:
-        """How many entries its indexes hold, the one-file tenant's included."""
+        """Return the number of entries in its indexes, including the warm-up tenant's."""
         return self.servers.entries(f"{self.name}-index-*")
 
     def remove(self) -> None:
-        """Give the indexes' space and memory back, and stop the fork server."""
+        """Delete the indexes, and stop the fork server."""
         self.servers.drop_indexes(f"{self.name}-*")
         stop_fork_server(self.meter.environment)
 
 
 class Benchmark:
-    """One run of the benchmark; costs by phase, and by how they were taken.
+    """One run of the benchmark, with costs by phase and way.
 
     Args:
-        servers: to run on.
-        work: a folder for everything that is made.
-        files: how many documents.
-        only: the phases that are wanted; a first sync always comes first.
+        work: folder for everything that the benchmark makes.
+        files: number of documents.
+        only: the phases to run; a first sync always comes first.
         ways: "user", "inside" or both.
     """
 
@@ -158,7 +155,7 @@ class Benchmark:
         self.loss_noticed: bool | None = None
 
     def round(self, number: int) -> None:
-        """Every phase, both ways."""
+        """Run every phase in each way."""
         for way in self._ways:
             self._pass(f"{way}{number}", number, inside=way == "inside")
         if "bare" in self._only:
@@ -203,7 +200,7 @@ class Benchmark:
         ]
 
     def _lose(self, install: Installation, take: _Taker) -> None:
-        """Delete the index from outside: see whether a sync notices, and repair it."""
+        """Delete the index behind the project's back, check that a sync notices, and repair it."""
         before = install.entries()
         self._servers.drop_indexes(f"{install.name}-index-*")
         self.loss_noticed = install.plain("sync", TENANT).returncode != 0
@@ -212,7 +209,7 @@ class Benchmark:
         _require_equal("entries after a repair", install.entries(), before)
 
     def _kill(self, name: str) -> None:
-        """Kill -9 half-way through the first sync; the next one finishes."""
+        """Kill the first sync half-way with SIGKILL; the next sync finishes the work."""
         corpus.restore(self._folder, self._paths)
         install = Installation.new(name, self._servers, self._work, self._folder, forks=True)
         ones = install.entries()
@@ -239,7 +236,7 @@ class Benchmark:
 
 
 class _Taker:
-    """Takes a phase's cost, after making sure that it did what the phase is about."""
+    """Runs a phase, verifies that it did the expected work, and records its cost."""
 
     def __init__(
         self, costs: Mapping[str, list[dict[str, Any]]], install: Installation, *, inside: bool
@@ -262,7 +259,7 @@ def _require_equal(what: str, found: int, expected: int) -> None:
 
 
 def report(phase: str, cost: Cost) -> None:
-    """Print a line about what a phase cost."""
+    """Print one line with the cost of a phase."""
     inside = f" (inside {cost.inside:.2f} s)" if cost.inside is not None else ""
     servers = ", ".join(f"{name} {cpu:.1f} s" for name, cpu in cost.servers_cpu.items())
     print(
@@ -273,7 +270,7 @@ def report(phase: str, cost: Cost) -> None:
 
 
 def clear(work: Path) -> None:
-    """Remove what the last benchmark left, except what costs a download."""
+    """Remove the files of the last run, but keep downloads."""
     for folder in ("homes", "corpus", "warm-up"):
         shutil.rmtree(work / folder, ignore_errors=True)
     for file in ("entries.jsonl", "modules.txt", "commands.log"):
@@ -281,7 +278,7 @@ def clear(work: Path) -> None:
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=corpus.FILES)
     parser.add_argument("--rounds", type=int, default=3)

@@ -1,4 +1,4 @@
-"""Vectors that lie as those of texts do: passages about documents, documents about topics."""
+"""Synthetic vectors with the geometry of text embeddings: passages, in documents, in topics."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _VECTORS, _QUESTIONS = 1, 2
 
 @dataclass(frozen=True)
 class Clusters:
-    """Unit vectors by number, the same for the same seed.
+    """Unit vectors by number, reproducible from a seed.
 
     Attributes:
-        dimensions: numbers of each vector.
-        seed: another one gives other vectors.
+        dimensions: length of each vector.
+        seed: another seed gives other vectors.
     """
 
     dimensions: int = 384
@@ -48,18 +48,18 @@ class Clusters:
         object.__setattr__(self, "_mean", self._normal(rng, 1))
 
     def batches(self, count: int) -> list[range]:
-        """The numbers of so many vectors, in the parts that `vectors` makes."""
+        """Split the numbers of `count` vectors into the batches that `vectors` accepts."""
         return [range(n, min(n + _BATCH, count)) for n in range(0, count, _BATCH)]
 
     def vectors(self, numbers: range) -> Vectors:
-        """The vectors of one of the batches; eight in a row belong to one document."""
+        """Return the vectors of one batch; each run of eight belongs to one document."""
         rng = np.random.default_rng((self.seed, _VECTORS, numbers.start))
         documents = self._documents(rng, -(-len(numbers) // PASSAGES))
         around = np.repeat(documents, PASSAGES, axis=0)[: len(numbers)]
         return _units(around + _PASSAGE * self._normal(rng, len(numbers)))
 
     def questions(self, count: int, entries: int) -> Vectors:
-        """Vectors near documents among the first entries, but equal to no passage."""
+        """Return vectors near documents of the first `entries` vectors; none equals a passage."""
         rng = np.random.default_rng((self.seed, _QUESTIONS))
         batches = self.batches(entries)
         asked = []

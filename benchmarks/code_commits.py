@@ -2,9 +2,9 @@
 
     python -m benchmarks.code_commits REPOSITORY --file PATH [--rounds N] [--name NAME]
 
-REPOSITORY is a clone; it is cloned again, so it stays as it is. The embedder is `deterministic`,
+REPOSITORY is a clone; it is cloned again, so it stays unchanged. The embedder is `deterministic`,
 which takes almost no time. Each commit appends a comment to PATH. CPU seconds are comparable even
-if other programs keep the machine busy; the load beside them tells whether seconds are.
+if other programs keep the machine busy; the recorded load shows whether wall times are.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SYNC = (sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json")
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", type=Path)
     parser.add_argument("--file", required=True, help="path of the file that commits change")
@@ -85,7 +85,7 @@ def prepare(home: Path, repository: Path) -> Path:
 
 
 def summarize(costs: Sequence[Cost]) -> dict[str, Any]:
-    """Return the medians of what the syncs of a phase cost."""
+    """Return the medians of the costs of a phase's syncs."""
     return {
         "rounds": len(costs),
         "wall": _median([cost.wall for cost in costs]),

@@ -1,10 +1,10 @@
-"""What code memory costs: a first sync, a sync of nothing, a commit, walks and questions.
+"""Measure code memory: a first sync, an unchanged sync, a commit, walks and questions.
 
     python -m benchmarks.code_memory [--repository PATH] [--copies N]
 
-By default the example application, with the shipped model. Each question is asked with the steps of
-code memory and with those of every other profile, by turns first: their ratio is what the walk
-costs. Then all are asked again, their vectors known.
+The default repository is the example application, embedded by the shipped model. Each question is
+asked with the steps of code memory and with those of every other profile, in alternating order:
+the ratio is the cost of the walk. All questions are then asked again, with cached vectors.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ PLAIN = (
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     options = _options()
     before = machine()
     with benchmark_servers(WORK) as servers:
@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path:
-    """Make an installation with one tenant, whose repository holds so many copies of a folder."""
+    """Make an installation with one tenant, whose repository holds `copies` copies of a folder."""
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"
     for number in range(copies):
@@ -143,14 +143,14 @@ def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path
 
 
 def synced() -> float:
-    """Seconds that a sync takes, without the start of its interpreter."""
+    """Sync, and return the seconds without interpreter startup."""
     command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout)["seconds"])
 
 
 def commit(root: Path) -> None:
-    """Change some files by a comment each, and commit them."""
+    """Append a comment to each of some files, and commit them."""
     edited = sorted(root.glob("app/**/*.php"))[:EDITED] or sorted(root.rglob("*.*"))[:EDITED]
     for path in edited:
         path.write_text(path.read_text() + "\n// edited\n")
@@ -158,7 +158,7 @@ def commit(root: Path) -> None:
 
 
 def committed(root: Path) -> None:
-    """Commit everything."""
+    """Commit all files of the worktree."""
     repository = pygit2.Repository(str(root))
     who = pygit2.Signature("Ada", "ada@example.org", 1_700_000_000, 0)
     repository.index.add_all()
@@ -169,7 +169,7 @@ def committed(root: Path) -> None:
 
 
 def counted(session: Session) -> dict[str, int]:
-    """How much there is."""
+    """Count documents, symbols and edges."""
     serving = session.catalog.generations.serving(TENANT)
     number = serving.number if serving is not None else 0
     relations = code_catalog(session.catalog).relation_counts.count_relations(TENANT, number)
@@ -187,7 +187,7 @@ def walked(session: Session, name: str) -> None:
 
 
 def timed(work: Callable[[str], None], names: Sequence[str]) -> dict[str, float]:
-    """Milliseconds of work on names, in turns."""
+    """Call `work` with the names in rotation; return percentiles in milliseconds."""
     spent = []
     for turn in range(ROUNDS):
         started = time.perf_counter()
@@ -197,7 +197,7 @@ def timed(work: Callable[[str], None], names: Sequence[str]) -> dict[str, float]
 
 
 async def questions(session: Session) -> dict[str, Any]:
-    """Questions with and without the walk, in turns."""
+    """Time questions with and without the walk, in turns."""
     given = (session.catalog, session.store, session.embedders)
     walking = AsyncRetriever(*given, journaled=False)
     plain = AsyncRetriever(*given, steps=StepLists(), journaled=False)
@@ -218,7 +218,7 @@ async def questions(session: Session) -> dict[str, Any]:
 async def compared(
     walking: AsyncRetriever, plain: AsyncRetriever, asked: Sequence[str]
 ) -> dict[str, Any]:
-    """Questions that name nothing, with and without the walk."""
+    """Time questions that contain no symbol name, with and without the walk."""
     spent: dict[str, list[float]] = {"walk and search": [], "search alone": []}
     walks: list[float] = []
     for turn, about in enumerate(asked):
@@ -240,7 +240,7 @@ async def compared(
 async def seconds_of(
     retriever: AsyncRetriever, query: str, walks: list[float] | None = None
 ) -> float:
-    """Milliseconds of a question."""
+    """Ask a question; return its milliseconds, and append those of the walk to `walks`."""
     started = time.perf_counter()
     answer = await retriever.search(TENANT, SearchRequest(query=query))
     if walks is not None and answer.debug is not None:
@@ -249,7 +249,7 @@ async def seconds_of(
 
 
 def percentiles(spent: Sequence[float]) -> dict[str, float]:
-    """The median, and what 95 % stay below."""
+    """Return the median and the 95th percentile."""
     ordered = sorted(spent)
     last = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
     return {"p50": round(statistics.median(ordered), 1), "p95": round(last, 1)}

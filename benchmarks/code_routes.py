@@ -1,11 +1,11 @@
-"""What the walk tells of routes of real applications, beside what was judged by reading them.
+"""Compare the relations of routes of real applications with relations judged by reading them.
 
     python -m benchmarks.code_routes CHECKOUT... [--name NAME]
 
-A CHECKOUT is named as in code_routes.yaml: snipe-it, invoiceninja. Each becomes a tenant with real
-servers; from each judged route the relations are followed that say what it does: to its action, to
-methods of the action's own class, parents and traits, and from these to models, requests, events,
-jobs and policies, and on to tables. Nothing of a checkout is run.
+A CHECKOUT has a name of code_routes.yaml: snipe-it, invoiceninja. Each becomes a tenant on real
+servers. From each judged route, the walk follows the relations that describe its behaviour: to its
+action, to methods of the action's own class, parents and traits, from these to models, requests,
+events, jobs and policies, and on to tables. No code of a checkout is run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Found = dict[str, set[str]]
 
 
 def main() -> None:
-    """Walk from the judged routes, and write the result."""
+    """Walk from the judged routes and save the result."""
     options = _options()
     judged = YAML(typ="safe").load(Path(__file__).with_name("code_routes.yaml"))
     roots = {root.resolve().name: root.resolve() for root in options.checkouts}
@@ -104,11 +104,9 @@ def prepare(home: Path, roots: Mapping[str, Path]) -> None:
 def of_application(
     walker: Walker, tenant: str, judged: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> dict[str, Any]:
-    """What is found of each judged route, and how far that is right.
+    """Return counts, recall and precision of an application's judged routes, and each difference.
 
     Args:
-        walker: over the relations.
-        tenant: of the application.
         judged: names by kind, by route.
     """
     counts = {kind: {"judged": 0, "found": 0, "right": 0} for kind in KINDS}
@@ -127,10 +125,9 @@ def of_application(
 
 
 def of_route(walker: Walker, tenant: str, route: str) -> Found:
-    """The models, tables, requests, events, jobs and policies that the walk leads to.
+    """Return the models, tables, requests, events, jobs and policies that the walk leads to.
 
     Args:
-        walker, tenant: whose relations.
         route: method and path.
     """
     found: Found = {kind: set() for kind in KINDS}
@@ -154,7 +151,7 @@ def of_route(walker: Walker, tenant: str, route: str) -> Found:
 
 
 def _policies(walker: Walker, tenant: str, target: str) -> set[str]:
-    """The policy whose method an action asks, by itself or by a gate; or those of its model."""
+    """Return the policy that an action asks, directly or by a gate; or its model's policies."""
     if target.startswith(ABILITY):
         answers = _targets(_stated(walker, tenant, target), "authorizes")
         return {_short(answer.partition("::")[0]) for answer in answers}
@@ -167,7 +164,7 @@ def _policies(walker: Walker, tenant: str, target: str) -> set[str]:
 
 
 def _of_method(walker: Walker, tenant: str, method: str) -> Iterator[Relation]:
-    """What a method states, and what relations of models state that it calls."""
+    """Yield the relations of a method, and the model relations of the methods it calls."""
     for relation in _stated(walker, tenant, method):
         yield relation
         if relation.kind == "calls":
@@ -176,7 +173,7 @@ def _of_method(walker: Walker, tenant: str, method: str) -> Iterator[Relation]:
 
 
 def _own_methods(walker: Walker, tenant: str, action: str) -> list[str]:
-    """The methods of its own class, parents and traits that an action calls."""
+    """Return the methods of its own class, parents and traits that an action calls."""
     owner = action.rpartition("::")[0]
     above, todo = {owner}, [owner]
     while todo:
@@ -202,10 +199,10 @@ def _targets(relations: Sequence[Relation], kind: str) -> list[str]:
 
 
 def summed(applications: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Precision and recall of all applications together.
+    """Return precision and recall over all applications together.
 
     Args:
-        applications: as of_application tells them.
+        applications: results of `of_application`.
     """
     return _shares(one for application in applications for one in application["kinds"].values())
 

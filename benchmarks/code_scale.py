@@ -1,10 +1,10 @@
-"""Walks over a million relations of one tenant: by statements, and in memory.
+"""Measure walks over a million relations of one tenant: by SQL statements, and in memory.
 
     python -m benchmarks.code_scale [--edges N]
 
-The example application is indexed, and its rows are copied with the names of as many modules of
-one application, until there are so many edges. Middleware, packages and what the framework defines
-keep their names: they are what much is related to. Each walk begins at another name.
+The example application is indexed, and its rows are copied under new names, each copy as another
+module of the application, until there are N edges. Middleware, packages and framework names are
+shared by all copies, as hubs of the graph. Each walk begins at another name.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _COPIES = (
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
     wanted = parser.parse_args().edges
@@ -130,7 +130,7 @@ def main() -> None:
 
 
 def measured(session: Session, wanted: int) -> dict[str, Any]:
-    """Copies, and what walks over them take."""
+    """Copy the rows, and measure walks, memory and loading."""
     copies = copied(session, wanted)
     names = [number % copies + 1 for number in range(WALKS)]
     graphs = code_catalog(session.catalog).relations.graphs
@@ -159,7 +159,7 @@ def measured(session: Session, wanted: int) -> dict[str, Any]:
 
 
 def copied(session: Session, wanted: int) -> int:
-    """Copy rows until there are so many edges; returns how often."""
+    """Copy rows until there are `wanted` edges; return the number of copies."""
     database = session.catalog.database
     counting = text("SELECT count(*) FROM rag_catalog.edges WHERE tenant = :tenant")
     with database.begin() as connection:
@@ -177,7 +177,7 @@ def copied(session: Session, wanted: int) -> int:
 
 
 def loaded(graphs: RelationGraphs, session: Session) -> Graph:
-    """The graph of the present state, once it is in memory."""
+    """Wait until the graph of the current state is in memory, and return it."""
     until = time.monotonic() + _LOAD_SECONDS
     while time.monotonic() < until:
         serving = session.catalog.generations.serving(TENANT)
@@ -192,7 +192,7 @@ def loaded(graphs: RelationGraphs, session: Session) -> Graph:
 
 
 def find_related_nodes(session: Session, copies: Sequence[int]) -> dict[str, Any]:
-    """Walks of questions and of `code relations`, each from another module's names."""
+    """Time walks of questions and of `code relations`, each from another module's names."""
     walker = Walker(session.catalog)
     tenant = Tenant.from_config(session.catalog.tenants.get(TENANT).config)
     spent: dict[str, list[float]] = {"question": [], "relations, 5 steps": []}
@@ -216,7 +216,7 @@ def find_related_nodes(session: Session, copies: Sequence[int]) -> dict[str, Any
 
 
 def refreshed(session: Session, graphs: RelationGraphs) -> float:
-    """Seconds until a graph follows a change of one document."""
+    """Return the seconds until a graph follows a change of one document."""
     change = """
         UPDATE rag_catalog.documents SET access_scope = 'closed'
         WHERE tenant = :tenant AND uri LIKE '%/module1/app/Models/Invoice.php'
@@ -230,7 +230,7 @@ def refreshed(session: Session, graphs: RelationGraphs) -> float:
 
 
 def timed(work: Callable[[], object], rounds: int = 50) -> dict[str, float]:
-    """Milliseconds of work."""
+    """Call `work` repeatedly; return percentiles in milliseconds."""
     spent = []
     for _ in range(rounds):
         started = time.perf_counter()

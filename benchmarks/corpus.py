@@ -1,12 +1,12 @@
-"""The benchmark's corpus: Markdown files made from a seed, and the edits of its phases.
+"""Generate the benchmark's corpus, Markdown files made from a seed, and the edits of its phases.
 
     python -m benchmarks.corpus FOLDER --files 2000             writes it, about 8 chunks a file
     python -m benchmarks.corpus FOLDER --change edit --round 1  edits, renames or deletes 1 %
 
 Every file is made from the seed and its own number, so 20,000 files begin with the same 2,000,
-and the work grows in proportion. Changes take files in places spread evenly, and no two kinds of
-change take the same file; a further round takes the same files again, with other words. Only the
-standard library is used: any environment can run this.
+and the work grows in proportion. Changes take evenly spread files, and no two kinds of change take
+the same file; a further round takes the same files again, with other words. Only the standard
+library is used, so the module runs in any environment.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _MOVED = "moved-"
 
 
 def write_corpus(folder: Path, files: int = FILES) -> list[Path]:
-    """Write the corpus into a folder that is new or empty; returns the paths in order."""
+    """Write the corpus into a folder that is new or empty; return the paths in order."""
     return [_write_file(folder, number) for number in range(files)]
 
 
 def edit(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
-    """Put another paragraph in place of one in the middle of 1 % of the files.
+    """Replace a paragraph in the middle of 1 % of the files.
 
     Args:
-        paths: of all files, as write_corpus returned them.
+        paths: all files, as write_corpus returned them.
         round_number: another number gives other words.
 
     Returns:
@@ -56,7 +56,7 @@ def edit(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
 
 
 def rename(paths: Sequence[Path]) -> list[Path]:
-    """Give 1 % of the files another name, or their first one back; returns the new paths."""
+    """Rename 1 % of the files, or restore their first names; return the new paths."""
     renamed = []
     for path in paths[_RENAMED::_STEP]:
         moved = path.with_name(_MOVED + path.name)
@@ -66,7 +66,7 @@ def rename(paths: Sequence[Path]) -> list[Path]:
 
 
 def delete(paths: Sequence[Path]) -> list[Path]:
-    """Delete 1 % of the files; returns what their paths were."""
+    """Delete 1 % of the files; return their paths."""
     deleted = list(paths[_DELETED::_STEP])
     for path in deleted:
         path.unlink()
@@ -74,7 +74,7 @@ def delete(paths: Sequence[Path]) -> list[Path]:
 
 
 def restore(folder: Path, paths: Sequence[Path]) -> None:
-    """Write every file again as it was, and take away what a rename left."""
+    """Write every file again in its first version, and remove renamed files."""
     for path in folder.rglob(f"{_MOVED}*.md"):
         path.unlink()
     write_corpus(folder, len(paths))
@@ -92,7 +92,7 @@ def _write_file(folder: Path, number: int) -> Path:
 
 
 def main() -> None:
-    """Write the corpus, or change the one that is there."""
+    """Write the corpus, or change an existing one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", type=int, default=FILES)

@@ -1,4 +1,4 @@
-"""Documents to parse, by format: made from the benchmark's prose, or taken from the examples."""
+"""Documents to parse, by format: generated from the benchmark's prose, or from the examples."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LEAST = 20
 
 
 def documents_of(media_type: str) -> list[bytes]:
-    """Documents of a format; none if there are neither a maker nor examples of it.
+    """Return documents of a format; empty if it has neither a generator nor examples.
 
-    Examples are few: they are repeated, so that there is something to measure.
+    Examples are few, so they are repeated until there are enough to measure.
     """
     if media_type in _MAKERS:
         return _MAKERS[media_type]()
@@ -33,7 +33,7 @@ def documents_of(media_type: str) -> list[bytes]:
 
 
 def _made(build: Callable[[random.Random], bytes], count: int = 10) -> Callable[[], list[bytes]]:
-    """A maker of that many documents, no two of them alike."""
+    """Return a function that builds `count` different documents."""
     return lambda: [
         build(random.Random(f"{_SEED}/{build.__name__}/{number}")) for number in range(count)
     ]
@@ -44,7 +44,7 @@ def _markdown(rng: random.Random) -> bytes:
 
 
 def _pdf(rng: random.Random) -> bytes:
-    """A dozen pages or so of headings, paragraphs and tables."""
+    """Return a PDF of about a dozen pages of headings, paragraphs and tables."""
     from reportlab.lib.styles import getSampleStyleSheet
     from reportlab.platypus import Paragraph, SimpleDocTemplate, Spacer, Table
 

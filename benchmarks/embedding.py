@@ -1,9 +1,9 @@
-"""Chunks a second of the local model through embed_all, against onnxruntime called directly.
+"""Compare the local model through embed_all with onnxruntime called directly, in chunks per second.
 
     python benchmarks/embedding.py --texts 200 --rounds 5
 
 Both sides use the same number of threads and take turns, so that a busy machine slows both; the
-medians are compared. The difference is all that tokenizing, batching, checking and keeping cost.
+medians are compared. The difference is the cost of tokenizing, batching, checking and storing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SENTENCE = "the river ran past an old mill while engineers measured voltage and 
 
 
 def make_texts(count: int, words: int) -> list[str]:
-    """Texts of half to the full number of words, so that lengths differ as chunks' do."""
+    """Return texts of half to the full number of words, with lengths that vary as chunks' do."""
     chance = random.Random(count)
     vocabulary = SENTENCE.split(" ")
     return [
@@ -41,7 +41,7 @@ def make_texts(count: int, words: int) -> list[str]:
 
 
 class Direct:
-    """What one would write with nothing else in mind: token ids in, arrays out."""
+    """Calls onnxruntime directly: token ids in, arrays out."""
 
     def __init__(self, texts: Sequence[str], threads: int) -> None:
         model = describe_folder()
@@ -64,7 +64,7 @@ class Direct:
         }
 
     def run(self) -> float:
-        """Seconds for all texts, tokenized beforehand."""
+        """Embed all texts, which are already tokenized; return the seconds."""
         started = time.perf_counter()
         for _ in self._pool.map(self._one, self._feeds):
             pass
@@ -75,21 +75,21 @@ class Direct:
 
 
 class Driven:
-    """The chain's way, vectors dropped as soon as they would be kept."""
+    """Calls embed_all as the pipeline does, and drops the vectors."""
 
     def __init__(self, texts: Sequence[str], threads: int) -> None:
         self._embedder = OnnxEmbedder(threads=threads)
         self._items = [EmbedItem(str(number), text) for number, text in enumerate(texts)]
 
     def run(self) -> float:
-        """Seconds for all texts."""
+        """Embed all texts; return the seconds."""
         started = time.perf_counter()
         asyncio.run(embed_all(self._embedder, self._items, keep=lambda keys, vectors: None))
         return time.perf_counter() - started
 
 
 def compare(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
-    """Medians of both sides, in texts a second, and their ratio."""
+    """Return the medians of both sides, in texts per second, and their ratio."""
     direct, driven = Direct(texts, threads), Driven(texts, threads)
     direct.run(), driven.run()  # loads the model, fills the allocator
     pairs = [(direct.run(), driven.run()) for _ in range(rounds)]

@@ -1,10 +1,10 @@
-"""How well the experience of past projects answers, with the shipped model.
+"""Measure recall of the experience of past projects, with the shipped model.
 
     python -m benchmarks.experience
 
-The entries of examples/experience are captured, embedded at a checkpoint and asked as a service
-does it, without a threshold. Each threshold is chosen on one half of the questions and reported on
-the other: the highest that loses no answer.
+The entries of examples/experience are captured, embedded at a checkpoint and searched as the
+service searches them, without a threshold. Each threshold is chosen on one half of the questions
+and reported on the other: the highest that loses no answer.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ THRESHOLDS = [round(0.20 + 0.02 * step, 2) for step in range(20)]
 
 @dataclass(frozen=True)
 class Found:
-    """What a question was answered with.
+    """The answer to one question.
 
     Attributes:
-        relevant: external ids of entries that answer, by how well.
-        scores: cosine of each answered pattern, by the external id of its entry, best first.
+        relevant: grades of the entries that answer it, by external id.
+        scores: cosine of each returned pattern, by external id of its entry, best first.
     """
 
     kind: str
@@ -62,25 +62,25 @@ class Found:
 
     @property
     def recall(self) -> float:
-        """Share of the relevant entries among the first ones."""
+        """Return the share of the relevant entries among the first ones."""
         first = set(list(self.scores)[:SHOWN])
         return len(first & set(self.relevant)) / min(SHOWN, len(self.relevant))
 
     @property
     def reciprocal_rank(self) -> float:
-        """Of the first relevant entry."""
+        """Return the reciprocal rank of the first relevant entry."""
         ranks = (at for at, name in enumerate(self.scores, 1) if name in self.relevant)
         return 1 / next(ranks, float("inf"))
 
     @property
     def best(self) -> float:
-        """The highest cosine of what answers; of anything, where nothing does."""
+        """Return the highest cosine of a relevant entry, or of any entry if none is relevant."""
         wanted = self.relevant or self.scores
         return max((score for name, score in self.scores.items() if name in wanted), default=-1.0)
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     before = machine()
     with benchmark_servers(WORK) as servers:
         prepare(servers, WORK / "home")
@@ -118,7 +118,7 @@ def prepare(servers: Servers, home: Path) -> None:
 
 
 def capture(session: Session) -> dict[UUID, str]:
-    """Capture all entries, and request a checkpoint; returns their external ids."""
+    """Capture all entries and request a checkpoint; return external ids by entry id."""
     experience = Experience(session.catalog, get_masker(session.settings.local))
     for project in rows("projects"):
         draft = ProjectDraft(name=project["name"], state=project["state"])
@@ -132,7 +132,7 @@ def capture(session: Session) -> dict[UUID, str]:
 
 
 async def asked(session: Session, names: dict[UUID, str]) -> list[Found]:
-    """Every question with what it was answered with."""
+    """Ask every question."""
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     record = session.catalog.tenants.get(TENANT)
     questions = Questions(session.catalog, retriever)
@@ -154,7 +154,7 @@ async def asked(session: Session, names: dict[UUID, str]) -> list[Found]:
 
 
 def quality(found: Sequence[Found]) -> dict[str, Any]:
-    """How well questions of one kind are answered, and what a threshold would do."""
+    """Return recall for the questions of one kind, and the effect of a threshold."""
     answered = [one for one in found if one.relevant]
     chosen = threshold(found[0::2])
     return {
@@ -168,12 +168,12 @@ def quality(found: Sequence[Found]) -> dict[str, Any]:
 
 
 def threshold(found: Sequence[Found]) -> float:
-    """The highest that loses no answer."""
+    """Return the highest threshold that loses no answer."""
     return max(t for t in THRESHOLDS if rates(found, t)["kept"] == 1.0 or t == THRESHOLDS[0])
 
 
 def rates(found: Sequence[Found], least: float) -> dict[str, float]:
-    """The share of answers that a threshold keeps, and of the rest that it rejects."""
+    """Return the share of answers that a threshold keeps, and of non-answers that it rejects."""
     reached = [one for one in found if one.relevant and one.best >= 0]
     rest = [one for one in found if not one.relevant]
     return {
@@ -183,12 +183,12 @@ def rates(found: Sequence[Found], least: float) -> dict[str, float]:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean; 0 of nothing."""
+    """Return the mean; 0 for no values."""
     return round(sum(values) / len(values), 4) if values else 0.0
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    """The rows of one of the example's files."""
+    """Return the rows of one of the example's files."""
     return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text().splitlines()]
 
 

@@ -1,10 +1,10 @@
-"""What 100,000 entries of experience cost: captures, checkpoints, ticks, questions, memory.
+"""Measure 100,000 entries of experience: captures, checkpoints, ticks, questions, memory.
 
     python -m benchmarks.experience_scale [--entries N] [--kept] [--name trial]
 
-Entries are combinations of the problems and solutions of examples/experience, numbered so that all
-differ; the embedder is the deterministic one, so that only the project's own work counts. --kept
-measures ticks and questions anew, over what the last run has left.
+Entries combine the problems and solutions of examples/experience, numbered so that all differ. The
+embedder is the deterministic one, so that only the project's own work counts. --kept measures
+ticks and questions again, on the data of the last run.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SYNC = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     arguments = _arguments()
     before = machine()
     with benchmark_servers(WORK, fresh=not arguments.kept) as servers:
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def filled(servers: Servers, entries: int) -> dict[str, Any]:
-    """Capture entries and have them found; returns what that cost."""
+    """Capture and index the entries; return the costs."""
     meter = Meter(servers.pids, prepare(servers), WORK / "log")
     with Session() as session:
         experience = Experience(session.catalog, get_masker(session.settings.local))
@@ -108,7 +108,7 @@ def filled(servers: Servers, entries: int) -> dict[str, Any]:
 
 
 def prepare(servers: Servers) -> dict[str, str]:
-    """Make an installation with one tenant; returns its environment."""
+    """Make an installation with one tenant; return its environment."""
     home = WORK / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -119,7 +119,7 @@ def prepare(servers: Servers) -> dict[str, str]:
 
 
 def set_environment(database: str, servers: Servers) -> dict[str, str]:
-    """Name the installation in the environment, which is returned."""
+    """Set and return the environment variables of the installation."""
     environment = {
         "RAG_ASSETS_HOME": str(WORK / "home"),
         "RAG_ASSETS_DATABASE_URL": database,
@@ -130,7 +130,7 @@ def set_environment(database: str, servers: Servers) -> dict[str, str]:
 
 
 def capture(experience: Experience, numbers: range) -> None:
-    """Capture one entry for each number, as several callers do at once."""
+    """Capture one entry for each number, from several threads."""
     known = [row for row in rows("entries") if row["entry_type"] == "failure_solution"]
 
     def one(number: int) -> None:
@@ -158,13 +158,13 @@ def checkpoint(experience: Experience) -> None:
 
 
 def look(experience: Experience) -> None:
-    """What the sensor of checkpoints does for all tenants, when nothing waits."""
+    """Do the work of a tick of the checkpoint sensor for all tenants, when no checkpoint waits."""
     if experience.checkpoints.find_waiting(datetime.now(UTC)):
         sys.exit("a checkpoint still waits")
 
 
 def tick(session: Session) -> None:
-    """What the sensor of sources does for the tenant, when nothing is due."""
+    """Do the work of a tick of the source sensor for the tenant, when nothing is due."""
     records = [session.catalog.tenants.get(TENANT)]
     [(_, state)] = tenant_states(session.catalog, records, ParsedTenants(), session.settings)
     if isinstance(state, Exception):
@@ -172,7 +172,7 @@ def tick(session: Session) -> None:
 
 
 async def questions(session: Session) -> list[float]:
-    """Milliseconds of each of many questions, one after the other."""
+    """Ask questions one after another; return the milliseconds of each."""
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     record = session.catalog.tenants.get(TENANT)
     asking = Questions(session.catalog, retriever)
@@ -195,14 +195,14 @@ async def questions(session: Session) -> list[float]:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """The seconds that something takes."""
+    """Return the seconds that a call takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """Median and 95th percentile."""
+    """Return the median and the 95th percentile."""
     return {
         "p50": round(statistics.median(values), 1),
         "p95": round(statistics.quantiles(values, n=20)[-1], 1),

@@ -1,10 +1,10 @@
-"""A chat model that writes nothing of its own: it answers with one sentence of the passages.
+"""A chat model that answers with one sentence of its passages, and writes nothing of its own.
 
     with extractive_writer(OnnxEmbedder()) as writer:
         writer.url                                  what a tenant gives as its base_url
         writer.told["Who approves it?"] = "duty"    takes the sentence with these words
 
-It stands behind OpenAI's API, so that answers go the whole way: prompt, claims, citations.
+It is served behind OpenAI's API, so that answers pass every stage: prompt, claims, citations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Vectors = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a passage, with the number that the passage is cited by."""
+    """A sentence of a passage, with the passage's citation number."""
 
     number: int
     text: str
@@ -45,11 +45,11 @@ class Sentence:
 
 @dataclass
 class Writer:
-    """See the module.
+    """Chooses the sentence that answers a prompt.
 
     Attributes:
-        told: words of the answer, by question; such a question is answered by the first sentence
-            that holds them, or not at all. Others are answered by the nearest sentence.
+        told: words of the answer, by question; such a question is answered with the first sentence
+            that contains them, or not at all. Other questions get the nearest sentence.
     """
 
     embedder: OnnxEmbedder
@@ -59,7 +59,7 @@ class Writer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, prompt: str) -> str:
-        """What is written for a prompt of the project."""
+        """Return the answer to a prompt of the project."""
         context, _, question = prompt.rpartition(_QUESTION)
         sentences = [*_sentences(context.partition(_END)[0])]
         with self._lock:
@@ -96,7 +96,7 @@ def _with(words: str, sentences: Sequence[Sentence]) -> Sentence | None:
 
 @contextmanager
 def extractive_writer(embedder: OnnxEmbedder) -> Iterator[Writer]:
-    """Serve it on this machine, for the time of the block."""
+    """Serve the model on this machine until the block ends."""
     writer = Writer(embedder)
     handler = type("Handler", (_Handler,), {"writer": writer})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -141,4 +141,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
     def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

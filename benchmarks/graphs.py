@@ -1,13 +1,13 @@
-"""What an index of vectors costs to build and to search: by kind, by size, by merging.
+"""Measure building and searching vector indexes: by index type, by size, and with merging.
 
     python -m benchmarks.graphs                                  every case, 20,000 and 160,000
     python -m benchmarks.graphs --sizes 1000000 --cases int8_hnsw bbq_hnsw --keep
     python -m benchmarks.graphs --sizes 20000 --cases bbq_hnsw --name trial
 
-Entries have few words, so that vectors are what costs. They are written and searched as the
+Entries have few words, so that vectors dominate the cost. They are written and searched as the
 project does: batches of 4,000 with a refresh after each, bulk requests of 500, the filters,
-candidates and options of its searches. Another tenant with 2,000 entries shares the
-index. Exact neighbours are computed from all vectors by numpy.
+candidates and options of its searches. Another tenant with 2,000 entries shares the index. Numpy
+computes exact neighbours from all vectors.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ _MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A way to have an index.
+    """A configuration of the index.
 
     Attributes:
-        kind: of the vectors' index.
-        flat_to: vectors of a segment up to which it has no graph; None as the project sets it.
-        options: of the vectors' index, over the project's.
-        importing: settings that hold while entries are written only.
+        kind: type of the vector index.
+        flat_to: largest segment, in vectors, without a graph; None for the project's setting.
+        options: index options that override the project's.
+        importing: settings that apply only while entries are written.
         merged: whether all segments are merged into one at the end.
     """
 
@@ -84,7 +84,7 @@ class Case:
     merged: bool = False
 
     def body(self) -> dict[str, Any]:
-        """Settings and mapping of the index."""
+        """Return the settings and mapping of the index."""
         # A kind that the project does not know has the options of the one that it is like.
         alike = next((kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw")
         body = index_body(IndexSpec(DIMENSIONS, alike))
@@ -116,7 +116,7 @@ class Corpus:
     """Entries by number, and the exact neighbours of questions.
 
     Args:
-        count: how many entries the large tenant has.
+        count: number of entries of the large tenant.
     """
 
     def __init__(self, count: int) -> None:
@@ -125,28 +125,28 @@ class Corpus:
         self._others = Clusters(DIMENSIONS, seed=5)
 
     def batches(self) -> Iterator[list[dict[str, Any]]]:
-        """Actions that write the large tenant's entries, in the batches of a sync."""
+        """Yield the actions that write the large tenant's entries, in the batches of a sync."""
         for numbers in self._clusters.batches(self.count):
             yield _actions(_OWNER, numbers, self._clusters.vectors(numbers))
 
     def neighbours(self) -> list[dict[str, Any]]:
-        """Actions that write those of the tenant beside it."""
+        """Return the actions that write the small tenant's entries."""
         numbers = range(_NEIGHBOURS)
         return _actions(_OTHER, numbers, self._others.vectors(numbers))
 
     @cached_property
     def questions(self) -> Vectors:
-        """Put to the large tenant."""
+        """Return the question vectors for the large tenant."""
         return self._clusters.questions(QUESTIONS, self.count)
 
     @cached_property
     def neighbours_questions(self) -> Vectors:
-        """Put to the tenant beside it."""
+        """Return the question vectors for the small tenant."""
         return self._others.questions(QUESTIONS, _NEIGHBOURS)
 
     @cached_property
     def nearest(self) -> list[set[str]]:
-        """The entries nearest to each question, by comparing with all."""
+        """Return the ids of the entries nearest to each question, by exhaustive comparison."""
         best = np.full((QUESTIONS, TOP), -1.0, dtype=np.float32)
         numbers_of_best = np.zeros((QUESTIONS, TOP), dtype=np.int64)
         for numbers in self._clusters.batches(self.count):
@@ -162,14 +162,14 @@ class Corpus:
 
     @cached_property
     def neighbours_nearest(self) -> list[set[str]]:
-        """The same for the tenant beside it."""
+        """Return the ids of the small tenant's entries nearest to each of its questions."""
         vectors = self._others.vectors(range(_NEIGHBOURS))
         order = np.argsort(-(self.neighbours_questions @ vectors.T), axis=1)[:, :TOP]
         return [{entry_id(_OTHER, *_place(int(n))) for n in row} for row in order]
 
 
 def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, Any]]:
-    """Bulk actions as the project makes them, but for the digests, which are all the same."""
+    """Build bulk actions as the project does, except that all digests are the same."""
     document = EntryDocument(
         document_id="",
         indexed_key="",
@@ -200,7 +200,7 @@ def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, A
 
 
 def _place(number: int) -> tuple[str, str, int]:
-    """The document, its version and the ordinal of an entry."""
+    """Return the document, its version and the ordinal of an entry."""
     document_id = f"{number // PASSAGES:032x}"
     return document_id, sha256_hex(document_id), number % PASSAGES
 
@@ -209,9 +209,9 @@ class Bench:
     """Measures cases on a server.
 
     Args:
-        url: of the server.
-        pid: of its process.
-        log: takes what commands print.
+        url: address of the server.
+        pid: process id of the server.
+        log: file for the output of commands.
     """
 
     def __init__(self, url: str, pid: int, log: Path) -> None:
@@ -225,7 +225,7 @@ class Bench:
         self._client.close()
 
     def row(self, name: str, case: Case, corpus: Corpus) -> dict[str, Any]:
-        """Measure a case; a kind that the server refuses has its reason only."""
+        """Measure a case; if the server refuses its index type, return the reason instead."""
         self._drop()
         found: dict[str, Any] = {"case": name, "entries": corpus.count, "load": load()[0]}
         try:
@@ -296,7 +296,7 @@ class Bench:
         }
 
     async def _found(self, owner: Owner, questions: Vectors) -> tuple[list[set[str]], list[float]]:
-        """The first ids of each answer, and the seconds that it took."""
+        """Return the first ids of each answer, and its seconds."""
         found, times = [], []
         searcher = ElasticsearchSearcher(self._url)
         for question in questions:
@@ -309,7 +309,7 @@ class Bench:
         return found, times
 
     def _reason(self) -> str | None:
-        """Why the server refuses a vector, in its own words."""
+        """Return the server's reason for refusing a vector."""
         try:
             self._client.index(index=_INDEX, routing="large", document={"vector": [1.0] * 384})
         except ApiError as error:
@@ -317,7 +317,7 @@ class Bench:
         return None
 
     def _quiet(self) -> None:
-        """Wait until everything that was begun is merged."""
+        """Wait until no merge is running."""
         while True:
             self._meter.settle()
             stats = self._client.indices.stats(index=_INDEX, metric="merge")
@@ -337,7 +337,7 @@ class Bench:
 
 
 def main() -> None:
-    """Measure, and write the result after each case."""
+    """Measure, and save the result after each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))

@@ -1,12 +1,12 @@
-"""Team guidelines: from an upload to READY by stage, and contexts meanwhile and at rest.
+"""Measure team guidelines: the stages from upload to READY, and contexts meanwhile and at rest.
 
     python -m benchmarks.guidelines                    a PDF of over 500 passages, then ten at once
     python -m benchmarks.guidelines --sections 40 --at-once 3 --contexts 20 --name trial
 
-The PDF is made by reportlab of the prose that other benchmarks use. It is uploaded through the API
-to a service of its own, with the daemon and the watcher running, and embedded by a server that
-takes 200 ms for each request. Then ten PDFs are uploaded at once to the projects of three
-organizations. Contexts are asked for one after the other: each task is new, so each is embedded.
+reportlab makes the PDF from the prose that other benchmarks use. It is uploaded through the API to
+a separate service, with the daemon and the watcher running, and embedded by a server that takes
+200 ms per request. Then ten PDFs are uploaded at once to the projects of three organizations.
+Contexts are requested one after another: each task is new, so each is embedded.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LOOK_SECONDS = 0.2
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sections", type=int, default=1_100, help="of each PDF")
     parser.add_argument("--at-once", type=int, default=10)
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    """One upload alone, contexts at rest, and several uploads with contexts meanwhile."""
+    """Measure one upload alone, contexts at rest, and several uploads with contexts meanwhile."""
     clients = [
         Client(f"http://127.0.0.1:{port}", _token(organization), project=PROJECT_ID, timeout=120)
         for organization in ORGANIZATIONS
@@ -140,12 +140,12 @@ def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
 def upload(
     client: Client, name: str, content: bytes, *, every: float = _LOOK_SECONDS
 ) -> dict[str, Any]:
-    """Upload a file and look at it until it is READY; returns seconds, by stage as well.
+    """Upload a file and poll it until it is READY; return the seconds, in total and by stage.
 
     Args:
-        client: of the project.
-        name, content: of the file.
-        every: so many seconds.
+        client: client of the project.
+        name, content: the file.
+        every: seconds between two polls.
     """
     began = time.monotonic()
     id_ = client.upload_guideline(name, content).document.id
@@ -174,7 +174,7 @@ def upload(
 
 
 def pdf(seed: int, sections: int) -> bytes:
-    """A PDF of that many sections of prose, others for each seed."""
+    """Return a PDF of that many sections of prose, different for each seed."""
     from reportlab.lib.styles import getSampleStyleSheet
     from reportlab.platypus import Paragraph, SimpleDocTemplate
 
@@ -188,7 +188,7 @@ def pdf(seed: int, sections: int) -> bytes:
 
 
 def make_projects(home: Path, url: str) -> None:
-    """Three organizations with guidelines switched on, a key, and one project each."""
+    """Create three organizations with guidelines switched on, a key, and one project each."""
     openai = {"provider": "openai", "base_url": url, "price": {"per_million": 0.02}}
     # Vectors are random: every passage is near enough, so that contexts do all there is to do.
     projects = {"embedder": {"providers": [openai]}, "retrieval": {"min_score": -1.0}}
@@ -202,7 +202,7 @@ def make_projects(home: Path, url: str) -> None:
 
 @contextmanager
 def running() -> Iterator[None]:
-    """Have the daemon and the watcher run meanwhile."""
+    """Run the daemon and the watcher until the block ends."""
     _run("up")
     try:
         yield
@@ -212,7 +212,7 @@ def running() -> Iterator[None]:
 
 @contextmanager
 def embedding_server() -> Iterator[str]:
-    """The address of an embedding server, in a process of its own."""
+    """Start an embedding server in a process of its own; yield its address."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "benchmarks.latency_server", "--counting"),

@@ -1,8 +1,8 @@
-"""The cosine below which a passage is no guideline, for the shipped model.
+"""Calibrate the least cosine of a guideline's passages, for the shipped model.
 
     python -m benchmarks.guidelines_threshold
 
-The judged documents are synced as a project's guidelines are, with the shipped model, and asked by
+The judged documents are synced as a project's guidelines, with the shipped model, and searched by
 vectors alone. Each threshold is chosen on one half of the questions and reported on the other.
 """
 
@@ -29,7 +29,7 @@ TENANT = "guidelines"
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     before = machine()
     questions = judged_questions()
     with benchmark_servers(WORK) as servers:

@@ -1,10 +1,10 @@
-"""What the lake costs: reading by key, appending, compacting, and the memory it takes.
+"""Measure the lake: reading by key, appending, compacting, and memory.
 
     python -m benchmarks.lake                  300,000 vectors, 6,000 documents, about a minute
     python -m benchmarks.lake --scale 0.1      a tenth of that
 
-Times are medians over fresh keys with the files in the page cache. Memory is how much the peak of
-a process of its own grows by one operation, above what the libraries take.
+Times are medians over fresh keys with the files in the page cache. Memory is the growth of a fresh
+process's peak by one operation, beyond what the libraries take.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ class Corpus:
     documents: int
 
     def hash_of(self, number: int) -> str:
-        """The text_sha256 of a vector."""
+        """Return the text_sha256 of a vector."""
         return sha256_hex(f"text {number}")
 
     def key_of(self, number: int) -> str:
-        """The key of a document."""
+        """Return the key of a document."""
         return compute_key("document", number)
 
     def some_hashes(self, seed: int, count: int = SAMPLE) -> list[str]:
-        """Hashes that are there."""
+        """Return a random sample of existing hashes."""
         return [
             self.hash_of(n)
             for n in random.Random(seed).sample(range(self.vectors), min(count, self.vectors))
         ]
 
     def some_keys(self, seed: int, count: int = 1) -> list[str]:
-        """Keys that are there."""
+        """Return a random sample of existing keys."""
         return [
             self.key_of(n)
             for n in random.Random(seed).sample(range(self.documents), min(count, self.documents))
@@ -67,7 +67,7 @@ class Corpus:
 
 
 def prose(seed: int, length: int = 800) -> str:
-    """Words that compress about as prose does."""
+    """Return words that compress about as well as prose."""
     rng = random.Random(seed)
     words = [f"{rng.randrange(20_000):x}" for _ in range(length // 5)]
     return " ".join(words)[:length]
@@ -78,7 +78,7 @@ def _lines(first: int) -> Location:
 
 
 def document(corpus: Corpus, number: int) -> tuple[ParsedRow, ChunkSetRow]:
-    """A document of 24 kB and its chunks."""
+    """Return a document of 24 kB and its chunks."""
     texts = [prose(number * CHUNKS + n) for n in range(CHUNKS)]
     key = corpus.key_of(number)
     blocks = tuple(Block("paragraph", n * 800, n * 800 + 799, ("A", "B")) for n in range(CHUNKS))
@@ -103,7 +103,7 @@ def fill(lake: TenantLake, corpus: Corpus) -> None:
 
 
 def median_ms(operation: Callable[[int], object]) -> float:
-    """Median milliseconds of the operation, given a fresh seed each time."""
+    """Return the median milliseconds of an operation, which gets a fresh seed each time."""
     operation(-1)
     took = []
     for seed in range(REPEATS):
@@ -114,7 +114,7 @@ def median_ms(operation: Callable[[int], object]) -> float:
 
 
 def reads(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int], object]]]:
-    """The keys that an edit reads, and those of a slice."""
+    """Yield the reads of an edit and of a slice, by label."""
     slice_of = min(5_000, corpus.vectors // 10)
     yield (
         f"missing_vectors, {SAMPLE}",
@@ -133,7 +133,7 @@ def reads(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int
 
 
 def appends(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int], object]]]:
-    """What an edit writes."""
+    """Yield the writes of an edit, by label."""
     vectors = np.ones((SAMPLE, DIMENSIONS), np.float32)
     yield (
         f"append_vectors, {SAMPLE}",
@@ -146,12 +146,12 @@ def appends(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[i
 
 
 def table_of(lake: TenantLake, corpus: Corpus) -> dict[str, float]:
-    """Medians of all reads, in milliseconds."""
+    """Return the medians of all reads, in milliseconds."""
     return {name: median_ms(operation) for name, operation in reads(lake, corpus)}
 
 
 def peak_growth(url: str, corpus: Corpus, operation: str) -> int:
-    """Bytes by which one operation raises the peak of a fresh process."""
+    """Return the bytes by which one operation raises the peak memory of a fresh process."""
     command = [sys.executable, __file__, "--url", url, "--peak", operation]
     sizes = ["--vectors", str(corpus.vectors), "--documents", str(corpus.documents)]
     done = subprocess.run([*command, *sizes], capture_output=True, text=True, check=True)
@@ -159,7 +159,7 @@ def peak_growth(url: str, corpus: Corpus, operation: str) -> int:
 
 
 def measure_peak(lake: TenantLake, corpus: Corpus, operation: str) -> int:
-    """In that process: load the libraries on nothing much, then do it once."""
+    """Load the libraries, run the operation once, and return the growth of the peak in bytes."""
     lake.missing_vectors(EMBEDDER, ["unknown"])
     # Not ru_maxrss: that one is inherited from the process which started this one.
     Path("/proc/self/clear_refs").write_text("5")
@@ -172,7 +172,7 @@ def measure_peak(lake: TenantLake, corpus: Corpus, operation: str) -> int:
 
 
 def memory(field: str) -> int:
-    """Bytes that Linux reports for this process."""
+    """Return the bytes that Linux reports for this process."""
     status = Path("/proc/self/status").read_text()
     return int(status.split(f"{field}:")[1].split()[0]) * 1024
 
@@ -195,7 +195,7 @@ def main() -> None:
 
 
 def report(url: str, corpus: Corpus) -> None:
-    """Everything, before and after compaction."""
+    """Print all figures, before and after compaction."""
     lake = Lake(url).tenant("bench", 1)
     start = time.perf_counter()
     fill(lake, corpus)

@@ -1,10 +1,10 @@
-"""Search by words in several languages: XQuAD's questions, to its paragraphs in a real index.
+"""Measure word search in several languages: XQuAD's questions, to its paragraphs in a real index.
 
     python -m benchmarks.languages FOLDER URL LANGUAGE...
 
 FOLDER holds the files `xquad.LANGUAGE.json` (github.com/google-deepmind/xquad, CC BY-SA 4.0), URL
-is that of an Elasticsearch. With `+` between languages (`en+de`), their paragraphs are in one
-tenant. Prints the nDCG@10 of two halves of up to 600 questions of each language.
+is the address of an Elasticsearch. With `+` between languages (`en+de`), their paragraphs are in
+one tenant. Prints the nDCG@10 of two halves of up to 600 questions of each language.
 """
 
 from __future__ import annotations

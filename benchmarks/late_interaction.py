@@ -1,17 +1,17 @@
-"""Makes a reranker's folder from the shipped embedding model: a stand-in for a cross-encoder.
+"""Build a reranker from the shipped embedding model: a stand-in for a cross-encoder.
 
     python -m benchmarks.late_interaction FOLDER
 
-The folder is what a tenant's `retrieval.rerank.folder` takes. No cross-encoder is shipped, and none
-is downloaded; this one needs nothing but all-MiniLM-L6-v2, and is no cross-encoder by training. It
-is what ColBERT calls late interaction ("MaxSim": Khattab and Zaharia, 2020): question and passage
-go through the model each for itself, every word piece of the question takes the cosine of the
-nearest one of the passage, and the score is the mean of these, rare word pieces counting for more.
-How rare one is follows from its place in BERT's vocabulary, which is in the order of frequency: by
-Zipf's law the logarithm of its rank. Nothing is learned from any judged question.
+FOLDER can be set as a tenant's `retrieval.rerank.folder`. No cross-encoder is shipped or
+downloaded; this one needs only all-MiniLM-L6-v2, and is not trained as a cross-encoder. It
+implements ColBERT's late interaction ("MaxSim": Khattab and Zaharia, 2020): question and passage
+go through the model separately, every word piece of the question takes the cosine of the nearest
+word piece of the passage, and the score is their mean, weighted by rarity. Rarity is the logarithm
+of a word piece's rank in BERT's vocabulary, which is ordered by frequency (Zipf's law). Nothing is
+learned from any judged question.
 
-The ONNX graph takes a pair as cross-encoders do ([CLS] question [SEP] passage [SEP], split by
-token_type_ids) and cuts it in two by itself. It costs what a cross-encoder of six such layers does.
+The ONNX graph takes a pair as cross-encoders do ([CLS] question [SEP] passage [SEP], separated by
+token_type_ids) and splits it itself. It costs as much as a cross-encoder of six such layers.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _LOWEST = -1e4
 
 
 def build(folder: Path) -> None:
-    """Write the folder.
+    """Write the reranker's files into a folder.
 
     Args:
-        folder: is made if it is not there.
+        folder: is created if it is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shipped = MODELS / DEFAULT_MODEL
@@ -53,10 +53,10 @@ def build(folder: Path) -> None:
 
 
 def rarity(vocabulary: int) -> np.ndarray:
-    """What each word piece counts for; shape (vocabulary,), float32.
+    """Return the weight of each word piece; shape (vocabulary,), float32.
 
     Args:
-        vocabulary: how many word pieces there are.
+        vocabulary: number of word pieces.
     """
     ranks = np.maximum(np.arange(vocabulary) - _FIRST_WORD + 1, 1)
     weights = np.log1p(ranks).astype(np.float32)
@@ -101,7 +101,7 @@ def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
 
 
 def _cut_in_two() -> Iterator[onnx.NodeProto]:
-    """[CLS] question [SEP] and [CLS] passage [SEP], each from its first position on."""
+    """Yield nodes that split a pair into [CLS] question [SEP] and [CLS] passage [SEP]."""
     node = helper.make_node
     # The question: as far as the longest of the batch reaches.
     yield node("Sub", ["one", "token_type_ids"], ["of_question"])
@@ -142,7 +142,7 @@ def _cut_in_two() -> Iterator[onnx.NodeProto]:
 
 
 def _copy(encoder: onnx.GraphProto, prefix: str) -> Iterator[onnx.NodeProto]:
-    """The encoder's nodes once more, on its own weights, from and to names of their own."""
+    """Yield a copy of the encoder's nodes, with the same weights and prefixed names."""
     weights = {tensor.name for tensor in encoder.initializer}
     for original in encoder.node:
         node = onnx.NodeProto()
@@ -158,7 +158,7 @@ def _rename(names: list[str], prefix: str, weights: set[str]) -> None:
 
 
 def _scored() -> Iterator[onnx.NodeProto]:
-    """From the vectors of all word pieces to one score a pair, shape (batch, 1)."""
+    """Yield nodes that reduce all word-piece vectors to a score per pair, shape (batch, 1)."""
     node = helper.make_node
     yield from _unit("question.last_hidden_state", "question.pieces")
     yield from _unit("passage.last_hidden_state", "passage.pieces")

@@ -1,11 +1,11 @@
-"""An embedding server of OpenAI's kind that takes the same time for every request.
+"""An embedding server with OpenAI's API that takes the same time for every request.
 
     python -m benchmarks.latency_server --milliseconds 200 --dimensions 1536
 
 Prints its port, and serves until its input is closed. It does as little as possible, so that two
-cores are left to the measured client: it never parses a request, and answers are made beforehand.
+cores are left to the measured client: it parses no request, and answers are made beforehand.
 With --counting it counts the texts of each request, which may then be any number up to 100.
-GET /arrivals returns when each request came.
+GET /arrivals returns the time of arrival of each request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TEXTS = 100
 
 
 def answer(dimensions: int, texts: int = TEXTS) -> bytes:
-    """A whole answer with its headers."""
+    """Return a complete HTTP response with random vectors."""
     vectors = np.random.default_rng(texts).normal(size=(texts, dimensions)).astype("<f4")
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     data = [
@@ -42,12 +42,12 @@ def _http(body: object) -> bytes:
 
 
 class LatencyServer:
-    """See the module.
+    """An embedding server with a fixed latency.
 
     Args:
-        seconds: from a request's last byte to its answer's first.
-        dimensions: of the vectors.
-        counting: whether requests hold other numbers of texts than TEXTS.
+        seconds: time from a request's last byte to its answer's first.
+        dimensions: length of the vectors.
+        counting: whether requests may hold other numbers of texts than TEXTS.
     """
 
     def __init__(self, seconds: float, dimensions: int, *, counting: bool = False) -> None:
@@ -96,7 +96,7 @@ def _length(head: bytes) -> int:
 
 
 def main() -> None:
-    """Serve."""
+    """Serve until the input is closed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--milliseconds", type=float, default=200)
     parser.add_argument("--dimensions", type=int, default=1536)

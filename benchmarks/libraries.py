@@ -1,7 +1,7 @@
-"""Parsing libraries alone: each format read by what reads it with nothing around it.
+"""Parsing libraries alone: each format read by a library without the project around it.
 
 A format's first library is the one that the project's parser is built on, or else the one that most
-people would take; the others are for comparison. A new format is a row of LIBRARIES.
+people would choose; the others are for comparison. To add a format, add a row to LIBRARIES.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rag_assets.ingest.parsing import media_types
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library and how it is used.
+    """A library and a function that reads with it.
 
     Attributes:
-        read: reads one document entirely; returns how many pages it has, or 1.
+        read: reads one document entirely; returns its number of pages, or 1.
         below: whether the project's parser is built on it.
     """
 
@@ -74,7 +74,7 @@ def _commonmark() -> Any:
 
 
 def _docling(name: str) -> Callable[[bytes], int]:
-    """Docling by itself, which knows the format by a file's name."""
+    """Return a reader that uses Docling, which infers the format from a file name."""
 
     def read(data: bytes) -> int:
         from docling.datamodel.base_models import DocumentStream
@@ -117,7 +117,7 @@ def _lxml_html(data: bytes) -> int:
 
 
 def _lxml_parts(beginning: str) -> Callable[[bytes], int]:
-    """The XML parts of an Office file that hold its text, unpacked and parsed."""
+    """Return a reader that unpacks and parses the XML parts of an Office file with its text."""
 
     def read(data: bytes) -> int:
         from lxml import etree

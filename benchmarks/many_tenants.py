@@ -1,12 +1,12 @@
-"""What many small tenants cost: a sync of all, a tick of the sensor, a night, a change in one.
+"""Measure many small tenants: a sync of all, a sensor tick, the nightly job, a change in one.
 
     python -m benchmarks.many_tenants                    1,000 tenants of 20 files
     python -m benchmarks.many_tenants --tenants 100 --name trial
 
-The cold sync goes through `rag-assets sync --all`, as many tenants at a time as there are cores.
-The tick is the function of the sensor `source_files` itself, in a process of its own, once
-connected; the night is the job `detect_drift`. A change is taken up by the daemon: what is measured
-is the time from writing one file until a search finds its text.
+The cold sync is `rag-assets sync --all`, with as many tenants at a time as there are cores. The
+tick is the function of the sensor `source_files` itself, in a process of its own, once connected;
+the night is the job `detect_drift`. A change is followed by the daemon: its figure is the time from
+writing one file until a search finds its text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TIMEOUT_SECONDS = 600
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tenants", type=int, default=1_000)
     parser.add_argument("--changes", type=int, default=3, help="edits followed with the daemon")
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[str, Any]:
-    """Every phase, in one installation."""
+    """Run every phase, in one installation."""
     home = work / "home"
     write_tenants(home, tenants)
     environment = {
@@ -100,7 +100,7 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
 
 
 def write_tenants(home: Path, tenants: int) -> None:
-    """Folders of small files, and the file that names them."""
+    """Write folders of small files, and the tenants.yaml that names them."""
     home.mkdir(parents=True)
     rng = random.Random(7)
     entries = []
@@ -121,7 +121,7 @@ def write_tenants(home: Path, tenants: int) -> None:
 
 
 def tick() -> None:
-    """Evaluate the sensor twice; the second time, with connections open, is reported."""
+    """Evaluate the sensor twice; report the second time, with connections open."""
     import dagster as dg
 
     from rag_assets.cli.session import Session
@@ -147,7 +147,7 @@ def tick() -> None:
 
 @contextmanager
 def running(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
-    """Dagster's UI and daemon."""
+    """Run Dagster's UI and daemon until the block ends."""
     subprocess.run([*cli, "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
     try:
         yield
@@ -156,7 +156,7 @@ def running(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
 
 
 def change(home: Path, cli: list[str], environment: Mapping[str, str], number: int) -> float:
-    """Write a file, and wait until a search finds it."""
+    """Write a file, and wait until a search finds it; return the seconds."""
     mark = f"zanzibar{number}"
     (home / "sources" / "0000" / "0.md").write_text(f"# {mark}\n\nThe word is {mark}.\n")
     started = time.monotonic()
@@ -173,7 +173,7 @@ def change(home: Path, cli: list[str], environment: Mapping[str, str], number: i
 
 
 def memory(home: Path) -> dict[str, float]:
-    """Megabytes (PSS) of each of the installation's Dagster processes."""
+    """Return the megabytes (PSS) of each of the installation's Dagster processes."""
     found: dict[str, float] = {}
     for process in psutil.process_iter(["cmdline", "environ"]):
         if (process.info["environ"] or {}).get("RAG_ASSETS_HOME") != str(home):
@@ -185,7 +185,7 @@ def memory(home: Path) -> dict[str, float]:
 
 
 def report(phase: str, cost: Mapping[str, Any]) -> None:
-    """Print a line about what a phase cost."""
+    """Print one line with the cost of a phase."""
     print(f"{phase:6} {cost['wall']:8.2f} s, CPU {cost['cpu']:.1f} s, {cost['inside']}", flush=True)
 
 

@@ -1,10 +1,11 @@
-"""How surely two entries of experience are told to be the same, with the shipped model.
+"""Measure precision and recall of merging entries of experience, with the shipped model.
 
     python -m benchmarks.merging
 
-The pairs of examples/experience, by the cosines of their problems and of their solutions, and by
-the facts that keep solutions apart. Bounds and facts were chosen by pairs.jsonl; what they do to
-pairs-held-out.jsonl, which was written and kept apart, is what is promised. No server is needed.
+Pairs of examples/experience are compared by the cosines of their problems and of their solutions,
+and by facts that keep solutions apart. Bounds and facts were chosen on pairs.jsonl; the promised
+figures are those on pairs-held-out.jsonl, which was written and kept separately. No server is
+needed.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries, and whether they are the same.
+    """Two entries, and whether they should be merged.
 
     Attributes:
-        differs: in what they differ; None: in nothing that keeps them apart.
+        differs: the fact that keeps them apart; None if there is none.
     """
 
     category: str
@@ -49,16 +50,16 @@ class Pair:
     differs: str | None
 
     def is_near(self, bounds: Bounds) -> bool:
-        """Whether the vectors alone would make them one."""
+        """Return whether the vectors alone would merge them."""
         return self.problem >= bounds.problem and self.solution >= bounds.solution
 
     def is_merged(self, bounds: Bounds) -> bool:
-        """Whether they become one."""
+        """Return whether they are merged."""
         return self.is_near(bounds) and self.differs is None
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     before = machine()
     bounds = BOUNDS[MODEL]
     chosen_on, held_out = pairs(CHOSEN_ON), pairs(HELD_OUT)
@@ -85,7 +86,7 @@ def main() -> None:
 
 
 def pairs(path: Path) -> list[Pair]:
-    """The labelled pairs of a file, with their cosines."""
+    """Return the labelled pairs of a file, with their cosines."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     cosines = {
         part: np.sum(
@@ -108,7 +109,7 @@ def pairs(path: Path) -> list[Pair]:
 
 
 def vectors(texts: Iterable[str]) -> Any:
-    """Unit vectors of shape (texts, dimensions)."""
+    """Return unit vectors of shape (texts, dimensions)."""
     embedder, todo = build_embedder(EmbedderConfig(provider="local")), list(texts)
 
     async def embed() -> Any:
@@ -123,7 +124,7 @@ def vectors(texts: Iterable[str]) -> Any:
 
 
 def rates(found: Sequence[Pair], bounds: Bounds) -> dict[str, float]:
-    """Precision and recall of merges by these bounds."""
+    """Return precision and recall of merges with these bounds."""
     merged = [pair for pair in found if pair.is_merged(bounds)]
     right = sum(one.same for one in merged)
     return {

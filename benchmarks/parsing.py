@@ -1,14 +1,13 @@
-"""Pages, or documents, a second and core: each parser against the library alone.
+"""Compare each parser with its library alone, in pages (or documents) per second and core.
 
     python -m benchmarks.parsing                          every format that a parser reads
     python -m benchmarks.parsing --only application/pdf --rounds 5
 
-Three things are timed, in turns, so that a busy machine slows all of them: the library by itself;
-the project's parser in this process; and the pool as a sync uses it, with a worker process in
-which documents are also scanned for credentials, and the result sent back. Rates are for a second
-of CPU, over all processes involved; the pool's also for a second of time. Formats without pages
-count documents. What is parsed comes from benchmarks.documents, libraries from
-benchmarks.libraries.
+Three contestants take turns, so that a busy machine slows all of them: the library by itself; the
+project's parser in this process; and the pool as a sync uses it, with a worker process that also
+scans documents for credentials and sends the result back. Rates are per CPU second, over all
+processes involved; for the pool also per second of wall time. Formats without pages count
+documents. The documents come from benchmarks.documents, the libraries from benchmarks.libraries.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _LEAST_SECONDS = 1.0
 
 
 def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
-    """Medians for one format; None where there is nothing to measure it with."""
+    """Return medians for one format; None if there are no documents to measure it with."""
     documents = documents_of(media_type)
     if not documents:
         return None
@@ -78,7 +77,7 @@ def _parsed(data: bytes, media_type: str) -> int:
 
 
 def _through(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> int:
-    """Parse documents as a sync does, and make sure that none was refused."""
+    """Parse documents as a sync does; raise the first refusal."""
     tasks = (
         ParseTask(str(number), f"{number}", media_type, lambda data=data: data)
         for number, data in enumerate(documents)
@@ -91,7 +90,7 @@ def _through(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> i
 
 
 def _rate(run: Callable[[], int], units: int) -> tuple[float, float]:
-    """Units for a second of CPU and for a second of time, over a second or more."""
+    """Return units per CPU second and per second of wall time, measured over at least a second."""
     cpu, started, times = tree_cpu(os.getpid()), time.perf_counter(), 0
     while time.perf_counter() - started < _LEAST_SECONDS:
         run()
@@ -102,7 +101,7 @@ def _rate(run: Callable[[], int], units: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure, print a line for each format, write the result."""
+    """Measure, print a line for each format, and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=sorted(PARSERS), default=sorted(PARSERS))

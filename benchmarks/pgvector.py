@@ -1,11 +1,11 @@
-"""Vectors in pgvector: what exact search would find, and how fast, beside Elasticsearch.
+"""Compare pgvector with Elasticsearch: recall against exact search, and latency.
 
     python -m benchmarks.pgvector          20,000 sentences by the shipped model; 3,072 dimensions
     python -m benchmarks.pgvector --count 2000 --name trial
     python -m benchmarks.pgvector --step prepare     then --step measure, on a quiet machine
 
-Both stores are filled by the adapters of the project and asked as its searches ask, with filters
-that leave 1 %, 10 % and all entries. Exact neighbours are computed by numpy.
+Both stores are filled and searched by the project's adapters, with filters that select 1 %, 10 %
+and all entries. Numpy computes exact neighbours.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Corpus:
     """Vectors and questions.
 
     Attributes:
-        vectors: of shape (entries, dimensions), of norm 1.
-        questions: of shape (questions, dimensions), of norm 1.
+        vectors: unit vectors of shape (entries, dimensions).
+        questions: unit vectors of shape (questions, dimensions).
     """
 
     name: str
@@ -68,15 +68,15 @@ class Corpus:
 
     @property
     def owner(self) -> Owner:
-        """Of the entries."""
+        """Return the owner of the entries."""
         return Owner(f"pgvector-{self.vectors.shape[1]}", 1, 1, b"k" * 32)
 
     def tags(self, number: int) -> tuple[str, ...]:
-        """Of one entry, by which filters choose it."""
+        """Return the tags of one entry, by which filters select it."""
         return (*(["one"] if number % 100 == 0 else []), *(["ten"] if number % 10 == 3 else []))
 
     def entries(self) -> Iterator[Entry]:
-        """What is written."""
+        """Yield the entries to write."""
         for number, vector in enumerate(self.vectors):
             text = f"entry {number}"
             document = EntryDocument(
@@ -96,7 +96,7 @@ class Corpus:
             yield Entry(self.owner, document, chunk, vector)
 
     def exact(self, tag: str | None) -> list[set[str]]:
-        """The ids of the documents that are nearest to each question."""
+        """Return the ids of the documents nearest to each question, by exhaustive comparison."""
         numbers = np.array(
             [n for n in range(len(self.vectors)) if tag is None or tag in self.tags(n)]
         )
@@ -106,7 +106,7 @@ class Corpus:
 
 
 def sentences(count: int) -> Corpus:
-    """Sentences by the shipped model; questions are other ones."""
+    """Embed sentences with the shipped model; the questions are further sentences."""
     rng = random.Random(7)
     texts = list(dict.fromkeys(sentence(rng) for _ in range(2 * count)))[: count + QUESTIONS]
     embedder = OnnxEmbedder()
@@ -121,14 +121,14 @@ async def _embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Vectors:
 
 
 def long_vectors(count: int) -> Corpus:
-    """Vectors of 3,072 dimensions that lie as those of texts do: half precision is indexed."""
+    """Return text-like vectors of 3,072 dimensions, which are indexed in half precision."""
     clusters = Clusters(dimensions=3_072)
     made = np.concatenate([clusters.vectors(numbers) for numbers in clusters.batches(count)])
     return Corpus("clusters of 3,072", made, clusters.questions(QUESTIONS, count))
 
 
 def written(corpus: Corpus, store: VectorStore) -> dict[str, Any]:
-    """Write everything into both stores; returns what is measured by later, and the seconds."""
+    """Write the corpus into both stores; return its name, its index and the seconds."""
     vectors, owner, dimensions = _vectors_of(store), corpus.owner, corpus.vectors.shape[1]
     index = store.indexes.place(IndexSpec(dimensions, suitable_index(dimensions)), "any", "shared")
     times = {"Elasticsearch": _seconds(lambda: store.entries.write(index.name, corpus.entries()))}
@@ -139,7 +139,7 @@ def written(corpus: Corpus, store: VectorStore) -> dict[str, Any]:
 
 
 def measured(corpus: Corpus, store: VectorStore, index_name: str) -> dict[str, Any]:
-    """Recall and latency of both stores."""
+    """Return recall and latency of both stores."""
     owner, found = corpus.owner, {}
     beside = Owner(owner.tenant, 1, 1, owner.digest_key, vectors_beside=True)
     for share, tag in SHARES.items():
@@ -184,7 +184,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Prepare, measure, and write the result."""
+    """Prepare, measure, and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--name", default="pgvector")
@@ -200,7 +200,7 @@ def main() -> None:
 
 
 def prepare(store: VectorStore, count: int) -> None:
-    """Make the vectors, write them into both stores, and keep them in files."""
+    """Make the vectors, write them into both stores, and save them in files."""
     for folder, made in zip(_FOLDERS, (sentences, long_vectors), strict=True):
         corpus = made(count)
         done = written(corpus, store)
@@ -211,7 +211,7 @@ def prepare(store: VectorStore, count: int) -> None:
 
 
 def result_of(store: VectorStore) -> dict[str, Any]:
-    """What is measured of what was prepared."""
+    """Measure the prepared corpora."""
     before, result = machine(), {}
     for folder in _FOLDERS:
         prepared = json.loads((folder / "prepared.json").read_text())

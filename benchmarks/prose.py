@@ -1,7 +1,7 @@
-"""English that means nothing: documents of a made-up company, the same for the same seed.
+"""Meaningless English: documents of a made-up company, reproducible from a seed.
 
-Sentences are patterns filled from word lists, so words repeat as they do in real text, and no
-two documents are alike. Only the standard library is used: any environment can run this.
+Sentences are patterns filled from word lists, so words repeat as they do in real text, and no two
+documents are alike. Only the standard library is used, so the module runs in any environment.
 """
 
 from __future__ import annotations
@@ -106,27 +106,27 @@ _PATTERNS: tuple[_Pattern, ...] = (
 
 
 def sentence(rng: random.Random) -> str:
-    """One sentence of about 80 characters."""
+    """Return one sentence of about 80 characters."""
     return rng.choice(_PATTERNS)(rng)
 
 
 def paragraph(rng: random.Random) -> str:
-    """Two to six sentences on one line."""
+    """Return two to six sentences on one line."""
     return " ".join(sentence(rng) for _ in range(rng.randint(2, 6)))
 
 
 def title(rng: random.Random) -> str:
-    """A heading of three words or so."""
+    """Return a heading of about three words."""
     return f"{_noun(rng).capitalize()} and {_noun(rng)} in {rng.choice(_PLACES)}"
 
 
 def slug(rng: random.Random) -> str:
-    """A part of a file's name."""
+    """Return a part of a file name."""
     return f"{rng.choice(_ADJECTIVES)}-{rng.choice(_NOUNS)}"
 
 
 def document(rng: random.Random, sections: int) -> str:
-    """A Markdown document: a title, an introduction and that many sections."""
+    """Return a Markdown document: a title, an introduction and that many sections."""
     parts = [f"# {title(rng)}", paragraph(rng)]
     for _ in range(sections):
         level = "###" if len(parts) > 2 and rng.random() < 0.3 else "##"

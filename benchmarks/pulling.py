@@ -1,10 +1,10 @@
-"""Time and memory of records that are pulled from another database, each step a command.
+"""Measure time and memory of pulling records from another database, each step a command.
 
     python -m benchmarks.pulling                 100,000 pages of two blocks
     python -m benchmarks.pulling --rows 200000
 
-The application's database is another one of the same Postgres. Each step is a process of its own:
-its memory is the most that was resident.
+The application's database is on the same Postgres server. Each step is a separate process: its
+memory is its maximum resident set size.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FROM pages p
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--name", default="pulling", help="of the file of results")
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
-    """Pull all, nothing, edits and what is gone; returns what each took."""
+    """Pull all rows, no changes, edits and deletions; return the cost of each step."""
     application = servers.database("application")
     _do(application, _PAGES.format(rows=rows))
     source = {"name": "app", "type": "sql", "url": "$APPLICATION", "queries": {"page": _QUERY}}

@@ -1,4 +1,4 @@
-"""How well searches answer the judged questions in every mode, and what a threshold would do.
+"""Measure search quality on the judged questions in every mode, and the effect of thresholds.
 
     python -m benchmarks.quality                        some ten minutes, most of it reranking
     python -m benchmarks.quality --name trial           writes a file that git ignores
@@ -6,8 +6,8 @@
     python -m benchmarks.quality --pool                 shows and records what is not judged yet
 
 The handbook and the annex are synced into real servers, once under each profile, with the shipped
-model, and searched through the retriever of every interface. Without a cross-encoder, searches are
-reranked by the stand-in of late_interaction.py.
+model, and searched through the retriever that every interface uses. Without a cross-encoder,
+searches are reranked by the stand-in of late_interaction.py.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Answers = Mapping[str, Sequence[Hit]]
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--name", default="quality", help="of the file of results")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
@@ -120,7 +120,7 @@ class Asked:
     def answers(
         self, tenant: str, questions: Sequence[JudgedQuestion], **request: Any
     ) -> dict[str, Sequence[Hit]]:
-        """The hits of every question."""
+        """Return the hits of every question, by question id."""
         return {question.id: self._hits(tenant, question, request) for question in questions}
 
     def _hits(
@@ -133,7 +133,7 @@ class Asked:
         return answer.hits
 
     def corpus(self) -> dict[str, dict[str, int]]:
-        """How many documents and passages each tenant has."""
+        """Count the documents and passages of each tenant."""
         documents = {
             profile: [d for d in self._catalog.documents.all(profile) if d.status == "READY"]
             for profile in PROFILES
@@ -147,13 +147,13 @@ class Asked:
         }
 
     def close(self) -> None:
-        """Wait until what the questions cost is recorded."""
+        """Wait until the cost of the questions is recorded."""
         self._retriever.close()
 
 
 @contextmanager
 def asking(servers: Servers, work: Path, reranker: Path) -> Iterator[Asked]:
-    """Sync an installation of its own, and ask it."""
+    """Sync a new installation; yield an object that asks it questions."""
     home = work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -175,7 +175,7 @@ def asking(servers: Servers, work: Path, reranker: Path) -> Iterator[Asked]:
 
 
 def stand_in(work: Path) -> Path:
-    """Make the folder of a reranker out of the shipped model."""
+    """Build a reranker's folder from the shipped model."""
     from benchmarks.late_interaction import build
 
     folder = work / "stand-in"
@@ -184,7 +184,7 @@ def stand_in(work: Path) -> Path:
 
 
 def write_tenants(path: Path, reranker: Path) -> None:
-    """Write a tenant for each profile, called like it; the demo's settings hold for documents."""
+    """Write a tenant for each profile, named like it; documents get the demo's settings."""
     sources = [
         {"name": name, "type": "files", "root": str(root), "include": INCLUDE}
         for name, root in (("handbook", HANDBOOK), ("annex", ANNEX))
@@ -206,7 +206,7 @@ def write_tenants(path: Path, reranker: Path) -> None:
 
 
 def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> dict[str, Any]:
-    """What each mode's rankings are worth, by kind of question too, and how the modes differ."""
+    """Return each mode's measures, also by kind of question, and the differences between modes."""
     report_unanswered(questions, rankings)
     kinds: dict[str, list[str]] = {"all": [question.id for question in questions]}
     for question in questions:
@@ -241,7 +241,7 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
 def calibrated(
     questions: Sequence[JudgedQuestion], by_threshold: Mapping[float, Answers]
 ) -> dict[str, Any]:
-    """What every threshold keeps, and two of them: chosen by one half, reported on the other."""
+    """Evaluate every threshold; choose two on one half, and report them on the other."""
     first, second = halves(questions)
     curves = [
         [kept_by(least, part, found) for least, found in by_threshold.items()]
@@ -259,7 +259,7 @@ def calibrated(
 
 
 def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
-    """Say which questions no mode answers at all: a judgement may be wrong."""
+    """Print the questions that no mode answers: their judgements may be wrong."""
     never = [
         question.id
         for question in questions

@@ -1,4 +1,4 @@
-"""What a threshold on the cosine keeps and rejects."""
+"""The effect of a threshold on the cosine: which answers it keeps and rejects."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MOST_LOST = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a threshold leaves of some questions' answers.
+    """The answers that a threshold keeps and rejects.
 
     Attributes:
-        min_score: the cosine.
+        min_score: the threshold, a cosine.
         answered: questions whose answer is among the hits.
-        answerable: of how many.
+        answerable: number of questions with an answer.
         rejected: questions without an answer for which nothing is found.
-        unanswerable: of how many.
+        unanswerable: number of questions without an answer.
     """
 
     min_score: float
@@ -32,11 +32,11 @@ class Kept:
 
     @property
     def informedness(self) -> float:
-        """Youden's J: 1 where all answers are kept and all else is rejected, 0 for chance."""
+        """Return Youden's J: 1 if all answers are kept and all else is rejected, 0 for chance."""
         return self.answered / self.answerable + self.rejected / self.unanswerable - 1
 
     def as_json(self) -> dict[str, Any]:
-        """For a file of results."""
+        """Return the figures for a result file."""
         return asdict(self)
 
 
@@ -45,10 +45,10 @@ def kept_by(
     questions: Sequence[JudgedQuestion],
     found: Mapping[str, Sequence[JudgeablePassage]],
 ) -> Kept:
-    """What a threshold leaves.
+    """Count the answers that a threshold keeps and rejects.
 
     Args:
-        found: the hits under that threshold, by question id.
+        found: the hits above that threshold, by question id.
     """
     answerable = [question for question in questions if question.answerable]
     others = [question for question in questions if not question.answerable]
@@ -62,7 +62,7 @@ def kept_by(
 
 
 def harmless(curve: Sequence[Kept]) -> Kept:
-    """The highest threshold that costs next to no answer.
+    """Return the highest threshold that loses next to no answer.
 
     Args:
         curve: by rising threshold, first without one.
@@ -72,5 +72,5 @@ def harmless(curve: Sequence[Kept]) -> Kept:
 
 
 def best_separating(curve: Sequence[Kept]) -> Kept:
-    """The threshold that best tells what is answered from what is not."""
+    """Return the threshold that best separates answered questions from the others."""
     return max(curve, key=lambda kept: kept.informedness)

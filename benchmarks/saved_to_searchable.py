@@ -1,12 +1,12 @@
-"""How soon a saved file is searchable with the daemon, alone, beside an import, and in a burst.
+"""Measure how soon a saved file is searchable with the daemon: alone, during an import, in a burst.
 
     python -m benchmarks.saved_to_searchable                        20 edits, one after the other
     python -m benchmarks.saved_to_searchable --import-files 6000    while another tenant imports
     python -m benchmarks.saved_to_searchable --burst 150            150 tenants' edits in a minute
 
-An edit replaces a small file as an editor does, by renaming. It counts as searchable when a search
-finds its text; in a burst, where so many searches would take the cores, when the catalog says that
-its entries are returned, and a search has to agree afterwards.
+An edit replaces a small file as an editor does, by renaming. It counts as searchable once a search
+finds its text. In a burst, so many searches would occupy the cores: there an edit counts once the
+catalog reports its entries as returned, and a search must confirm it afterwards.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CLI = (sys.executable, "-m", "rag_assets.cli")
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--import-files", type=int, default=0)
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def write_tenants(home: Path, tenants: int, import_files: int) -> None:
-    """Folders of small files, and the file that names them; what is imported is listed later."""
+    """Write folders of small files, and tenants.yaml without the folder that is imported later."""
     rng = random.Random(7)
     for number in range(tenants):
         folder = home / "sources" / f"{number:04}"
@@ -105,7 +105,7 @@ def list_tenants(home: Path, names: Sequence[str]) -> None:
 
 @contextmanager
 def running() -> Iterator[Mapping[str, int]]:
-    """Sync all tenants, and start everything; yields the processes by name."""
+    """Sync all tenants and start all processes; yield their pids by name."""
     from rag_assets.common.settings import Settings
     from rag_assets.runtime.stack import LocalStack
 
@@ -126,7 +126,7 @@ def running() -> Iterator[Mapping[str, int]]:
 
 
 class Probe:
-    """What a searcher sees."""
+    """Reads the state of the index and of runs, as a searcher and an operator would."""
 
     def __init__(self) -> None:
         from rag_assets.cli.session import Session
@@ -137,22 +137,22 @@ class Probe:
         self._retriever = Retriever(self._catalog, self._session.store, self._session.embedders)
 
     def finds(self, tenant_id: str, mark: str) -> bool:
-        """Whether a search finds the text."""
+        """Return whether a search finds the text."""
         from rag_assets.search.model import SearchRequest
 
         hits = self._retriever.search(tenant_id, SearchRequest(query=mark, mode="text")).hits
         return any(mark in hit.text for hit in hits)
 
     def ready(self, tenant_id: str) -> int:
-        """How many documents are searchable."""
+        """Count the searchable documents of a tenant."""
         return self._catalog.documents.counts(tenant_id).get("READY", 0)
 
     def idle(self) -> bool:
-        """Whether no run is queued or under way."""
+        """Return whether no run is queued or in progress."""
         return not self._session.own_runs.partitions_under_way(self._session.instance)
 
     def published_at(self, tenant_id: str, uri: str) -> float:
-        """When the present version of a document was published, in seconds since the epoch."""
+        """Return when a document's current version was published, in seconds since the epoch."""
         from rag_assets.storage.catalog.tables import document_index, documents
 
         query = (
@@ -166,7 +166,7 @@ class Probe:
         return at.timestamp() if at is not None else 0.0
 
     def runs(self, since: float) -> int:
-        """How many runs were begun since a time."""
+        """Count the runs that were created since a time."""
         import dagster as dg
 
         after = dg.RunsFilter(created_after=datetime.fromtimestamp(since, UTC))
@@ -174,7 +174,7 @@ class Probe:
 
 
 def trials(home: Path, count: int, import_files: int, meter: Mapping[str, int]) -> dict[str, Any]:
-    """Edits one after the other, each awaited."""
+    """Save files one after another, and wait until each is found."""
     probe, rng = Probe(), random.Random(11)
     wait_for(probe.idle)
     if import_files:
@@ -204,7 +204,7 @@ def trials(home: Path, count: int, import_files: int, meter: Mapping[str, int]) 
 
 
 def burst(home: Path, count: int, spread: float, meter: Mapping[str, int]) -> dict[str, Any]:
-    """Edits of as many tenants, at even distances whatever happens."""
+    """Save one file of each tenant at even intervals, and wait until all are published."""
     probe = Probe()
     time.sleep(10)
     wait_for(probe.idle)
@@ -244,7 +244,7 @@ def burst(home: Path, count: int, spread: float, meter: Mapping[str, int]) -> di
 
 
 def edit(home: Path, number: int, trial: int) -> str:
-    """Save a file as an editor does; returns a word that it alone has."""
+    """Save a file as an editor does; return a word that only this version contains."""
     mark = f"zanzibar{number}x{trial}"
     folder = home / "sources" / f"{number:04}"
     draft = folder / ".0.md.draft"
@@ -254,7 +254,7 @@ def edit(home: Path, number: int, trial: int) -> str:
 
 
 def latencies(seconds: Sequence[float]) -> dict[str, Any]:
-    """Their distribution."""
+    """Print and return the distribution of latencies."""
     cuts = quantiles(seconds, n=20, method="inclusive") if len(seconds) > 1 else [*seconds] * 19
     found = {"p50": median(seconds), "p95": cuts[18], "max": max(seconds)}
     print({name: round(value, 2) for name, value in found.items()}, flush=True)
@@ -265,17 +265,17 @@ def latencies(seconds: Sequence[float]) -> dict[str, Any]:
 
 
 def cpu_of(meter: Mapping[str, int]) -> dict[str, float]:
-    """CPU seconds by process, with all below it."""
+    """Return the CPU seconds by process, including descendants."""
     return {name: tree_cpu(pid) for name, pid in meter.items()}
 
 
 def cpu_since(before: Mapping[str, float], meter: Mapping[str, int]) -> dict[str, float]:
-    """CPU seconds used since."""
+    """Return the CPU seconds used since `before`."""
     return {name: round(now - before[name], 2) for name, now in cpu_of(meter).items()}
 
 
 def wait_for(condition: Any, pause: float = 0.3) -> None:
-    """Wait until it holds."""
+    """Wait until a condition holds; exit after the timeout."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while not condition():
         if time.monotonic() > deadline:

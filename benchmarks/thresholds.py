@@ -1,11 +1,11 @@
-"""Thresholds that follow from random passages: what rules of several widths keep and reject.
+"""Evaluate thresholds that are calibrated with random passages, for several widths.
 
     python -m benchmarks.thresholds
 
 Each corpus is embedded with the shipped model. A question is compared with random passages of its
-corpus; the floor lies a number of spreads above their median. Reported are, for each width, the
-share of questions whose relevant passage is above the floor, and the share of unanswerable
-questions above which nothing is.
+corpus; the floor lies a number of spreads (the width) above their median. For each width, the
+result has the share of questions whose relevant passage is above the floor, and the share of
+unanswerable questions with no passage above it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Corpus:
     """Passages and questions.
 
     Attributes:
-        questions: each with the positions of its relevant passages; none: nothing answers it.
+        questions: each with the positions of its relevant passages; empty if unanswerable.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Corpus:
 
 
 def main() -> None:
-    """Measure every corpus, and write the result."""
+    """Measure every corpus and save the result."""
     embedder = OnnxEmbedder()
     result: dict[str, Any] = {
         "benchmark": "thresholds",
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def corpora() -> Iterator[Corpus]:
-    """The handbook, entries of experience, and guidelines in three further languages."""
+    """Yield the handbook, entries of experience, and guidelines in three further languages."""
     passages = [text for root in (HANDBOOK, ANNEX) for text in paragraphs(root)]
     yield Corpus(
         "handbook (en)",
@@ -96,7 +96,7 @@ def corpora() -> Iterator[Corpus]:
 
 
 def paragraphs(root: Path) -> Iterator[str]:
-    """The texts of a folder, cut at headings, as guidelines are about as long."""
+    """Yield the texts of a folder, cut at headings, in lengths similar to guidelines."""
     for path in sorted([*root.rglob("*.md"), *root.rglob("*.html")]):
         for part in path.read_text(encoding="utf-8").split("\n#"):
             text = " ".join(part.split())
@@ -104,7 +104,7 @@ def paragraphs(root: Path) -> Iterator[str]:
 
 
 def experience() -> Corpus:
-    """The entries of the example, with its questions about failures."""
+    """Return the entries of the example, with its questions about failures."""
     entries = read(EXPERIENCE / "entries.jsonl")
     texts = [
         f"Failure: {e.get('failure_description') or e.get('feedback') or e.get('approach') or ''}"
@@ -124,12 +124,12 @@ def experience() -> Corpus:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file."""
+    """Parse the lines of a JSON Lines file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def measured(embedder: OnnxEmbedder, corpus: Corpus) -> dict[str, Any]:
-    """What each width keeps and rejects, over several random choices."""
+    """Return the shares that each width keeps and rejects, over several random samples."""
     cosines = embedded(embedder, [q for q, _ in corpus.questions]) @ (
         embedded(embedder, corpus.passages).T
     )
@@ -166,12 +166,12 @@ def measured(embedder: OnnxEmbedder, corpus: Corpus) -> dict[str, Any]:
 
 
 def share(rejected: Sequence[npt.NDArray[np.bool_]]) -> float | None:
-    """The mean share of questions that nothing is near enough for; None if there are none."""
+    """Return the mean share of rejected questions; None if there are no questions."""
     return round(float(np.mean([r.mean() for r in rejected])), 3) if rejected[0].size else None
 
 
 def floor(cosines: Matrix, width: float, seed: int) -> float:
-    """The floor that the first questions of a random order calibrate."""
+    """Return the floor that a random sample of questions calibrates."""
     chance = random.Random(seed)
     first = chance.sample(range(len(cosines)), min(CALIBRATION_QUESTIONS, len(cosines)))
     floors = []
@@ -184,7 +184,7 @@ def floor(cosines: Matrix, width: float, seed: int) -> float:
 
 
 def embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Matrix:
-    """The unit vectors of texts."""
+    """Return the unit vectors of texts."""
     rows = [
         asyncio.run(embedder.embed(texts[at : at + 50], purpose="document")).vectors
         for at in range(0, len(texts), 50)

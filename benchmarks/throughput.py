@@ -1,13 +1,13 @@
-"""Texts a second through OpenAI's SDK, against what a server's latency makes possible.
+"""Measure texts per second through OpenAI's SDK, against the limit that a server's latency sets.
 
     python -m benchmarks.throughput                    about five minutes
     python -m benchmarks.throughput --rounds 1 --name trial --skip limits local
 
-The server is a process of its own that answers every request after 200 ms (latency_server.py).
-Vectors go into a lake, as a sync writes them. With c requests of 100 texts under way at once no
-client can do more than 500 c texts a second; what is less is ours. Then limits of requests a
-minute: how many the server saw in any minute, and how long two minutes' worth and one request
-more took. Last the local model, against onnxruntime called directly (embedding.py).
+The server is a separate process that answers every request after 200 ms (latency_server.py).
+Vectors are written into a lake, as by a sync. With c concurrent requests of 100 texts no client can
+exceed 500 c texts per second; any shortfall is the project's. Then a limit of requests per minute:
+how many the server received in any minute, and how long two minutes' worth and one more request
+took. Finally the local model, against onnxruntime called directly (embedding.py).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WORDS = 180
 
 @contextmanager
 def latency_server(dimensions: int) -> Iterator[int]:
-    """A server in a process of its own; yields its port."""
+    """Run a server in a process of its own; yield its port."""
     command = [sys.executable, "-m", "benchmarks.latency_server"]
     options = ["--milliseconds", str(MILLISECONDS), "--dimensions", str(dimensions)]
     with subprocess.Popen(
@@ -70,12 +70,12 @@ def latency_server(dimensions: int) -> Iterator[int]:
 
 
 class Sender:
-    """Embeds texts as a sync does, into a lake that is thrown away.
+    """Embeds texts as a sync does, into a temporary lake.
 
     Args:
-        port: of the server.
-        texts: to be sent, over and over.
-        options: of the tenant's embedder, as tenants.yaml names them.
+        port: port of the server.
+        texts: texts to send, over and over.
+        options: fields of the tenant's embedder, named as in tenants.yaml.
     """
 
     def __init__(self, port: int, texts: Sequence[str], **options: int) -> None:
@@ -84,7 +84,7 @@ class Sender:
         self._options = options
 
     def seconds(self, requests: int) -> float:
-        """How long so many requests of TEXTS texts each take; imports and connecting left out."""
+        """Send requests of TEXTS texts each; return the seconds, without imports and connecting."""
         with tempfile.TemporaryDirectory() as folder:
             lake = Lake(folder).tenant("bench", 1)
             embedder = self._embedder()
@@ -116,7 +116,7 @@ class Sender:
 def concurrent(
     port: int, dimensions: int, texts: Sequence[str], rounds: int
 ) -> list[dict[str, Any]]:
-    """Texts a second by requests at once; the concurrencies take turns."""
+    """Return texts per second by concurrency; the concurrencies take turns."""
     # The first request imports what is imported at the first use.
     Sender(port, texts, dimensions=dimensions).seconds(1)
     seen: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
@@ -140,7 +140,7 @@ def concurrent(
 
 
 def limited(port: int, texts: Sequence[str]) -> dict[str, Any]:
-    """Two minutes' worth of requests and one more, under a limit of requests a minute."""
+    """Send two minutes' worth of requests and one more, under a limit of requests per minute."""
     before = len(arrivals(port))
     requests = 2 * A_MINUTE + 1
     options = {"dimensions": DIMENSIONS[0], "requests_per_minute": A_MINUTE}
@@ -157,13 +157,13 @@ def limited(port: int, texts: Sequence[str]) -> dict[str, Any]:
 
 
 def arrivals(port: int) -> list[float]:
-    """When the server received each request so far."""
+    """Return when the server received each request so far."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/arrivals") as answer:
         return list(json.load(answer))
 
 
 def local(rounds: int) -> list[dict[str, Any]]:
-    """The local model by length of text."""
+    """Measure the local model by length of text."""
     threads = count_cores()
     return [
         {"words": words, "threads": threads, **compare(make_texts(200, words), threads, rounds)}
@@ -172,7 +172,7 @@ def local(rounds: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure, and save the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--skip", nargs="*", choices=["limits", "local"], default=[])

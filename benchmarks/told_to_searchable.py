@@ -1,10 +1,10 @@
-"""How soon what an agent's run tells is searchable, with the daemon and the watcher.
+"""Measure how soon an edit that an agent's run reports is searchable, with daemon and watcher.
 
     python -m benchmarks.told_to_searchable [--trials N] [--hook]
 
 A file of the example application is edited and committed; then an event of a run names it, or with
-`--hook` the hook of Git runs alone. It counts as searchable when a search finds the edit's own word
-and, of an event, also the event's.
+`--hook` Git's hook runs alone. The edit counts as searchable once a search finds its own word and,
+with an event, also the event's word.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RUN = "benchmark"
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--hook", action="store_true", help="the hook of Git tells, and no event")
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def prepare(home: Path, repository: Path) -> Path:
-    """Make an installation with one tenant, which reads a branch; returns its repository."""
+    """Make an installation with one tenant that reads a branch; return its repository."""
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"
     shutil.copytree(repository, root)
@@ -84,7 +84,7 @@ def prepare(home: Path, repository: Path) -> Path:
 
 
 def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
-    """Edits one after the other, each told of and awaited."""
+    """Commit edits one after another, report each, and wait until it is found."""
     probe = Probe()
     wait_for(probe.idle)
     if hook:

@@ -1,12 +1,12 @@
-"""What the nightly comparison of a large tenant costs, and a purge of one of its documents.
+"""Measure the nightly comparison of a large tenant, and a purge of one of its documents.
 
     python -m benchmarks.upkeep                          a million entries of one tenant
     python -m benchmarks.upkeep --entries 50000 --name trial
 
 The tenant has documents of 200 passages, made from a seed, and the `deterministic` embedder. The
-night is the job `detect_drift` itself in a process of its own, the purge what `rag-assets purge`
-does. Each tells time, CPU, peak memory, the CPU of the servers, and what it read from files and
-over the network; a check that fails, or a proof that is not complete, ends the benchmark.
+night is the job `detect_drift` itself in a process of its own; the purge does the work of
+`rag-assets purge`. Each figure has time, CPU, peak memory, the servers' CPU, and what was read from
+files and over the network; a failed check or an incomplete proof ends the benchmark.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CLI = (sys.executable, "-m", "rag_assets.cli")
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--name", default="upkeep", help="of the file of results")
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
-    """Index a tenant, or take the one that is there, and measure a night and a purge."""
+    """Index a tenant, or use the existing one, and measure a night and a purge."""
     home = work / "home"
     names = sorted(path.name for path in (home / "documents").iterdir())
     environment = {
@@ -102,7 +102,7 @@ def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
 
 
 def write_tenant(home: Path, entries: int) -> None:
-    """Write documents of many short passages, and the file that names the tenant."""
+    """Write documents of many short passages, and the tenants.yaml that names them."""
     rng = random.Random(7)
     folder = home / "documents"
     folder.mkdir(parents=True)
@@ -120,12 +120,12 @@ def write_tenant(home: Path, entries: int) -> None:
 
 
 def _passage(rng: random.Random) -> str:
-    """A heading and what makes one chunk below it."""
+    """Return a heading and text that becomes one chunk."""
     return f"## {prose.title(rng)}\n\n{prose.sentence(rng)} {prose.sentence(rng)}\n"
 
 
 def measured(work: Callable[[], None]) -> None:
-    """Run something, and print as JSON what it took and read."""
+    """Run `work`, and print as JSON its time, CPU and bytes read."""
     process = psutil.Process()
     read, network = process.io_counters().read_chars, _received()
     started, cpu = time.perf_counter(), time.process_time()
@@ -145,7 +145,7 @@ def measured(work: Callable[[], None]) -> None:
 
 
 def night() -> None:
-    """Run the nightly comparison of all tenants; ends the benchmark if a check fails."""
+    """Run the nightly comparison of all tenants; end the benchmark if a check fails."""
     from rag_assets.cli.runs import get_repository
     from rag_assets.cli.session import Session
 
@@ -166,7 +166,7 @@ def night() -> None:
 
 
 def purge(name: str) -> None:
-    """Purge the document of a file; ends the benchmark if the proof is not complete."""
+    """Purge the document of a file; end the benchmark if the proof is not complete."""
     from rag_assets.cli.session import Session, operator
     from rag_assets.pipeline.erasure import purge_documents
 
@@ -184,7 +184,7 @@ def purge(name: str) -> None:
 
 
 def _received() -> int:
-    """Bytes that came over the loopback interface, where servers and clients are."""
+    """Return the bytes received over the loopback interface, which connects servers and clients."""
     return psutil.net_io_counters(pernic=True)["lo"].bytes_recv
 
 

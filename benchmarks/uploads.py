@@ -1,10 +1,10 @@
-"""Memory and time of files that are uploaded at once: `rag-assets serve` as a process of its own.
+"""Measure memory and time of concurrent uploads to `rag-assets serve` in a process of its own.
 
     python -m benchmarks.uploads                   16 files of 50 MiB, of two tenants
     python -m benchmarks.uploads --files 4 --megabytes 10
 
-Each file is sent over a socket as fast as it is taken. The service's memory is read all the time:
-what it holds alone (USS), and of that the most beyond what it held before.
+Each file is sent over a socket as fast as it is accepted. The service's memory (USS) is sampled
+continuously: its value before, and the peak of its growth.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LINE = b"A line of a long file, as people write them.\n"
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=16)
     parser.add_argument("--megabytes", type=int, default=50)
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def measured(pid: int, port: int, tokens: list[str], files: int, size: int) -> dict[str, Any]:
-    """Upload files at once; returns statuses, seconds, and memory of the service."""
+    """Upload files concurrently; return statuses, seconds, and memory of the service."""
     process = psutil.Process(pid)
     began_with = process.memory_full_info().uss
     most, ended = began_with, threading.Event()
@@ -103,7 +103,7 @@ def measured(pid: int, port: int, tokens: list[str], files: int, size: int) -> d
 
 
 def _upload(port: int, token: str, number: int, size: int) -> int:
-    """Send one file of its own content; returns the status of the answer."""
+    """Send a file with distinct content; return the status of the answer."""
     first = b"file %d\n" % number
     lines = (size - len(first)) // len(_LINE)
     length = len(first) + lines * len(_LINE)
@@ -131,7 +131,7 @@ def _upload(port: int, token: str, number: int, size: int) -> int:
 
 
 def _tenant(tenant: str) -> str:
-    """A tenant that takes uploads; returns an admin's token."""
+    """Create a tenant that accepts uploads; return an admin's token."""
     _run("tenants", "add", tenant, "--uploads", "--json")
     made = _run("tokens", "create", tenant, "--role", "admin", "--json")
     return str(json.loads(made)["token"])
@@ -145,7 +145,7 @@ def _run(*arguments: str) -> str:
 
 @contextmanager
 def serving(home: Path) -> Iterator[tuple[int, int]]:
-    """Have a service answer meanwhile; its process and port."""
+    """Run a service until the block ends; yield its pid and port."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = int(listener.getsockname()[1])
     with (home / "service.log").open("w") as log:

@@ -1,10 +1,10 @@
-"""The command line with everything imported beforehand, and the time it takes then.
+"""Run the command line with all modules imported beforehand, and time it.
 
     python -m benchmarks.warm MODULES sync bench --json
 
-MODULES names a file: modules to import before the clock starts, one a line. Afterwards it holds
-also those that the command imported by itself. `inside`, the seconds of the command alone, is
-added to what it answers.
+MODULES is a file of modules to import before the clock starts, one per line. Afterwards it also
+contains those that the command imported by itself. `inside`, the seconds of the command alone, is
+added to its JSON output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Import, run, report."""
+    """Import the modules, run the command, and print its output."""
     modules = Path(sys.argv[1])
     known = modules.read_text().split() if modules.exists() else []
     for name in known:

@@ -1,15 +1,16 @@
-"""How long it takes to move a subtree of a workspace, and whether that holds with the answer.
+"""Measure moving a subtree of a workspace, and whether the move is in force once it is answered.
 
     python -m benchmarks.workspace_moves                     20,000 records, each a page of its own
     python -m benchmarks.workspace_moves --pages 2000        the same records on fewer pages
 
-The subtree is moved there and back between two pages with other readers. After each move the rows
-that each of them may read are counted, by the condition that every search has. A few pages of it
-say who reads them, and inherit. Two other subtrees as large are not concerned.
+The subtree is moved back and forth between two pages with different readers. After each move, the
+rows that each reader may see are counted, with the condition that every search uses. A few of its
+pages declare their own readers as well. Two other subtrees of the same size stay in place.
 
-In a second workspace as many records are indexed, and their subtree is moved through the service.
-Each move is followed at once by a question of who reads the records now, and of who did before;
-entries do not follow meanwhile. The embedder is the deterministic one, which takes no time.
+In a second workspace the same number of records is indexed, and their subtree is moved through the
+service. Each move is immediately followed by a search of those who may read the records now, and of
+those who could before; meanwhile the entries are not updated. The embedder is the deterministic
+one, which takes no time.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _SPEAKING = 50
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument(
@@ -132,7 +133,7 @@ class Tree:
             self._put(side, ROOT, inherit=False, readers=(f"of-{side}",))
 
     def grow(self, name: str, pages: int, records: int) -> None:
-        """Make a subtree of so many pages, each with about as many records, below `left`."""
+        """Make a subtree of that many pages below `left`, with the records spread over them."""
         uuids = self.grow_pages(name, pages)
         changes = list(_documents(uuids, records))
         for at in range(0, records, _BATCH):
@@ -141,14 +142,14 @@ class Tree:
         self._records = records
 
     def grow_pages(self, name: str, pages: int) -> list[str]:
-        """Make a subtree of so many pages below `left`; returns their ids."""
+        """Make a subtree of that many pages below `left`; return their ids."""
         self._put(name, "left")
         below = [*_pages_below(name, pages)]
         self._put_at_once(name, below)
         return [name, *(page.uuid for page in below)]
 
     def moves(self, count: int, postgres: int) -> list[dict[str, Any]]:
-        """Move the first subtree there and back; what each move took, and whether it held."""
+        """Move the first subtree back and forth; return each move's cost, and whether it held."""
         done = []
         everything = self._readable("of-left")
         for number in range(count):
@@ -172,7 +173,7 @@ class Tree:
         return done
 
     def _put_at_once(self, name: str, below: Sequence[Page]) -> None:
-        """Put many pages as they would be after one request for each."""
+        """Put many pages in one transaction, with the result of one request for each."""
         above = PageLists(self._catalog.database).read_path(self._ref.id, "left")
         plan = plan_tree([Page(uuid=name, parent="left")], [*above, *below])
         tenant = {"tenant": self._ref.id}
@@ -192,7 +193,7 @@ class Tree:
         TreeTable(self._catalog.database).put(self._ref, Page(uuid=uuid, parent=parent, **said))
 
     def _readable(self, principal: str) -> int:
-        """How many documents somebody may read now."""
+        """Count the documents that a principal may read now."""
         query = select(func.count()).where(
             documents.c.tenant == self._ref.id, is_readable(documents, [principal])
         )

@@ -1,12 +1,12 @@
-"""How long questions take whose caller reads very many access scopes of a workspace.
+"""Measure searches by callers who can read very many access scopes of a workspace.
 
     python -m benchmarks.workspace_scopes                    10,000 scopes beside 10
 
-Two workspaces hold the same records. In one each hangs on a page of its own that says who reads it;
-in the other all hang on ten such pages. One caller reads all of either, another ten pages of the
-first. They ask the same questions through the service, in turns. The embedder is the deterministic
-one, which takes no time: with a model, what scopes cost is a smaller part. It ends with exit code 1
-if p95 with many scopes is over twice that with ten.
+Two workspaces hold the same records. In one, each record is on its own page that declares its
+readers; in the other, all are on ten such pages. One caller reads all of either, another ten pages
+of the first. They ask the same questions through the service, in turns. The embedder is the
+deterministic one, which takes no time: with a model, scopes are a smaller part of the cost. The
+exit code is 1 if p95 with many scopes is over twice that with ten.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORDS = 400
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scopes", type=int, default=10_000)
     parser.add_argument("--questions", type=int, default=300, help="of each caller in each mode")
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def put_pages(tenant: str, count: int) -> None:
-    """Put pages that `reader` reads, and the first ten of which `visitor` reads as well."""
+    """Put pages that `reader` can read; `visitor` can read the first ten as well."""
     with Session() as session:
         ref = session.catalog.tenants.get(tenant).ref
         table = TreeTable(session.catalog.database)
@@ -89,7 +89,7 @@ def put_pages(tenant: str, count: int) -> None:
 
 
 def push(client: Client, records: int, pages: int) -> None:
-    """Push a comment for each record, evenly on the pages."""
+    """Push a comment for each record, evenly over the pages."""
     rng = random.Random(3)
     batch: list[dict[str, Any]] = []
     for number in range(records):
@@ -104,7 +104,7 @@ def push(client: Client, records: int, pages: int) -> None:
 
 
 def asked(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
-    """Seconds of questions by mode and caller; the callers take turns."""
+    """Return the seconds of questions by mode and caller; the callers take turns."""
     reader, visitor = (Person(name, "guest", ()) for name in ("reader", "visitor"))
     callers = {
         "few": site.client("few", reader),
@@ -127,14 +127,14 @@ def asked(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
 
 
 def questions(count: int) -> Iterator[str]:
-    """Questions of three words that records have."""
+    """Yield questions of three words from the records' vocabulary."""
     rng = random.Random(5)
     for _ in range(count):
         yield " ".join(f"word{rng.randrange(_WORDS)}" for _ in range(3))
 
 
 def spread(seconds: Sequence[float]) -> dict[str, float]:
-    """The distribution in milliseconds."""
+    """Return percentiles in milliseconds."""
     cuts = quantiles(seconds, n=100, method="inclusive")
     return {f"p{at}": round(1_000 * cuts[at - 1], 1) for at in (50, 95)}
 

@@ -1,11 +1,11 @@
-"""Score the check of citations with judged sentences.
+"""Score the citation check with judged sentences.
 
     python -m benchmarks.claims [--half developed|untouched] [--wrong] [--save]
 
-Each sentence of claims.yaml cites its passage, and random ones cite another passage of the same
-language. Recall is the share of true sentences that are kept; "caught" is the share of wrong ones
-that are refused; precision is the share of true ones among all that are called supported.
-A sentence that is `unchecked` is kept, and is counted apart.
+Each sentence of claims.yaml cites its passage; random claims cite another passage of the same
+language. Recall is the share of true sentences that are kept; "caught" is the share of wrong
+sentences that are refused; precision is the share of true sentences among those called supported.
+An `unchecked` sentence is kept, and is counted apart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _STEP: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that can be cited; see citations.CitablePassage."""
+    """A citable passage (the protocol citations.CitablePassage)."""
 
     text: str
     number: int = 1
@@ -45,7 +45,7 @@ class Claim:
     """A judged sentence.
 
     Attributes:
-        languages: of the sentence and of its passage, as de-en, or one where they are the same.
+        languages: languages of the sentence and its passage, as de-en, or one if they are equal.
     """
 
     text: str
@@ -55,11 +55,11 @@ class Claim:
 
     @property
     def is_true(self) -> bool:
-        """Whether its passage supports it."""
+        """Return whether the passage supports the sentence."""
         return self.kind in TRUE
 
     def verdict(self) -> CitationVerdict:
-        """Return the verdict of the check of citations."""
+        """Return the verdict of the citation check."""
         end = self.text[-1]
         answer = f"{self.text.removesuffix(end)} [1]{end}"
         sentences = verify_citations(answer, [Passage(self.passage)]).sentences
@@ -69,7 +69,7 @@ class Claim:
 
 
 def read_claims(half: str) -> Iterator[Claim]:
-    """Yield the sentences that the rules were developed with, or those written afterwards."""
+    """Yield the claims that the rules were developed with, or those written afterwards."""
     passages = [*_passages(half)]
     for passage in passages:
         text, language = passage["passage"], passage["language"]
@@ -87,7 +87,7 @@ def _passages(half: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _random(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
-    """Yield true sentences about another passage of the same language."""
+    """Yield true sentences, each with another passage of the same language."""
     for language in dict.fromkeys(passage["language"] for passage in passages):
         same = [
             passage
@@ -136,7 +136,7 @@ def _figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print, and save, the figures."""
+    """Print the figures, and save them with --save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=HALVES, help="both, if left out")
     parser.add_argument("--wrong", action="store_true", help="print what was judged wrongly")

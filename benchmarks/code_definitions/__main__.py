@@ -1,9 +1,9 @@
-"""Exports of TypeScript beside its compiler's, and definitions of Swift beside a judge's.
+"""Compare exports of TypeScript with its compiler's, and definitions of Swift with a judge's.
 
     python -m benchmarks.code_definitions [--typescript CHECKOUT...] [--swift CHECKOUT]
 
-TypeScript is installed by npm into .local, once. CHECKOUT of Swift is the project that swift.yaml
-names. Nothing of a checkout is run.
+TypeScript is installed once by npm into .local. The CHECKOUT of Swift is the project that
+swift.yaml names. No code of a checkout is run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SWIFT_ROLES: Final = frozenset({"class", "type", "method", "function"})
 
 
 def main() -> None:
-    """Compare, and write the result."""
+    """Compare and save the result."""
     options = _options()
     result = {
         "benchmark": options.name,
@@ -47,10 +47,10 @@ def main() -> None:
 
 
 def exports(root: Path) -> dict[str, Any]:
-    """The names that the ES modules of a repository export.
+    """Compare the exports of a repository's ES modules with the compiler's.
 
     Args:
-        root: of the worktree.
+        root: the worktree.
     """
     texts = dict(_texts(root, _SCRIPTS))
     true = exported_by_compiler(root, list(texts))
@@ -63,12 +63,7 @@ def exports(root: Path) -> dict[str, Any]:
 
 
 def exported(text: str, media_type: str) -> list[str]:
-    """The names that a module exports, as they are read here.
-
-    Args:
-        text: of the file.
-        media_type: of it.
-    """
+    """Return the names that a module exports according to code memory."""
     facts = read_code(text, media_type).facts
     names = {
         str(fact.values["name"])
@@ -79,11 +74,10 @@ def exported(text: str, media_type: str) -> list[str]:
 
 
 def exported_by_compiler(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
-    """The names that TypeScript's compiler says modules export.
+    """Return the names that each file exports according to TypeScript's compiler, by path.
 
     Args:
-        root: that paths are below.
-        paths: of the files.
+        root: the folder that paths are relative to.
     """
     WORK.mkdir(parents=True, exist_ok=True)
     if not (WORK / "node_modules" / "typescript").exists():
@@ -100,10 +94,10 @@ def exported_by_compiler(root: Path, paths: Sequence[str]) -> dict[str, list[str
 
 
 def swift(root: Path) -> dict[str, Any]:
-    """The types and functions of a project of Swift.
+    """Compare the types and functions of a Swift project with the judged list.
 
     Args:
-        root: of the worktree.
+        root: the worktree.
     """
     judged = YAML(typ="safe").load(Path(__file__).with_name("swift.yaml"))[root.name]
     texts = dict(_texts(root, frozenset({"text/x-swift"})))
@@ -116,11 +110,7 @@ def swift(root: Path) -> dict[str, Any]:
 
 
 def defined(text: str) -> list[str]:
-    """The types and functions that a file of Swift defines or extends, each once.
-
-    Args:
-        text: of the file.
-    """
+    """Return the types and functions that Swift code defines or extends, without duplicates."""
     facts = read_code(text, "text/x-swift").facts
     kept = (
         fact

@@ -1,9 +1,9 @@
-"""How well questions to a real Laravel application are answered, with each step off in turn.
+"""Measure recall on questions to a real Laravel application, with each step off in turn.
 
     python -m benchmarks.code_questions --repository PATH [--keep] [--half tuned] [--show]
 
 PATH is a clone of the application that questions.yaml names, at its commit. Recall@10 of a question
-is the share of the places that answer it among the first ten passages.
+is the share of its answering locations that are among the first ten passages.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HALVES: Final = {"tuned": (True,), "untouched": (False,), "all": (True, False)}
 
 
 def main() -> None:
-    """Ask, and write the result."""
+    """Ask the questions and save the result."""
     options = _options()
     require_commit(options.repository)
     wanted = HALVES[options.half]
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def measures(asked_questions: Sequence[Question], answers: Answers) -> dict[str, Any]:
-    """Recall by kind of question and half."""
+    """Return recall by half and kind of question, and the milliseconds."""
     by_half: dict[str, dict[str, Any]] = {}
     for half, tuned in HALVES.items():
         for kind in (MULTI_HOP, SINGLE_HOP):
@@ -83,12 +83,12 @@ def measures(asked_questions: Sequence[Question], answers: Answers) -> dict[str,
 
 
 def recall(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> float:
-    """The mean recall of questions."""
+    """Return the mean recall of questions."""
     return round(statistics.mean(question.recall(found[question.id]) for question in of), 3)
 
 
 def report(measured: Mapping[str, Any]) -> None:
-    """Print the figures, a variant a line."""
+    """Print the figures, one variant per line."""
     for name, one in measured.items():
         if "failed" in one:
             print(f"{name:40} {one['failed']}")
@@ -102,7 +102,7 @@ def report(measured: Mapping[str, Any]) -> None:
 
 
 def shown(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> None:
-    """Print what was missed, and what was found instead."""
+    """Print the missed locations and the passages of each question."""
     for question in of:
         print(f"\n{question.recall(found[question.id]):.2f} {question.id}: {question.question}")
         for missed in question.missed(found[question.id]):
@@ -113,7 +113,7 @@ def shown(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> None:
 
 
 def require_commit(root: Path) -> None:
-    """Refuse another commit than the questions are about."""
+    """Exit unless the checkout is at the commit that the questions are about."""
     repository, commit = application()
     found = str(pygit2.Repository(str(root)).head.target)
     if found != commit:

@@ -1,10 +1,10 @@
-"""Searches for the exact names of definitions, and the ranks of their files.
+"""Search for the exact names of definitions, and measure the ranks of their files.
 
     python -m benchmarks.code_questions.identifiers --checkouts FOLDER [--only NAME...] [--keep]
 
-FOLDER holds clones. In each, a seed draws definitions outside of tests, and each is asked for in
-every form of its name. A hit is right if its file defines something with the name asked for: of
-several definitions of one bare name, each is right.
+FOLDER holds clones. In each, definitions outside tests are drawn with a seed, and each is searched
+for in every form of its name. A hit is right if its file defines the name searched for: if several
+definitions share a bare name, each is right.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FORMS: Final = (
 
 
 def main() -> None:
-    """Ask for the names in each repository, print the shares, and write them."""
+    """Search for the names in each repository, print the shares, and save them."""
     options = _options()
     before = machine()
     measured: dict[str, Any] = {}
@@ -107,7 +107,7 @@ def measure(session: Session, drawn: int, seed: int, shown: bool = False) -> dic
 
 
 def draw_definitions(symbols: Sequence[FoundSymbol], count: int, seed: int) -> list[FoundSymbol]:
-    """Return definitions in source code, without those of tests, drawn by a seed."""
+    """Return `count` definitions in source code outside tests, drawn with a seed."""
     kept = {
         (symbol.uri, symbol.name): symbol
         for symbol in symbols
@@ -120,7 +120,7 @@ def draw_definitions(symbols: Sequence[FoundSymbol], count: int, seed: int) -> l
 
 
 def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
-    """Yield the forms in which people ask for a definition."""
+    """Yield the forms in which people search for a definition."""
     parts = name_parts(symbol.name, folded=False)
     last = parts[-1]
     yield "whole name", symbol.name
@@ -174,7 +174,7 @@ async def _ask(session: Session, names: Sequence[str]) -> list[Sequence[Hit]]:
 
 
 def format_shares(shares: Mapping[str, Mapping[str, int]]) -> str:
-    """Return the shares of first hits and of first ten hits, by form."""
+    """Format the shares of first hits and of first ten hits, by form."""
     return " | ".join(
         f"{form} {counts['first'] / counts['asked']:.3f}/{counts['among'] / counts['asked']:.3f}"
         f" of {counts['asked']}"

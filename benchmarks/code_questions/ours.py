@@ -1,4 +1,4 @@
-"""Code memory as it is, with each of its steps off in turn, and the searches that it is made of."""
+"""Variants of code memory's retrieval: complete, with each step off, and the searches within it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _DERIVED: Final = ("route", "table")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to search.
+    """A configuration of the search.
 
     Attributes:
-        name: what it is called in tables.
+        name: label in tables.
         without: steps that are left out.
         request: fields of the request.
-        changed: values of the retrieval that are others, by module and name.
+        changed: values to patch in retrieval modules, by module and name.
     """
 
     name: str
@@ -54,7 +54,7 @@ _ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.steps.expand"
 
 
 def _whole(query: str) -> QuestionKinds:
-    """A question that asks for no kind, and all of which is its topic."""
+    """Return the kinds of a question that asks for no kind and is all topic."""
     return QuestionKinds(frozenset(), is_about_tests=False, topic=query)
 
 
@@ -84,11 +84,11 @@ VARIANTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a variant found.
+    """The answers of a variant.
 
     Attributes:
         found: passages by question.
-        milliseconds: of the questions, in the middle.
+        milliseconds: median of the questions.
     """
 
     found: Mapping[str, Sequence[Found]]
@@ -97,13 +97,12 @@ class Answers:
 
 @contextmanager
 def indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterator[Session]:
-    """An installation whose one tenant is the application.
+    """Yield a session of an installation whose one tenant is the repository at `root`.
 
     Args:
-        servers: to run on.
-        home: its folder.
-        root: of the repository.
-        fresh: whether nothing of a former run is used.
+        home: folder of the installation.
+        root: the repository.
+        fresh: whether to discard the index of a former run.
     """
     home.mkdir(parents=True, exist_ok=True)
     tenant = {
@@ -128,7 +127,7 @@ def indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterato
 
 
 def asked(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
-    """Ask all questions in one way."""
+    """Ask all questions with one variant."""
     with _changed(variant.changed):
         return asyncio.run(_asked(session, variant, questions))
 

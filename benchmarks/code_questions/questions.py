@@ -1,4 +1,4 @@
-"""The questions, the places that answer them, and their two halves."""
+"""The questions, the locations that answer them, and their two halves."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ class Found:
     """A passage that a program found.
 
     Attributes:
-        path: within the repository; "" for what is in no file of it.
-        first, last: its lines; 0 where the program tells none.
-        symbol: what it says that it is.
-        text: of it.
+        path: within the repository; "" for a passage outside its files.
+        first, last: its lines; 0 if the program does not report them.
+        symbol: name that the program reports for the passage.
     """
 
     path: str
@@ -41,13 +40,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One place that answers.
+    """A location that answers a question.
 
     Attributes:
-        path: of the file.
-        lines: of the method or the route that is meant; all of the file where none is.
-        symbol: of what follows from several files, which is in none.
-        named: a route, by which its derived document is known.
+        path: path of the file.
+        lines: first and last line of the method or route; None for the whole file.
+        symbol: a symbol derived from several files, such as a table; it has no path.
+        named: name of a route, which also identifies its derived document.
     """
 
     path: str = ""
@@ -56,7 +55,7 @@ class Place:
     named: str = ""
 
     def is_in(self, found: Found) -> bool:
-        """Whether a passage shows it."""
+        """Return whether a passage shows this location."""
         if self.symbol:
             return found.symbol == self.symbol
         if self.named and found.symbol.startswith("route:"):
@@ -70,11 +69,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, with what answers it.
+    """A question and its answer.
 
     Attributes:
-        answer: places that answer together, each with its equals.
-        tuned: whether it is of the half that changes were chosen by.
+        answer: locations that answer together; each is a tuple of alternatives.
+        tuned: whether it is in the half used to choose changes.
     """
 
     id: str
@@ -84,13 +83,13 @@ class Question:
     tuned: bool
 
     def recall(self, found: Sequence[Found]) -> float:
-        """The share of its places among the first passages."""
+        """Return the share of its locations among the first passages."""
         first = found[:DEPTH]
         met = (any(one.is_in(hit) for one in equal for hit in first) for equal in self.answer)
         return sum(met) / len(self.answer)
 
     def missed(self, found: Sequence[Found]) -> list[str]:
-        """The places that are not among the first passages, for people."""
+        """Return the locations that are not among the first passages, formatted for people."""
         first = found[:DEPTH]
         return [
             " | ".join(one.symbol or f"{one.path}:{(one.lines or ('',))[0]}" for one in equal)
@@ -100,16 +99,16 @@ class Question:
 
 
 def application() -> tuple[str, str]:
-    """The repository's address and the commit that the questions are about."""
+    """Return the repository's address and the commit that the questions are about."""
     told = _written()["application"]
     return str(told["repository"]), str(told["commit"])
 
 
 def questions(root: Path) -> list[Question]:
-    """The questions, with the lines of their places.
+    """Return the questions, with the lines of their locations.
 
     Args:
-        root: of the repository at its commit.
+        root: the repository at its commit.
     """
     written = _written()["questions"]
     tuned = halves((one["id"], one["kind"]) for one in written)
@@ -126,7 +125,7 @@ def questions(root: Path) -> list[Question]:
 
 
 def halves(ids: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """The half of each kind that changes may be chosen by, drawn by a fixed seed."""
+    """Return half of the ids of each kind, drawn with a fixed seed: changes may be tuned on it."""
     by_kind: dict[str, list[str]] = {}
     for id_, kind in ids:
         by_kind.setdefault(kind, []).append(id_)
@@ -144,7 +143,7 @@ def _written() -> dict[str, Any]:
 
 
 def place(root: Path, at: str) -> Place:
-    """The place that a line of the judgements means (see questions.yaml)."""
+    """Parse one location of an answer in questions.yaml."""
     if at.startswith(_TABLE):
         return Place(symbol=at)
     path, _, name = at.partition("::")
@@ -157,7 +156,7 @@ def place(root: Path, at: str) -> Place:
 
 
 def _lines(text: str, method: str) -> tuple[int, int]:
-    """The lines of a method, from its name to what comes after it."""
+    """Return the first and last line of a method."""
     found = re.search(_METHOD.format(name=re.escape(method)), text)
     if found is None:
         raise ValueError(f"there is no method {method}")

@@ -1,10 +1,10 @@
-"""Recall of files, and answers to agents' tasks, on repositories of several languages.
+"""Measure recall of files, and answers to agents' tasks, on repositories of several languages.
 
     python -m benchmarks.code_questions.repositories --checkouts FOLDER [--only NAME]
 
 FOLDER holds a clone for each file of `sets`, under its name, at the commit that the file names.
-Everything is indexed by default, with the local embedder. Recall@10 of a question is the share of
-the files that answer it among the files of the first ten passages.
+Everything is indexed with default settings and the local embedder. Recall@10 of a question is the
+share of the files that answer it among the files of the first ten passages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COMPARED: Final = ("code memory", "hybrid, as other profiles", "words alone (BM
 
 
 def main() -> None:
-    """Ask every set, print its figures, and write them."""
+    """Ask every set, print its figures, and save them."""
     options = _options()
     before = machine()
     measured: dict[str, Any] = {}
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def measure(written: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any]:
-    """Index a repository and return the figures of each way to search, and of the tasks."""
+    """Index a repository and return the figures of each variant, and of the tasks."""
     head, commit = str(pygit2.Repository(str(root)).head.target), written["application"]["commit"]
     if head != commit:
         sys.exit(f"{root} is at {head}: the questions are about {commit}")
@@ -70,7 +70,7 @@ def measure(written: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any
 
 
 def file_question(written: Mapping[str, Any]) -> Question:
-    """Return a question whose places are whole files."""
+    """Return a question whose locations are whole files."""
     answer = tuple(
         tuple(Place(at.partition("::")[0].partition("#")[0]) for at in line.split(" | "))
         for line in written["answer"]
@@ -79,7 +79,7 @@ def file_question(written: Mapping[str, Any]) -> Question:
 
 
 def figures(session: Session, variant: Variant, questions: Sequence[Question]) -> dict[str, float]:
-    """Return the mean recall of each kind of question, and milliseconds in the middle."""
+    """Return the mean recall of each kind of question, and the median milliseconds."""
     answers = asked(session, variant, questions)
     recalls = {
         kind: statistics.mean(q.recall(answers.found[q.id]) for q in questions if q.kind == kind)
@@ -90,7 +90,7 @@ def figures(session: Session, variant: Variant, questions: Sequence[Question]) -
 
 
 def is_answered(session: Session, task: Mapping[str, Any]) -> bool:
-    """Return whether an answer names every file that is right."""
+    """Return whether the tool's answer names every expected file."""
     tenant = session.embedders.tenant(session.catalog.tenants.get(TENANT))
     reader = DocumentReader(session.catalog, session.store)
     answers = CodeAnswers(reader, tenant, Caller(), session.settings)

@@ -1,11 +1,11 @@
-"""Routes and columns of real applications of Laravel, beside those that Laravel itself makes.
+"""Compare derived routes and columns of real Laravel applications with those Laravel makes.
 
     python -m benchmarks.code_truth --laravel CLONE CHECKOUT... [--name NAME]
 
 CLONE is a clone of laravel/framework, a CHECKOUT the worktree of an application, as cloned. The
 release of Laravel is the one in the application's composer.lock. Its providers, route files and
 migrations are run by PHP, without its packages and controllers: only name applications whose code
-you would run. `causes.yaml` says why what differs does.
+you would run. `causes.yaml` explains the differences.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WORK = PROJECT / ".local" / "benchmark-code-truth"
 
 
 def main() -> None:
-    """Compare, and write the result."""
+    """Compare and save the result."""
     options = _options()
     releases = Releases(options.laravel, WORK / "laravel")
     causes = YAML(typ="safe").load(Path(__file__).with_name("causes.yaml")) or {}
@@ -63,12 +63,12 @@ def main() -> None:
 def compared(
     root: Path, releases: Releases, causes: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Routes and columns of one application, and what Laravel could not run of it.
+    """Compare one application; return the figures, and what Laravel could not run, with reasons.
 
     Args:
-        root: of the application.
-        releases: of Laravel.
-        causes: of what differs, by pattern.
+        root: the application's worktree.
+        releases: releases of Laravel.
+        causes: causes of known differences, by pattern.
     """
     read = checkout(root)
     routes, columns = routes_by_laravel(root, releases), tables_by_laravel(root, releases)

@@ -1,4 +1,4 @@
-"""Laravel itself, of the release that an application asks for, run on that application."""
+"""Run Laravel itself, in the release that an application requires, on that application."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _FORBIDDEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What Laravel told.
+    """The routes or tables that Laravel made.
 
     Attributes:
         told: routes, or columns by table.
-        failed: what it could not run, with the reason.
-        version: of Laravel.
+        failed: reasons, by what Laravel could not run.
+        version: version of Laravel.
     """
 
     told: Any
@@ -48,7 +48,7 @@ class Releases:
 
     Args:
         repository: `git clone` of laravel/framework, bare or not.
-        work: the folder that they are unpacked in.
+        work: folder to unpack releases into.
     """
 
     def __init__(self, repository: Path, work: Path) -> None:
@@ -58,11 +58,11 @@ class Releases:
         self._versions = sorted(tuple(map(int, tag.groups())) for tag in tags if tag)
 
     def folder(self, wanted: str, *, at_least: int = 0) -> Path:
-        """The folder Illuminate of a version, else of the newest of the same major version.
+        """Return the folder Illuminate of a version, or of the newest release of its major version.
 
         Args:
-            wanted: `v11.28.1`, as a lock file has it.
-            at_least: the least major version.
+            wanted: `v11.28.1`, as in a lock file.
+            at_least: lowest major version to use.
         """
         numbers = tuple(int(part) for part in re.findall(r"\d+", wanted)[:3])
         major = max(numbers[0], at_least)
@@ -90,21 +90,21 @@ def _write(tree: pygit2.Object, folder: Path) -> None:
 
 
 def routes_by_laravel(root: Path, releases: Releases) -> Truth:
-    """The routes that the router has once the application's own providers booted.
+    """Return the routes of the router after the application's own providers booted.
 
     Args:
-        root: of the application.
-        releases: of Laravel.
+        root: the application's worktree.
+        releases: releases of Laravel.
     """
     return _run("routes", root, releases.folder(_locked(root)))
 
 
 def tables_by_laravel(root: Path, releases: Releases) -> Truth:
-    """The columns of the tables that the application's migrations make on SQLite, by table.
+    """Return the columns that the application's migrations create on SQLite, by table.
 
     Args:
-        root: of the application.
-        releases: of Laravel.
+        root: the application's worktree.
+        releases: releases of Laravel.
     """
     return _run("tables", root, releases.folder(_locked(root), at_least=_SCHEMA))
 

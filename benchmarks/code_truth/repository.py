@@ -1,4 +1,4 @@
-"""A repository's files and facts, listed and read as a sync does."""
+"""List and read a repository's files and their facts, as a sync does."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Checkout:
     """A repository with its facts.
 
     Attributes:
-        root: of the worktree.
-        commit: what it has.
-        files: with what each states.
+        root: the worktree.
+        commit: the commit that is checked out.
+        files: each file with its facts.
     """
 
     root: Path
@@ -30,10 +30,10 @@ class Checkout:
 
 
 def checkout(root: Path) -> Checkout:
-    """Read a repository as it is checked out, without running anything of it.
+    """Read the checked-out files of a repository; run none of its code.
 
     Args:
-        root: of the worktree.
+        root: the worktree.
     """
     source = GitSource(GitConfig(name="repo", root=root))
     files = []
@@ -48,9 +48,9 @@ def checkout(root: Path) -> Checkout:
 
 
 def commit_of(root: Path) -> str:
-    """The commit that is checked out.
+    """Return the commit that is checked out.
 
     Args:
-        root: of the worktree.
+        root: the worktree.
     """
     return str(pygit2.Repository(str(root)).head.target)

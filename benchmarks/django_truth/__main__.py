@@ -1,10 +1,10 @@
-"""Routes and columns of applications of Django, beside those that Django has of them.
+"""Compare derived routes and columns of Django applications with Django's own.
 
     python -m benchmarks.django_truth NAME=PYTHON... [--name NAME]
 
 NAME is an application of `applications.yaml`, PYTHON the interpreter of an environment in which its
-package is installed. Django loads the application there, as its settings say; we read its files.
-What differs is counted by its cause.
+package is installed. Django loads the application there with its settings; the derivation only
+reads its files. Differences are counted by cause.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PACKAGE: Final = (
 
 
 def main() -> None:
-    """Compare, and write the result."""
+    """Compare and save the result."""
     options = _options()
     known = YAML(typ="safe").load(HERE / "applications.yaml")
     applications = {}
@@ -57,12 +57,12 @@ def main() -> None:
 
 
 def compared(name: str, about: Mapping[str, Any], python: Path) -> dict[str, Any]:
-    """What Django and we have of one application.
+    """Compare the routes and columns of one application.
 
     Args:
-        name: of the distribution.
-        about: what `applications.yaml` says of it.
-        python: in whose environment it is installed.
+        name: name of its distribution.
+        about: its entry in `applications.yaml`.
+        python: interpreter of the environment in which it is installed.
     """
     package = about.get("package", name)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +117,7 @@ def _routes(files: list[FileFacts], about: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _last(name: str) -> str:
-    """The last name: packages pass classes and functions on from other modules."""
+    """Return the last part of a dotted name, because packages re-export classes and functions."""
     return name.rpartition(".")[2] or "-"
 
 

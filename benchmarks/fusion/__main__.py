@@ -1,10 +1,10 @@
-"""Every fusion rule on every judged set, from stored ranked lists, in seconds.
+"""Score every fusion rule on every judged set, from stored ranked lists, within seconds.
 
     python -m benchmarks.fusion                 tables, and results/fusion.json
     python -m benchmarks.fusion --rules         the mean of every rule over all sets as well
 
-The constants of a family of rules are chosen for each set by the developed halves of all others,
-and scored on the set's untouched half.
+For each set, the constants of a family of rules are chosen on the developed halves of all other
+sets, and scored on the set's untouched half.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _ndcg(found: Candidates, order: Array) -> Array:
 
 
 def _recall(found: Candidates, order: Array) -> Array:
-    """Return recall@5 by question; of more than five judged passages five are enough."""
+    """Return recall@5 by question; if more than five passages are judged, five are enough."""
     met = (np.take_along_axis(found.grades, order[:, :_RECALL_DEPTH], axis=1) > 0).sum(axis=1)
     wanted = np.array([min(len(grades), _RECALL_DEPTH) for grades in found.listed.grades])
     recall: Array = met / wanted
@@ -110,7 +110,7 @@ def _recall(found: Candidates, order: Array) -> Array:
 
 
 def _chosen(rules: Mapping[str, Sequence[Array]], sets: Sequence[Candidates]) -> list[str]:
-    """Return the rule for each set that does best on the developed halves of all others."""
+    """Return for each set the rule that does best on the developed halves of all others."""
     names = [*rules]
     means = np.array(
         [

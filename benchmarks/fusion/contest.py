@@ -1,14 +1,14 @@
-"""The product beside other programs on every judged set: its three modes, BM25, and other hybrids.
+"""Compare the product's three modes with BM25 and other hybrids on every judged set.
 
     python -m benchmarks.fusion.contest DATA              writes results/hybrids.json
     python -m benchmarks.fusion.contest DATA --url URL    times in an Elasticsearch that runs
     python -m benchmarks.fusion.contest DATA --multilingual    renews that part of the result alone
 
-DATA holds the fetched files of the sets (README.md). All programs rank the same texts, and all have
-the same vectors: of each question the stored list of the nearest passages, by exact cosine. What a
-question costs is measured on one large set, with the vectors themselves: the product asks
-Elasticsearch as its searches do, the others their own stores in memory. Samples of the sets that
-are not English are ranked with multilingual-e5-small as well.
+DATA holds the fetched files of the sets (README.md). All programs rank the same texts with the same
+vectors: for each question, the stored list of its nearest passages by exact cosine. The time of a
+question is measured on one large set, with the vectors themselves: the product asks Elasticsearch
+as its searches do, the others their own in-memory stores. Samples of the sets that are not English
+are also ranked with multilingual-e5-small.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _VERSIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The rankings of a set's questions: numbers of passages, best first, by program."""
+    """The rankings of a set's questions: passage numbers, best first, by program."""
 
     listed: ListedSet
     passages: int
@@ -93,7 +93,7 @@ class Ranked:
 
 
 def main() -> None:
-    """Rank every set by every program, and save the result."""
+    """Rank every set with every program, and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
     parser.add_argument("--name", default="hybrids", help="of the file of results")
@@ -164,7 +164,7 @@ def _rank_multilingual() -> dict[str, Any]:
 
 
 def _read_set(listed: ListedSet, data: Path) -> JudgedSet:
-    """Return the texts of a set, whose numbers in the stored lists must mean the same passages.
+    """Return the texts of a set, with the passage numbers of its stored lists.
 
     Raises:
         SystemExit: the lists were made from other files.
@@ -180,7 +180,7 @@ def _read_set(listed: ListedSet, data: Path) -> JudgedSet:
 
 
 def _ranked(listed: ListedSet, judged: JudgedSet | None = None) -> Ranked:
-    """Rank by each mode of the product."""
+    """Rank a set with each mode of the product."""
     found = Candidates.of(listed)
     programs = {}
     for mode, (rule, _) in _MODES.items():
@@ -202,7 +202,7 @@ def _write_task(
     nearest: Sequence[Sequence[int]],
     vectors: tuple[Array, Array] | None = None,
 ) -> None:
-    """Write what `benchmarks.rivals.searching` reads of a set."""
+    """Write the input of `benchmarks.rivals.searching` for a set."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
         "language": judged.language,
@@ -216,7 +216,7 @@ def _write_task(
 
 
 def _run_rival(name: str, work: Path, folder: Path, sets: Sequence[str]) -> dict[str, Any]:
-    """Return what a program answers, by set."""
+    """Run a program on sets, and return its answers by set."""
     environment = (work / "environments" / f"search-{name}").absolute()
     python = install_python(environment, REQUIREMENTS / f"search-{name}.txt")
     paths = {one: folder / one for one in sets}
@@ -226,7 +226,7 @@ def _run_rival(name: str, work: Path, folder: Path, sets: Sequence[str]) -> dict
 
 
 def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> dict[str, float]:
-    """Return the median milliseconds of a question in each mode, without its vector."""
+    """Return the median milliseconds of a question in each mode, without embedding it."""
     passages, questions = vectors
     store = open_store(StoreConfig(url, prefix=f"contest{uuid4().hex[:8]}"))
     try:
@@ -278,7 +278,7 @@ def _values(ranked: Ranked, program: str) -> dict[str, Array]:
 
 
 def _row(ranked: Ranked) -> dict[str, Any]:
-    """Return what each program is worth on a set, and how sure hybrid differs from it."""
+    """Return each program's scores on a set, and the p-value of its difference from hybrid."""
     listed = ranked.listed
     values = {program: _values(ranked, program) for program in ranked.programs}
     row = {
@@ -302,7 +302,7 @@ def _row(ranked: Ranked) -> dict[str, Any]:
 
 
 def _overall(ranked: Sequence[Ranked]) -> dict[str, Any]:
-    """Return the means over sets, of English ones and of all others, and p over their questions."""
+    """Return means over the English sets and over all others, with p-values by question."""
     found = {}
     for group, is_group_english in {"English": True, "other languages": False}.items():
         sets = [one for one in ranked if (one.listed.language == "en") == is_group_english]
@@ -324,7 +324,7 @@ def _overall(ranked: Sequence[Ranked]) -> dict[str, Any]:
 
 
 def _p(one: Array, other: Array) -> float:
-    """Return how often chance alone makes a difference as large: a paired permutation test."""
+    """Return the p-value of a paired permutation test of the means."""
     if np.array_equal(one, other):
         return 1.0
     tested = permutation_test(

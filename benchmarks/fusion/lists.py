@@ -1,13 +1,13 @@
-"""Ranked lists: made of the judged sets with the product's code, stored, and loaded again.
+"""Ranked lists: made from the judged sets with the product's code, stored, and loaded again.
 
     python -m benchmarks.fusion.lists DATA [SET...]     a quarter of an hour, most of it embedding
     python -m benchmarks.fusion.lists --words DATA      after a change of the search by words
     python -m benchmarks.fusion.lists --multilingual DATA [SET...]     samples, by another model
 
-Words are ranked by the index in memory, whose scores are Elasticsearch's (a test compares both);
-vectors by the shipped model, or by multilingual-e5-small, which takes 200 ms a passage: of it there
-are samples of the sets that are not English. A stored list has numbers of passages and scores: no
-text.
+Rankings by words come from the in-memory index, whose scores are Elasticsearch's (a test compares
+both). Rankings by vectors come from the shipped model, or from multilingual-e5-small, which takes
+200 ms per passage and is therefore used on samples of the sets that are not English. A stored list
+contains passage numbers and scores, and no text.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class ListedSet:
         words: scores by words, best first; 0 where there is no further candidate.
         vectors: cosines, best first.
         word_ids, vector_ids: the passages of these scores.
-        grades: of the judged passages, by question.
-        terms: number of terms that the best passage by words holds, and of those of the question.
+        grades: grades of the judged passages, by question.
+        terms: number of terms in the best passage by words, and in the question.
         english: whether the question is a sentence in English.
         foreign: whether the embedder was not trained for the question's language.
-        unread: the share of the question's letters that the embedder does not read as words.
+        unread: share of the question's letters that the embedder does not read as words.
     """
 
     name: str
@@ -89,19 +89,19 @@ class ListedSet:
 
     @property
     def share(self) -> Array:
-        """The share of the terms that the best passage by words holds; 1 if unknown."""
+        """Return the share of the question's terms in the best passage by words; 1 if unknown."""
         matched, count = self.terms.astype(float).T
         share: Array = np.where(matched * count > 0, matched / np.maximum(count, 1), 1.0)
         return share
 
     @property
     def untouched(self) -> Array:
-        """The half of the questions that nothing is chosen by."""
+        """Return a mask of the questions that no choice is based on."""
         return np.arange(len(self.grades)) % 2 == 1
 
 
 def main() -> None:
-    """Make the lists of all sets, or of those that are named."""
+    """Make the lists of all sets, or of the named sets."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
     parser.add_argument("sets", nargs="*", help="by default all")
@@ -130,7 +130,7 @@ def main() -> None:
 
 
 def sample(judged: JudgedSet) -> JudgedSet:
-    """Return the set's first questions, the passages that answer them, and some of the others."""
+    """Return the set's first questions, the passages that answer them, and some others."""
     questions = judged.questions[:SAMPLED_QUESTIONS]
     wanted = {at for _, grades in questions for at in grades}
     others = [at for at in range(len(judged.passages)) if at not in wanted]
@@ -179,7 +179,7 @@ async def vectors_of(judged: JudgedSet, embedder: LocalEmbedder) -> tuple[Array,
 
 
 def embedded_texts(judged: JudgedSet) -> list[str]:
-    """Return the passages as they are embedded: title and text."""
+    """Return the texts to embed for the passages: title and text."""
     return [build_embedding_text(title, (), text) for title, text in judged.passages]
 
 
@@ -198,7 +198,7 @@ def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array
 
 
 def entries_of(judged: JudgedSet, owner: Owner) -> list[Entry]:
-    """Return the passages as entries, each of a document of its own, without vectors."""
+    """Return the passages as entries without vectors, each in its own document."""
     counts = count_tokens([text for _, text in judged.passages])
     return [
         _entry(owner, at, judged.language, passage, counts[at])
@@ -235,7 +235,7 @@ async def _embedded(embedder: LocalEmbedder, texts: Sequence[str], purpose: Purp
 
 
 def _packed(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[str, Array]:
-    """Return numbers of passages, and scores as 16-bit shares of the best one."""
+    """Return passage numbers, and scores as 16-bit shares of the best score."""
     ids = np.zeros((len(lists), DEPTH), np.uint16)
     shares = np.zeros((len(lists), DEPTH), np.uint16)
     best = np.zeros(len(lists), np.float32)

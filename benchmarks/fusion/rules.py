@@ -1,7 +1,7 @@
-"""Fusion rules: ways to make one order of the two rankings of each question of a set.
+"""Fusion rules: functions that merge the two rankings of each question of a set.
 
-A rule returns a score for each candidate of each question. Candidates are those of the ranking by
-words, then those of the ranking by vectors that are not among them; `candidates` makes the arrays.
+A rule returns a score for each candidate of each question. The candidates are those of the ranking
+by words, followed by those that only the ranking by vectors has; `Candidates.of` makes the arrays.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Candidates:
 
     Attributes:
         listed: the set.
-        word_ranks, vector_ranks: from 0; _ABSENT where a ranking lacks the candidate.
-        passages: numbers of the candidates' passages.
+        word_ranks, vector_ranks: ranks from 0; _ABSENT where a ranking lacks the candidate.
+        passages: passage numbers of the candidates.
         grades: 0 where a candidate was not judged, or there is none.
         exists: whether there is a candidate.
     """
@@ -78,7 +78,7 @@ Weight: TypeAlias = Callable[[Candidates], Array]
 
 
 def product(found: Candidates) -> Array:
-    """Score by the product's own fusion, without vectors of questions that are not read."""
+    """Score with the product's own fusion; drop vectors of questions the embedder cannot read."""
     listed = found.listed
     scores = np.full(found.grades.shape, -np.inf)
     for at in range(len(scores)):
@@ -92,7 +92,7 @@ def product(found: Candidates) -> Array:
 
 
 def _ranking(kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, at: int) -> Ranking:
-    """Return a ranking as a search recalls it; columns stand for the ids of its candidates."""
+    """Return a ranking in a search's format; columns stand for the ids of its candidates."""
     matched, terms = (int(count) for count in listed.terms[at])
     candidates = [
         Candidate(str(column), "", "", float(scores[ranks[column]]), "", "", 0, matched=matched)
@@ -139,7 +139,7 @@ def _spread(ranks: Array, scores: Array, absent: Array) -> Array:
 
 
 def by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]:
-    """Map the best score to 1 and the 30th to 0; lower ones approach -.1 (decision 16)."""
+    """Map the best score to 1 and the 30th to 0; lower scores approach -0.1 (decision 16)."""
     zero = scores[:, 29]
     if not of_words:
         zero = np.where(zero == 0, _last(scores), zero)
@@ -150,7 +150,7 @@ def by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]:
 
 
 def by_deviation(scores: Array, of_words: bool) -> tuple[Array, Array]:
-    """Map scores to standard deviations from their mean; an absent one counts as the last."""
+    """Map scores to z-scores; an absent candidate gets the last score."""
     values = np.where(scores == 0, np.nan, scores)
     has = ~np.isnan(values)
     count = np.maximum(has.sum(axis=1), 1)
@@ -174,25 +174,25 @@ def peak(scores: Array) -> Array:
 
 
 def constant(found: Candidates, *, words: float) -> Array:
-    """The same weight for every question."""
+    """Return the same weight for every question."""
     return np.full(len(found.grades), words)
 
 
 def of_share(found: Candidates, *, least: float, gain: float) -> Array:
-    """A weight that grows with the share of terms."""
+    """Return a weight that grows with the share of matched terms."""
     weight: Array = least + gain * found.listed.share
     return weight
 
 
 def of_present(found: Candidates) -> Array:
-    """The first version of linear fusion: vectors count 1, words the share of terms, in English."""
+    """Return the weight of the first linear fusion: vectors 1, words the share of English terms."""
     share = np.where(found.listed.english, found.listed.share, 1.0)
     weight: Array = share / (1 + share)
     return weight
 
 
 def of_peaks(found: Candidates) -> Array:
-    """The weight of words that earlier replays suggested."""
+    """Return the weight of words that earlier replays suggested."""
     weight = 0.25 + 0.3 * found.listed.share
     weight += 0.06 * (peak(found.listed.words) - peak(found.listed.vectors))
     limited: Array = np.clip(weight, 0.2, 0.65)

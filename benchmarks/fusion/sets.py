@@ -1,8 +1,8 @@
-"""The judged sets: passages and questions, made of public files that a person has fetched.
+"""The judged sets: passages and questions, made from public files that a person has fetched.
 
-Each function of SETS reads one kind of file below the data folder (README.md says which and under
-which licence) and returns a set. Choices among passages and questions are seeded: the same files
-make the same set.
+Each function of SETS reads one kind of file below the data folder (README.md lists the files and
+their licences) and returns a set. Passages and questions are sampled with fixed seeds: the same
+files make the same set.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class JudgedSet:
 
 
 def handbook(_: Path, *, codes: bool) -> JudgedSet:
-    """The example company's handbook: questions for names and codes, or all others."""
+    """Return the example company's handbook with questions for names and codes, or all others."""
     passages = [
         (title, text) for root in (HANDBOOK, ANNEX) for title, text in _sections_of_markdown(root)
     ]
@@ -75,7 +75,7 @@ def handbook(_: Path, *, codes: bool) -> JudgedSet:
 
 
 def workspace(_: Path) -> JudgedSet:
-    """The example workspace: questions in other words than the texts."""
+    """Return the example workspace; its questions use other words than its texts."""
     folder = _PROJECT / "examples" / "workspace"
     passages: list[Passage] = []
     records: list[str] = []
@@ -100,7 +100,7 @@ def workspace(_: Path) -> JudgedSet:
 
 
 def python_faq(data: Path) -> JudgedSet:
-    """Questions of Python's FAQ, to its answers among the tutorial and the how-tos."""
+    """Return questions of Python's FAQ; passages are its answers, the tutorial and the how-tos."""
     passages: list[Passage] = []
     questions: list[tuple[str, Mapping[int, int]]] = []
     for path in sorted((data / "python-doc" / "faq").glob("*.txt")):
@@ -118,7 +118,7 @@ def python_faq(data: Path) -> JudgedSet:
 
 
 def debian_faq(data: Path, language: str) -> JudgedSet:
-    """Questions of Debian's FAQ, to its answers without the questions."""
+    """Return questions of Debian's FAQ; passages are its answers without the questions."""
     text = (data / "debian-faq" / f"debian-faq.{language}.txt").read_text(encoding="utf-8")
     text = text.replace("\u00a0", " ")
     text = text[text.index("\n1.1. ") :]
@@ -135,7 +135,7 @@ def debian_faq(data: Path, language: str) -> JudgedSet:
 
 
 def cranfield(data: Path) -> JudgedSet:
-    """Abstracts on aerodynamics; of the grades, 1 is the best and 5 no answer."""
+    """Return abstracts on aerodynamics; original grades 1 to 4 are relevant, 5 is not."""
     folder = data / "cranfield"
     documents = _smart(folder / "cran.all.1400")
     queries = _smart(folder / "cran.qry")
@@ -154,7 +154,7 @@ def cranfield(data: Path) -> JudgedSet:
 
 
 def cisi(data: Path) -> JudgedSet:
-    """Abstracts on library science."""
+    """Return abstracts on library science."""
     folder = data / "cisi"
     grades: dict[int, dict[int, int]] = {}
     for line in (folder / "CISI.REL").read_text().splitlines():
@@ -169,7 +169,7 @@ def cisi(data: Path) -> JudgedSet:
 
 
 def cosqa(data: Path) -> JudgedSet:
-    """Queries of a search engine to functions in Python."""
+    """Return queries of a search engine; passages are functions in Python."""
     folder = data / "cosqa"
     codes = json.loads((folder / "code_idx_map.txt").read_text(encoding="utf-8"))
     texts = {number: code for code, number in codes.items()}
@@ -189,7 +189,7 @@ def cosqa(data: Path) -> JudgedSet:
 
 
 def standard_library(_: Path) -> JudgedSet:
-    """First sentences of docstrings of Python's standard library, to the functions without them."""
+    """Return first sentences of the standard library's docstrings; passages are their functions."""
     found: list[tuple[Passage, str]] = []
     root = Path(sysconfig.get_paths()["stdlib"])
     for path in sorted(root.glob("*.py")):
@@ -214,7 +214,7 @@ def standard_library(_: Path) -> JudgedSet:
 
 
 def koel(data: Path) -> JudgedSet:
-    """Questions to a Laravel application, most of which several places answer together."""
+    """Return questions to a Laravel application; most need several code locations together."""
     root = data / "koel"
     passages: list[Passage] = []
     places: list[tuple[str, int, int]] = []
@@ -238,7 +238,7 @@ def koel(data: Path) -> JudgedSet:
 
 
 def python_names(data: Path) -> JudgedSet:
-    """Names of Python's library as people type them, to their descriptions."""
+    """Return names of Python's library as people type them; passages are their descriptions."""
     pattern = re.compile(
         r"^\.\. (?:function|class|exception|data|method|attribute):: ([\w.]+)(.*)\n"
         r"((?:\n|   .*\n)+)",
@@ -266,7 +266,7 @@ def python_names(data: Path) -> JudgedSet:
 
 
 def git_help(_: Path) -> JudgedSet:
-    """Tasks and flags, to the help of git's commands that do or have them."""
+    """Return tasks and flags as questions; passages are the help of git's commands."""
     commands = sorted(_git("--list-cmds=main,nohelpers").split())
     shown = ((f"git {command}", _git(command, "-h")) for command in commands)
     passages = [(title, text) for title, text in shown if "usage:" in text]
@@ -283,7 +283,7 @@ def git_help(_: Path) -> JudgedSet:
 
 
 def _git(*arguments: str) -> str:
-    """Return what git prints of itself, outside any repository."""
+    """Run git outside any repository, and return its output."""
     run = subprocess.run(
         ["git", *arguments],  # noqa: S607
         check=False,
@@ -296,7 +296,7 @@ def _git(*arguments: str) -> str:
 
 
 def squad(data: Path, *, path: str, language: str) -> JudgedSet:
-    """Questions to paragraphs of an encyclopedia, in the format of SQuAD."""
+    """Return a set in SQuAD's format: questions to paragraphs of an encyclopedia."""
     passages: list[Passage] = []
     questions: list[tuple[str, Mapping[int, int]]] = []
     for article in json.loads((data / path).read_text(encoding="utf-8"))["data"]:
@@ -349,7 +349,7 @@ def _limited(
     *,
     passages_limit: int = MAX_PASSAGES,
 ) -> tuple[list[Passage], list[tuple[str, Mapping[int, int]]]]:
-    """Choose questions, then their passages and as many others as the limit leaves room for."""
+    """Sample questions, then their passages and as many others as the limit allows."""
     asked = _answered(questions)
     random.Random(4).shuffle(asked)
     asked = asked[:MAX_QUESTIONS]
@@ -365,7 +365,7 @@ def _limited(
 
 
 def _bare(text: str) -> str:
-    """Return the words alone, so that markup does not keep a quote from its passage."""
+    """Return the words alone, so that a quote matches its passage despite markup."""
     return " ".join(re.findall(r"[^\W_]+", text))
 
 
@@ -402,7 +402,7 @@ def _smart(path: Path) -> list[tuple[int, dict[str, str]]]:
 
 
 def _methods(text: str) -> Iterator[tuple[int, int, str]]:
-    """Cut source code before its methods: first line, last line, text."""
+    """Split source code before its methods; yield first line, last line and text."""
     lines = text.splitlines()
     starts = [0]
     for at, line in enumerate(lines):

@@ -1,12 +1,12 @@
-"""A living index: ten publications and five ways back while it is asked, edited and deleted from.
+"""Trial of a living index: ten publications and five rollbacks under searches, edits and deletions.
 
     python -m benchmarks.living                     about five minutes
     python -m benchmarks.living --steps 3 --name trial
 
 Everything runs as its user runs it: Postgres, Elasticsearch, Dagster with its daemon and the change
-watcher after `rag-assets up`; `rag-assets serve`; commands. Twenty questions a second come from a
-process of their own, in all modes, at rest first and then during all that follows. The benchmark
-ends with exit code 1 if anything is not as it must be (see verdict.py).
+watcher after `rag-assets up`; `rag-assets serve`; commands. A separate process asks twenty
+questions a second in all modes, first at rest and then during all steps. The exit code is 1 if any
+condition of verdict.py fails.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _BETWEEN_EDITS = 3.0
 
 
 def main() -> None:
-    """Take the trial, and write the result."""
+    """Run the trial and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=len(STEPS), help="the first so many steps")
     parser.add_argument("--rest", type=float, default=40.0, help="seconds of load at rest")
@@ -93,13 +93,13 @@ def main() -> None:
 
 
 class _Trial:
-    """Asks, edits and moves at once.
+    """Runs questions, edits and moves concurrently.
 
     Args:
-        work: a folder for answers.
-        folder: of the tenant's source.
-        url, token: of the service.
-        questions: that documents answer which stay as they are.
+        work: folder for answers.
+        folder: folder of the tenant's source.
+        url, token: address of the service, and a token for it.
+        questions: questions that unchanged documents answer.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class _Trial:
         )
 
     def run(self, steps: Sequence[Step], rest_seconds: float) -> dict[str, Any]:
-        """Measure at rest, then carry out all steps; returns what was found."""
+        """Measure at rest, then run all steps under load; return the figures."""
         with asked(self._url, self._token, self._questions, self._work / "warm", rate=RATE):
             time.sleep(_WARM_SECONDS)
         with asked(self._url, self._token, self._questions, self._work / "rest", rate=RATE):
@@ -174,7 +174,7 @@ class _Trial:
 
 
 def _configure(home: Path, folder: Path, fields: Mapping[str, Any]) -> None:
-    """Set fields of the tenant; what was set before stays."""
+    """Set fields of the tenant, and keep its other fields."""
     path = home / "tenants.yaml"
     entry = {
         "id": TENANT,
@@ -193,7 +193,7 @@ def _configure(home: Path, folder: Path, fields: Mapping[str, Any]) -> None:
 
 
 def _settle(pids: Mapping[str, int]) -> None:
-    """Wait until what was started has done what it does at first."""
+    """Wait until the started processes are idle."""
     deadline, quiet, before = time.monotonic() + _SETTLING_SECONDS, 0, cpu_of(pids)
     while quiet < _QUIET_SAMPLES and time.monotonic() < deadline:
         time.sleep(1.0)

@@ -1,4 +1,4 @@
-"""The documents of the trial: some stay as they are, some are edited, some are deleted."""
+"""The documents of the trial: some stay unchanged, some are edited, some are deleted."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Edit:
     """An edit of one document.
 
     Attributes:
-        saved: when, in seconds since the epoch.
-        found: when a search first found it; None if none did.
+        saved: time of the save, in seconds since the epoch.
+        found: time when a search first found it; None if none did.
     """
 
     uri: str
@@ -37,7 +37,8 @@ class Deletion:
     """A deletion of one document.
 
     Attributes:
-        gone: when a search no longer found it; None if each did.
+        deleted: time of the deletion, in seconds since the epoch.
+        gone: time when a search no longer found it; None if every search did.
     """
 
     uri: str
@@ -46,13 +47,13 @@ class Deletion:
 
 
 def write_documents(folder: Path, *, steady: int, edited: int, doomed: int) -> list[str]:
-    """Write all documents; returns questions in words of those that stay.
+    """Write all documents; return questions with words of the steady documents.
 
     Args:
-        folder: of the tenant's source.
-        steady: how many stay as they are.
-        edited: how many are edited; they are short, each is one passage in every build.
-        doomed: how many may be deleted; likewise.
+        folder: folder of the tenant's source.
+        steady: number of documents that stay unchanged.
+        edited: number of documents to edit; they are short, one passage in every build.
+        doomed: number of documents that may be deleted; also one passage each.
     """
     rng = random.Random(16)
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,24 +72,24 @@ def write_documents(folder: Path, *, steady: int, edited: int, doomed: int) -> l
 
 
 def _passage(name: str, edition: int, rng: random.Random) -> str:
-    """A document of one short passage, found by its mark and by the words of others."""
+    """Return a document of one short passage with a mark and words that other documents use."""
     sentence = " ".join(prose.document(rng, 1).split()[10:22])
     return f"# {name}\n\n{mark(name, edition)}: edition {edition} of {name}. {sentence}\n"
 
 
 def mark(name: str, edition: int) -> str:
-    """A word that one edition of one document has alone."""
+    """Return the word that only this edition of this document contains."""
     return f"zanzibar{name.removesuffix('.md').replace('-', '')}x{edition}"
 
 
 class Editor:
-    """Edits and deletes documents, one after the other, each awaited.
+    """Edits and deletes documents one at a time, and waits until each change is searchable.
 
     Args:
-        folder: of the tenant's source, named "files".
-        edited, doomed: how many documents there are.
-        finds: whether a search for a word finds it in a document now.
-        follow: brings the index up to date; by default somebody else does.
+        folder: folder of the tenant's source, which is named "files".
+        edited, doomed: number of documents of each kind.
+        finds: returns whether a search for a word finds it in a document now.
+        follow: updates the index; by default another process does.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Editor:
         self.edits.append(Edit(f"files/{name}", edition, saved, found))
 
     def delete(self) -> None:
-        """Delete a document, and wait until it is not found any more."""
+        """Delete a document, and wait until it is no longer found."""
         number = len(self.deletions)
         if number == self._doomed:
             return

@@ -1,9 +1,9 @@
-"""Questions at a steady rate to the service, from a process of its own, until its input closes.
+"""Send questions at a steady rate to the service, from a separate process, until stdin closes.
 
     RAG_ASSETS_TOKEN=… python -m benchmarks.living.load URL QUESTIONS ANSWERS --rate 20
 
-A question is sent at its time whether or not those before it were answered, and its time counts
-from then on: an answer that had to wait delays no other question.
+Each question is sent at its due time, whether or not earlier questions were answered, and its
+latency counts from then: a slow answer delays no other question.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Passage:
     """A hit.
 
     Attributes:
-        start, end: its place in the document.
-        edition: of the document, if it is one that is edited.
+        start, end: its range in the document.
+        edition: edition of the document, if it is an edited document.
     """
 
     uri: str
@@ -55,9 +55,9 @@ class Answer:
     """A question and its answer.
 
     Attributes:
-        at: when it was to be sent, in seconds since the epoch.
-        seconds: until it was answered.
-        failure: the status and the beginning of the body of anything but an answer.
+        at: due time of the question, in seconds since the epoch.
+        seconds: time until it was answered.
+        failure: status and beginning of the body of a failed request.
         generation: the build that answered.
     """
 
@@ -70,7 +70,7 @@ class Answer:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Answer:
-        """The answer as a line of the file has it."""
+        """Parse a row of the answers file."""
         return cls(**{**row, "passages": tuple(Passage(**one) for one in row["passages"])})
 
 
@@ -78,7 +78,7 @@ class Answer:
 def asked(
     url: str, token: str, questions: Sequence[str], answers: Path, *, rate: float
 ) -> Iterator[None]:
-    """Have questions asked by another process meanwhile, in all modes; see read_answers."""
+    """Run a process that asks questions in all modes until the block ends; see read_answers."""
     drawn = answers.with_suffix(".questions.json")
     drawn.write_text(json.dumps(list(questions)))
     command = [sys.executable, "-m", "benchmarks.living.load", url, str(drawn), str(answers)]
@@ -97,14 +97,14 @@ def asked(
 
 
 def read_answers(path: Path) -> list[Answer]:
-    """All answers in a file."""
+    """Return all answers in a file."""
     return [Answer.from_json(json.loads(line)) for line in path.read_text().splitlines()]
 
 
 async def ask_until(
     ended: asyncio.Event, client: httpx.AsyncClient, questions: Sequence[str], rate: float
 ) -> list[Answer]:
-    """Ask at this rate until the event is set; returns every answer."""
+    """Ask at this rate until the event is set; return every answer."""
     started, epoch = time.perf_counter(), time.time()
     asked: list[asyncio.Task[Answer]] = []
     for number in itertools.count():

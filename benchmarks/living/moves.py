@@ -1,4 +1,4 @@
-"""Ten publications and five ways back, as commands."""
+"""Ten publications and five rollbacks, as commands."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ STEPS: Sequence[Step] = (
 
 
 class Mover:
-    """Carries out steps, one after the other.
+    """Runs steps, one after another.
 
     Args:
-        tenant_id: whose builds are moved.
+        tenant_id: the tenant whose builds are published.
         configure: sets fields of the tenant.
         command: runs `rag-assets`; returns exit code, output and errors.
     """
@@ -62,9 +62,9 @@ class Mover:
         self._configure, self._command = configure, command
 
     def take(self, step: Step) -> Move:
-        """Carry out one step.
+        """Run one step.
 
-        A command that says that another one is writing is run again, as its user would.
+        A command that reports another writer is run again, as its user would.
         """
         began = time.time()
         if isinstance(step, str):
@@ -90,7 +90,7 @@ def _number(out: str) -> int:
 
 
 def run_command(environment: Mapping[str, str]) -> Callable[..., tuple[int, str, str]]:
-    """What runs a command of an installation in a process of its own."""
+    """Return a function that runs a command of an installation in a separate process."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The service in a process of its own, and what a caller of it finds."""
+"""The service in a process of its own, and a search by one of its callers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CLI = (sys.executable, "-m", "rag_assets.cli")
 
 @contextmanager
 def service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
-    """`rag-assets serve`, meanwhile, of the installation that the environment names.
+    """Run `rag-assets serve` for the installation of the environment until the block ends.
 
     Args:
-        tenant_id: for whom a token is made.
-        log: takes what the service prints.
+        tenant_id: the tenant for which a token is created.
+        log: file for the service's output.
 
     Yields:
         its address, and the token.
@@ -50,7 +50,7 @@ def service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
 
 
 def finds(url: str, token: str, word: str) -> bool:
-    """Whether a search for a word finds it in a document now."""
+    """Return whether a search for a word finds it in a document now."""
     body = json.dumps({"query": word, "mode": "text", "top_k": 20}).encode()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}/rag/query", body, headers)  # noqa: S310

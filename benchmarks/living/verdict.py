@@ -1,4 +1,4 @@
-"""What must hold of answers that were given while builds were published and documents edited."""
+"""Conditions on answers given while builds were published and documents edited."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Places = Mapping[int, Mapping[str, frozenset[tuple[int, int]]]]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A publication, or a way back.
+    """A publication or a rollback.
 
     Attributes:
         kind: "publish", "rollback" or "rollback --now".
-        began, ended: of its command, in seconds since the epoch.
+        began, ended: start and end of its command, in seconds since the epoch.
         generation: the build that answered at its end.
-        waited: what commands before said, which another command or run kept from their work.
+        waited: messages of earlier attempts that another writer blocked.
     """
 
     kind: str
@@ -44,7 +44,7 @@ def faults(
     deletions: Sequence[Deletion],
     places: Places,
 ) -> dict[str, list[str]]:
-    """Everything that is not as it must be, by what is wrong with it."""
+    """Return the violated conditions, each with its examples."""
     found = {
         "no answer": [f"{a.mode}: {a.failure}" for a in answers if a.failure is not None],
         "empty": [_of(a) for a in answers if a.failure is None and not a.passages],
@@ -75,7 +75,7 @@ def _of_other_builds(answers: Sequence[Answer], places: Places) -> Iterator[str]
 
 
 def _of_former_builds(answers: Sequence[Answer], moves: Sequence[Move]) -> Iterator[str]:
-    """Answers to questions between two moves that another build gave."""
+    """Yield answers between two moves that another build than the published one gave."""
     for move, after in zip(moves, [*moves[1:], None], strict=True):
         until = float("inf") if after is None else after.began
         for answer in answers:
@@ -110,7 +110,7 @@ def _lasted(edit: Edit) -> float:
 
 
 def latencies(answers: Sequence[Answer]) -> dict[str, float]:
-    """How long answers took, in milliseconds."""
+    """Return percentiles of the answers' latency, in milliseconds."""
     seconds = [answer.seconds for answer in answers]
     cuts = quantiles(seconds, n=100, method="inclusive")
     found = {"p50": median(seconds), "p95": cuts[94], "p99": cuts[98], "max": max(seconds)}
@@ -118,10 +118,10 @@ def latencies(answers: Sequence[Answer]) -> dict[str, float]:
 
 
 def places_of(ctx: TenantContext) -> Places:
-    """Where passages of documents that stay as they are begin and end, in each build that is kept.
+    """Return the ranges of all passages of steady documents, by build and URI.
 
     Args:
-        ctx: of the tenant.
+        ctx: context of the tenant.
     """
     found: dict[int, Mapping[str, frozenset[tuple[int, int]]]] = {}
     for build in ctx.catalog.generations.live(ctx.ref.id):

@@ -1,12 +1,12 @@
-"""A workspace that is pushed to all the time, with the daemon and the change watcher after `up`.
+"""Trial of a workspace under constant pushes, with the daemon and the change watcher after `up`.
 
     python -m benchmarks.pushing page --seconds 300       a page that is saved every second
     python -m benchmarks.pushing file --seconds 300       a file whose content is put every second
     python -m benchmarks.pushing file --kills             the same while processes are killed
     python -m benchmarks.pushing bulk --records 50000     lines, with 50 edits meanwhile and kills
 
-The embedder is the deterministic one: its vectors mean nothing, and nothing here asks by them. It
-ends with exit code 1 if anything is not as it must be (see `faults` of both modules).
+The embedder is the deterministic one: its vectors have no meaning, and all searches are by words.
+The exit code is 1 if any condition fails (see `faults` of both modules).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _KILLS_WHILE_CHANGING = {20 + 30 * at: victim for at, victim in enumerate(_VICTI
 
 
 def main() -> None:
-    """Take a trial, and write the result."""
+    """Run a trial and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("trial", choices=("page", "file", "bulk"))
     parser.add_argument("--seconds", type=float, default=300.0)
@@ -86,7 +86,7 @@ def main() -> None:
 
 @contextmanager
 def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
-    """Everything that `rag-assets up` starts, the service, and a workspace; also pids by name."""
+    """Start `rag-assets up` and the service; yield a workspace, and the pids by name."""
     home = work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Many records that are pushed at once while people edit pages, and processes are killed."""
+"""Push many records at once while people edit pages and processes are killed."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ AND (document.status IS DISTINCT FROM 'READY' OR document.revision IS DISTINCT F
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is pushed, and when.
+    """The records to push, and the times of edits and kills.
 
     Attributes:
-        records: pushed as lines.
-        edits: of pages that are there, one by one.
+        records: number of records pushed as lines.
+        edits: number of edits of existing pages, pushed one by one.
         every: seconds between two edits.
-        sampled: seconds between two moments at which the queue is counted.
-        kills: what is killed, by the number of the edit before which that happens; see
+        sampled: seconds between two counts of the queue.
+        kills: what to kill, by the number of the edit before which it is killed; see
             Workspace.kill.
     """
 
@@ -49,7 +49,7 @@ class Plan:
     kills: Mapping[int, str] = field(default_factory=dict)
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The records, each with a mark of its own."""
+        """Yield the records, each with its own mark."""
         rng = random.Random(7)
         for number in range(self.records):
             words = f"{' '.join(rng.choices(_WORDS, k=40))} {mark_of(number)}"
@@ -59,11 +59,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An edit of a page: what became of it.
+    """The outcome of an edit of a page.
 
     Attributes:
-        seconds: from its push until it was found.
-        overtaken: lines that were pushed before it and were not indexed then.
+        seconds: time from its push until it was found.
+        overtaken: number of lines that were pushed before it and not yet indexed.
     """
 
     seconds: float
@@ -72,14 +72,14 @@ class Edit:
 
 @dataclass
 class Trial:
-    """What was seen.
+    """The observations of a trial.
 
     Attributes:
-        counts: the queue at every moment that was sampled.
+        counts: samples of the queue.
         killed: what was killed, in order.
-        entries: how often the index holds each mark in the end.
-        expected: the marks that it should hold, once each.
-        left: documents that wait in the end.
+        entries: how often the index contains each mark in the end.
+        expected: the marks that it should contain, once each.
+        left: number of documents that wait in the end.
     """
 
     edits: list[Edit] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Trial:
 
 
 def mark_of(number: int, edition: str = "bulk") -> str:
-    """The word that one version of one record alone has."""
+    """Return the word that only one version of one record contains."""
     return f"mark{edition}{number}x"
 
 
@@ -115,7 +115,7 @@ _BODIES: tuple[Callable[[str], tuple[str, dict[str, Any]]], ...] = (
 
 
 def faults(trial: Trial) -> list[str]:
-    """All that is not as it must be."""
+    """Return the violated conditions."""
     # Those that are listed with the last lines overtake none; if all waited for lines, none would.
     overtaking = sum(edit.overtaken > 0 for edit in trial.edits)
     conditions = {
@@ -164,7 +164,7 @@ def tried(workspace: Workspace, plan: Plan, say: Callable[[str], None] = print) 
 
 
 def _prepare(workspace: Workspace, plan: Plan) -> None:
-    """The pages that are edited are there, and found."""
+    """Push the pages that edits will change, and wait until they are indexed."""
     for number in range(plan.edits):
         workspace.put_page(f"edited-{number}")
         words = f"Before. {mark_of(number, 'before')}"
@@ -211,7 +211,7 @@ def _sample(workspace: Workspace, trial: Trial, every: float, ended: threading.E
 
 
 def _wait_until_indexed(workspace: Workspace) -> int:
-    """Wait until nothing waits any more; returns how much does after all patience."""
+    """Wait until the queue is empty; return its depth at the end of the timeout."""
     until = time.monotonic() + _PATIENCE
     while (left := workspace.status().queue_depth) and time.monotonic() < until:
         time.sleep(1.0)
@@ -219,7 +219,7 @@ def _wait_until_indexed(workspace: Workspace) -> int:
 
 
 def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
-    """The figures of a trial."""
+    """Return the figures of a trial."""
     seconds = sorted(edit.seconds for edit in trial.edits)
     overtaken = sorted(edit.overtaken for edit in trial.edits)
     return {

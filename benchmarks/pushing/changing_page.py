@@ -1,4 +1,4 @@
-"""A page, or a file, that is saved every second: what runs list of it, and what is found."""
+"""Save a page or a file every second, and follow which states are listed and found."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ _NEVER = float("inf")
 
 @dataclass
 class Trial:
-    """When each state of the page was pushed, listed and found first, in seconds.
+    """When each state of the page was first pushed, listed and found, in seconds.
 
     Attributes:
-        listed, found: the states in the order in which they were seen.
-        ages: of what is found, at each question: for how long a newer state had been pushed.
+        listed, found: states in the order in which they were seen.
+        returned: number of versions that each search found.
+        ages: for each search, how long a newer state than the found one had been pushed.
         written: entries by run.
         killed: what was killed meanwhile, in order.
-        stored: whether what is stored in the end is what was pushed last.
-        others: what else is not as it must be.
+        stored: whether the stored content in the end is what was pushed last.
+        others: other violated conditions.
     """
 
     pushed: dict[int, float] = field(default_factory=dict)
@@ -55,12 +56,12 @@ class Trial:
 
     @property
     def latencies(self) -> list[float]:
-        """From a state's listing to its being found, of those that were listed."""
+        """Return the seconds from listing to first finding of each listed state."""
         return [self.found.get(state, _NEVER) - at for state, at in self.listed.items()]
 
 
 def faults(trial: Trial) -> list[str]:
-    """All that is not as it must be."""
+    """Return the violated conditions."""
     last = max(trial.pushed)
     order, runs = [*trial.found], [n for n in trial.written.values() if n]
     # A run that was killed may have listed a state, or written it without saying so; and nobody
@@ -90,13 +91,13 @@ def tried(
     kind: str = "page",
     kills: Mapping[int, str] = MappingProxyType({}),
 ) -> Trial:
-    """Save the page every second for so long, and follow it until its last state is found.
+    """Save the page every second, and follow it until its last state is found.
 
     Args:
-        workspace: that has it.
-        seconds: for which it is saved.
-        kind: page, or file: its content is put.
-        kills: what is killed, by the second; see Workspace.kill. The service is killed in the midst
+        workspace: contains the page.
+        seconds: duration of the saving.
+        kind: "page", or "file", whose content is put.
+        kills: what to kill, by the second; see Workspace.kill. The service is killed in the middle
             of a put of another file.
     """
     trial, ended = Trial(), threading.Event()
@@ -153,7 +154,7 @@ def _push(workspace: Workspace, trial: Trial, shas: dict[str, int], number: int,
 def _watch(
     workspace: Workspace, trial: Trial, shas: Mapping[str, int], ended: threading.Event, kind: str
 ) -> None:
-    """Ask all the time, and look which state was listed."""
+    """Search continuously, and record which state was listed and found."""
     id_ = workspace.document_id(kind, PAGE)
     while not ended.is_set():
         for row in workspace.rows(_LISTED, id=id_):
@@ -183,7 +184,7 @@ def _wait_until_found(workspace: Workspace, word: str) -> None:
 
 
 def result_of(trial: Trial) -> dict[str, Any]:
-    """The figures of a trial."""
+    """Return the figures of a trial."""
     latencies = sorted(trial.latencies)
     return {
         "pushed": len(trial.pushed),

@@ -1,4 +1,4 @@
-"""Contents of a large file, each of which is cut off by a kill of the service, and put again."""
+"""Put contents of a large file, each cut off by a kill of the service and put again."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class LongPuts:
     """A file that is put while the service is killed.
 
     Attributes:
-        workspace: that has it.
-        stored: hashes that were told after each kill, each with what was put as a whole before.
+        workspace: contains the file.
+        stored: for each kill, the hash stored after it and the hash of the last complete put.
     """
 
     workspace: Workspace
     stored: list[tuple[str | None, str]] = field(default_factory=list)
 
     def prepare(self) -> None:
-        """Put the file, whose content is put as a whole."""
+        """Put the file and its first content completely."""
         self.workspace.put_page(PAGE)
         self.workspace.put("file", FILE, {"page_uuid": PAGE, "name": "long.md"})
         self.workspace.put_content(FILE, content_of(0))
 
     def cut_off(self) -> None:
-        """Send one half of another content, kill the service, look, and put it as a whole."""
+        """Send half of a new content, kill the service, record the stored hash, put all of it."""
         number = len(self.stored)
         content = content_of(number + 1)
         connection = self._sent(content[: len(content) // 2], of=len(content))
@@ -49,7 +49,7 @@ class LongPuts:
         self.workspace.put_content(FILE, content)
 
     def faults(self) -> list[str]:
-        """What is not as it must be once everything is indexed."""
+        """Return the conditions that are violated once everything is indexed."""
         last = len(self.stored)
         conditions = {
             "half of a file was taken for its content": all(a == b for a, b in self.stored),
@@ -61,7 +61,7 @@ class LongPuts:
         return [what for what, holds in conditions.items() if not holds]
 
     def _sent(self, part: bytes, *, of: int) -> http.client.HTTPConnection:
-        """A connection that has sent the first part of a content."""
+        """Return a connection that has sent the first part of a content."""
         place = urlsplit(self.workspace.service.url)
         connection = http.client.HTTPConnection(place.hostname or "", place.port)
         connection.putrequest("PUT", f"/rag/records/file/{FILE}/content")
@@ -73,16 +73,16 @@ class LongPuts:
 
 
 def content_of(number: int) -> bytes:
-    """Some 600 KB of Markdown; its last line has a mark."""
+    """Return about 600 KB of Markdown; its last line has a mark."""
     lines = (f"Line {line} of content {number} has a few more words." for line in range(_LINES))
     return "\n".join([*lines, "", f"The end of it is {mark_of(number)}.", ""]).encode()
 
 
 def mark_of(number: int) -> str:
-    """The word that one content alone has."""
+    """Return the word that only this content contains."""
     return f"long{number}x"
 
 
 def hash_of(content: bytes) -> str:
-    """The hash by which a content is told."""
+    """Return the hash that identifies a content."""
     return hashlib.sha256(content).hexdigest()

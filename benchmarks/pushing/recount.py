@@ -1,6 +1,6 @@
-"""The queue of a workspace, counted again from rows, without the statement of the product.
+"""Count a workspace's queue again from rows, independently of the product's SQL.
 
-What the product tells is what `GET /rag/status` answers an admin, by the function that answers it,
+The product's figure is that of `GET /rag/status` for an admin, from the function that answers it,
 in the transaction whose rows are counted.
 """
 
@@ -39,11 +39,11 @@ _RESOLVED_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The queue at one moment.
+    """The depth of the queue at one moment.
 
     Attributes:
-        told: by the product.
-        recounted: from rows, of the same moment.
+        told: depth that the product reports.
+        recounted: depth counted from rows at the same moment.
     """
 
     told: int
@@ -51,7 +51,7 @@ class Counted:
 
 
 def counted(workspace: Workspace) -> Counted:
-    """What the product tells an admin, and what is counted from rows, as of one moment."""
+    """Return the queue depth reported to an admin and its recount from rows, in one snapshot."""
     with workspace.catalog.database.begin() as connection:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         catalog = Catalog(_OneMoment(connection))
@@ -63,7 +63,7 @@ def counted(workspace: Workspace) -> Counted:
 
 
 def _recounted(connection: Connection, tenant_id: str, since: datetime) -> int:
-    """How many documents and records wait; comments that were resolved before are left out."""
+    """Count the documents and records that wait; leave out comments resolved before `since`."""
 
     def rows(query: str) -> dict[str, Any]:
         found = connection.execute(text(query), {"tenant": tenant_id})

@@ -1,12 +1,12 @@
-"""The chain and other frameworks through the same phases, on the same corpus and servers.
+"""Run the chain and other frameworks through the same phases, on the same corpus and servers.
 
     python -m benchmarks.rivals                       all of them, one round
     python -m benchmarks.rivals --rounds 3 --only langchain chain
 
-Each framework gets an environment of its own, made once with uv from requirements/NAME.txt. The
-phases and what is measured are those of benchmarks.chain; `inside` is without imports. In the
-phase "loss" the index, or table, is dropped behind a framework's back: `restored` says whether
-its next run brought the entries back.
+Each framework gets its own environment, made once with uv from requirements/NAME.txt. The phases
+and measurements are those of benchmarks.chain; `inside` is without imports. In the phase "loss"
+the index, or table, is dropped behind a framework's back: `restored` reports whether its next run
+brought the entries back.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _CHAIN_PHASES = tuple(phase for phase in PHASES if phase not in ("bare", "kill")
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """One framework in one use.
+    """One framework in one configuration.
 
     Attributes:
-        name: what it is called here, and the name of its requirements up to a hyphen.
-        module: the one in this package that uses it.
-        store: where it keeps its entries.
-        environment: what its module reads besides.
+        name: its label; the part before a hyphen names its requirements.
+        module: the module of this package that uses it.
+        store: where it stores its entries.
+        environment: further environment variables of its module.
     """
 
     name: str
@@ -70,12 +70,12 @@ RIVALS = (
 
 
 class Contest:
-    """Takes frameworks through the phases.
+    """Runs frameworks through the phases.
 
     Args:
-        servers: to run on; one framework at a time uses them.
-        work: a folder for environments, and for what the frameworks remember.
-        files: how many documents.
+        servers: used by one framework at a time.
+        work: folder for environments, and for the frameworks' state.
+        files: number of documents.
     """
 
     def __init__(self, servers: Servers, work: Path, files: int) -> None:
@@ -86,7 +86,7 @@ class Contest:
         self.failures: dict[str, str] = {}
 
     def take(self, rival: Rival, round_number: int) -> None:
-        """All phases of one framework; why it failed is kept, if it did."""
+        """Run all phases of one framework; record the reason if it fails."""
         costs = self.costs.setdefault(rival.name, defaultdict(list))
         try:
             python = environment_of(rival, self._work / "environments")
@@ -119,7 +119,7 @@ class Contest:
 
 
 class _Run:
-    """One framework with nothing remembered yet."""
+    """One framework without any state yet."""
 
     def __init__(self, rival: Rival, python: Path, servers: Servers, work: Path) -> None:
         self._rival, self._python, self._servers = rival, python, servers
@@ -137,14 +137,14 @@ class _Run:
         self._meter = Meter(servers.pids, environment, work / "commands.log")
 
     def measured(self, phase: str, folder: Path) -> dict[str, Any]:
-        """Run it once; what it cost, and how many entries there are then."""
+        """Run it once; return its cost and the number of entries afterwards."""
         module = f"benchmarks.rivals.{self._rival.module}"
         cost = self._meter.run([str(self._python), "-m", module, str(folder), str(self._state)])
         report(f"{self._rival.name} {phase}", cost)
         return {**cost.as_json(), "entries": self.entries()}
 
     def entries(self) -> int:
-        """How many there are; none where there is no index, or no table."""
+        """Count its entries; 0 if there is no index or table."""
         if self._rival.store == "elasticsearch":
             with suppress(NotFoundError):
                 return self._servers.entries(INDEX)
@@ -155,7 +155,7 @@ class _Run:
         return 0
 
     def lose(self) -> None:
-        """Drop the index, or table, if there is one."""
+        """Drop the index or table, if there is one."""
         if self._rival.store == "elasticsearch":
             self._servers.drop_indexes(f"{INDEX}*")
             return
@@ -164,13 +164,13 @@ class _Run:
 
 
 def environment_of(rival: Rival, folder: Path) -> Path:
-    """The interpreter of a framework's environment, which is made if it isn't there."""
+    """Return the interpreter of a framework's environment; create it if it is missing."""
     name = rival.name.partition("-")[0]
     return install_python(folder / name, REQUIREMENTS / f"{name}.txt")
 
 
 def versions_of(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """The pinned version of each framework's own packages."""
+    """Return the pinned version of each framework's own packages."""
     found = {}
     for path in sorted(folder.glob("*.txt")):
         if path.stem in {name.partition("-")[0] for name in names}:
@@ -180,7 +180,7 @@ def versions_of(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     names = [rival.name for rival in RIVALS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=corpus.FILES)

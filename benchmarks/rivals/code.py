@@ -1,10 +1,11 @@
-"""The questions to a real Laravel application, asked of other programs that search source code.
+"""Ask other programs that search source code the questions to a real Laravel application.
 
     python -m benchmarks.rivals.code --repository PATH [--only NAME...]
 
 PATH is a clone of the application that benchmarks/code_questions/questions.yaml names, at its
-commit. Each program works on a copy of its own; see code_programs and code_graphs for how it is
-used, and why. What can't be used on this machine is told with the reason, not with a recall of 0.
+commit. Each program works on its own copy; code_programs and code_graphs document how each is used
+and why. A program that cannot be used on this machine is reported with the reason, not with a
+recall of 0.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
 
 
 def main() -> None:
-    """Ask, and write the result."""
+    """Ask the programs and save the result."""
     options = _options()
     require_commit(options.repository)
     asked = questions(options.repository)
@@ -68,7 +69,7 @@ def main() -> None:
 def taken(
     program: Program, options: argparse.Namespace, address: str, asked: Sequence[Question]
 ) -> dict[str, Any]:
-    """What a program answers; why it does not, where it does not."""
+    """Return the figures of a program, or the reason why there are none."""
     environment = options.work / "environments" / program.name
     told: dict[str, Any] = {}
     root, home = options.work / program.name / "repository", options.work / program.name / "home"

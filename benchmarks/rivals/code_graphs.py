@@ -1,4 +1,4 @@
-"""Servers of code graphs from packages, each used as its documentation recommends."""
+"""Code-graph servers from packages, each used as its documentation recommends."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _NO_EXTENSION: Final = "extension load failed"
 
 @dataclass(frozen=True, slots=True)
 class CodeGraph:
-    """CodeGraph: symbols and calls in SQLite, found by words and along calls; it has no vectors."""
+    """CodeGraph: symbols and calls in SQLite, searched by words and along calls, not vectors."""
 
     name: str = "codegraph"
     package: str = "@colbymchenry/codegraph"
 
     def install(self, folder: Path) -> None:
-        """With npm, from a lock file."""
+        """Install with npm, from a lock file."""
         install_node(folder, REQUIREMENTS / self.name)
 
     def index(self, place: Place) -> None:
-        """By `codegraph init`."""
+        """Index with `codegraph init`."""
         place.run([self._command(place), "init", "."], CODEGRAPH_TELEMETRY="0")
 
     def ask(self, place: Place, question: str) -> list[Found]:
-        """By `codegraph context`, which builds what an agent is given for a task."""
+        """Ask with `codegraph context`, which builds an agent's context for a task."""
         command = [self._command(place), "context", "-f", "json", "-n", str(DEPTH), question]
         told = json.loads(place.run(command, CODEGRAPH_TELEMETRY="0"))
         nodes = {node["id"]: node for node in told["nodes"]}
@@ -48,7 +48,7 @@ class CodeGraph:
         ][:DEPTH]
 
     def close(self, place: Place) -> None:
-        """Nothing runs."""
+        """Do nothing: it starts no process."""
 
     @staticmethod
     def _command(place: Place) -> Path:
@@ -57,23 +57,23 @@ class CodeGraph:
 
 @dataclass(frozen=True, slots=True)
 class GitNexus:
-    """GitNexus: symbols, calls and flows in a graph database, found by words and vectors."""
+    """GitNexus: symbols, calls and flows in a graph database, searched by words and vectors."""
 
     name: str = "gitnexus"
     package: str = "gitnexus"
 
     def install(self, folder: Path) -> None:
-        """With npm, from a lock file; the runtime's download for graphic cards is left out."""
+        """Install with npm, from a lock file, without the runtime's download for GPUs."""
         skipped = {"ONNXRUNTIME_NODE_INSTALL": "skip", "ONNXRUNTIME_NODE_INSTALL_CUDA": "skip"}
         install_node(folder, REQUIREMENTS / self.name, **skipped)
 
     def index(self, place: Place) -> None:
-        """By `gitnexus analyze`, with vectors of the shipped model: its own is from a hub."""
+        """Index with `gitnexus analyze` and the shipped model: its own is downloaded from a hub."""
         command = [self._command(place), "analyze", "--embeddings", "--skip-agents-md"]
         place.run([*command, "--force"], **self._variables(place))
 
     def ask(self, place: Place, question: str) -> list[Found]:
-        """By `gitnexus query`, as its server for agents answers.
+        """Ask with `gitnexus query`, which gives the answers of its server for agents.
 
         Raises:
             NotUsableError: neither words nor vectors can be searched.
@@ -99,7 +99,7 @@ class GitNexus:
         ][:DEPTH]
 
     def close(self, place: Place) -> None:
-        """Nothing runs."""
+        """Do nothing: it starts no process."""
 
     @staticmethod
     def _command(place: Place) -> Path:
@@ -117,25 +117,25 @@ class GitNexus:
 
 @dataclass(frozen=True, slots=True)
 class CodeReviewGraph:
-    """code-review-graph: symbols, calls, routes and models in SQLite, found by words and vectors.
+    """code-review-graph: symbols, calls, routes and models in SQLite; words and vectors.
 
-    Its grammars come inside its packages.
+    Its packages contain its grammars.
     """
 
     name: str = "code-review-graph"
     package: str = "code-review-graph"
 
     def install(self, folder: Path) -> None:
-        """With uv, from pinned requirements."""
+        """Install with uv, from pinned requirements."""
         install_python(folder, REQUIREMENTS / f"{self.name}.txt")
 
     def index(self, place: Place) -> None:
-        """By `build` and `embed`, with vectors of the shipped model: its own is from a hub."""
+        """Index with `build` and `embed`, and the shipped model: its own comes from a hub."""
         for step in ("build", "embed"):
             place.run([self._command(place), step], **self._variables(place))
 
     def ask(self, place: Place, question: str) -> list[Found]:
-        """By `search`, which is its server's tool for a question in words.
+        """Ask with `search`, its server's tool for questions in words.
 
         Raises:
             NotUsableError: it has searched without its vectors.
@@ -155,7 +155,7 @@ class CodeReviewGraph:
         ]
 
     def close(self, place: Place) -> None:
-        """Nothing runs."""
+        """Do nothing: it starts no process."""
 
     @staticmethod
     def _command(place: Place) -> Path:

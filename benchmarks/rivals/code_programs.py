@@ -1,7 +1,7 @@
-"""A program that searches source code, used as its documentation recommends; and one with vectors.
+"""The interface of programs that search source code, and one that searches by vectors.
 
-Each has an environment of its own. What a program would load from a hub it is given
-by `model_server`; each says so where it does.
+Each program has its own environment. Models that a program would load from a hub are served by
+`model_server`; each program documents where it uses it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from benchmarks.rivals.model_server import MODEL
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a program works.
+    """The folders and the model of a program.
 
     Attributes:
-        environment: the folder of its packages.
-        root: a copy of the repository that it alone uses.
+        environment: folder of its packages.
+        root: copy of the repository for this program alone.
         home: its folder for settings.
         model: address of the served model.
     """
@@ -36,7 +36,7 @@ class Place:
     model: str
 
     def run(self, command: Sequence[str | Path], **variables: str) -> str:
-        """What a command prints.
+        """Run a command and return its output.
 
         Raises:
             CalledProcessError: it failed.
@@ -46,7 +46,7 @@ class Place:
     def ran(
         self, command: Sequence[str | Path], **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """A command that has ended, with what it printed and what it complained about.
+        """Run a command and return the completed process.
 
         Raises:
             CalledProcessError: it failed.
@@ -63,43 +63,43 @@ class Place:
 
 
 class Program(Protocol):
-    """A program that is asked."""
+    """A program that answers questions about source code."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return its label."""
 
     @property
     def package(self) -> str:
-        """The name of its package, by which its version is known."""
+        """Return the name of its package, to look up its version."""
 
     def install(self, folder: Path) -> None:
-        """Make its environment, unless it is there."""
+        """Create its environment, unless it exists."""
 
     def index(self, place: Place) -> None:
         """Index the repository."""
 
     def ask(self, place: Place, question: str) -> list[Found]:
-        """The first passages that it finds."""
+        """Return the first passages that it finds."""
 
     def close(self, place: Place) -> None:
-        """End what it has started."""
+        """Stop the processes it has started."""
 
 
 @dataclass(frozen=True, slots=True)
 class CocoIndexCode:
-    """`ccc`: chunks along syntax trees with their vectors, in SQLite, behind a process."""
+    """`ccc`: chunks along syntax trees with their vectors, in SQLite, behind a daemon."""
 
     name: str = "cocoindex-code"
     package: str = "cocoindex-code"
 
     def install(self, folder: Path) -> None:
-        """With uv, of an interpreter whose SQLite loads the extension that holds its vectors."""
+        """Install with uv, on a Python whose SQLite loads the extension for its vectors."""
         wanted = REQUIREMENTS / f"{self.name}.txt"
         install_python(folder, wanted, python_with_extensions())
 
     def index(self, place: Place) -> None:
-        """With the shipped model: its own default is loaded from a hub."""
+        """Index with the shipped model: its own default is downloaded from a hub."""
         embedding = {"model": f"openai/{MODEL}", "provider": "litellm"}
         (place.home / ".cocoindex_code").mkdir(parents=True, exist_ok=True)
         settings = {"embedding": embedding, "envs": self._variables(place)}
@@ -116,7 +116,7 @@ class CocoIndexCode:
                 return
 
     def ask(self, place: Place, question: str) -> list[Found]:
-        """By `ccc search`."""
+        """Ask with `ccc search`."""
         command = [self._command(place), "search", "--json", "--limit", str(DEPTH), "--", question]
         found = json.loads(place.run(command, **self._variables(place)))
         return [
@@ -125,7 +125,7 @@ class CocoIndexCode:
         ]
 
     def close(self, place: Place) -> None:
-        """By `ccc daemon stop`."""
+        """Stop its daemon with `ccc daemon stop`."""
         place.run([self._command(place), "daemon", "stop"], **self._variables(place))
 
     @staticmethod
@@ -143,7 +143,7 @@ class CocoIndexCode:
 
 
 def version_of(program: Program, environment: Path) -> str:
-    """The version of a program's package in its environment."""
+    """Return the version of a program's package in its environment."""
     manifest = environment / "node_modules" / program.package / "package.json"
     if manifest.exists():
         return str(json.loads(manifest.read_text())["version"])

@@ -1,4 +1,4 @@
-"""Environments of the other programs: one each, of pinned requirements, made where it misses."""
+"""Environments of the other programs: one each, from pinned requirements, made when missing."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _PYTHONS: Final = ("python3", *(f"python3.{minor}" for minor in range(11, 15)))
 
 
 class NotUsableError(Exception):
-    """A program can't be used on this machine; says why."""
+    """A program cannot be used on this machine; the message is the reason."""
 
 
 def install_python(folder: Path, wanted: Path, python: str = sys.executable) -> Path:
-    """Make an environment with uv, unless it is there.
+    """Create an environment with uv, unless it exists.
 
     Args:
-        folder: of the environment.
+        folder: folder of the environment.
         wanted: its pinned requirements.
-        python: the interpreter that it is made of.
+        python: interpreter to base it on.
 
     Returns:
         The environment's interpreter.
@@ -51,10 +51,10 @@ def install_python(folder: Path, wanted: Path, python: str = sys.executable) -> 
 
 
 def python_with_extensions(candidates: Sequence[str] = ()) -> str:
-    """An interpreter whose SQLite loads extensions: many are built without.
+    """Return an interpreter whose SQLite loads extensions: many are built without.
 
     Args:
-        candidates: interpreters to choose from; else this one, then those on the path.
+        candidates: interpreters to choose from; by default this one, then those on the path.
 
     Raises:
         NotUsableError: none does.
@@ -77,12 +77,12 @@ def _own_path() -> str:
 
 
 def install_node(folder: Path, wanted: Path, **variables: str) -> None:
-    """Make an environment of npm's, unless it is there.
+    """Create an npm environment, unless it exists.
 
     Args:
-        folder: of the environment.
-        wanted: that holds package.json and package-lock.json.
-        variables: for the installation.
+        folder: folder of the environment.
+        wanted: contains package.json and package-lock.json.
+        variables: environment variables of the installation.
     """
     made, told = folder / "made.json", (wanted / "package-lock.json").read_text()
     if made.exists() and made.read_text() == told:

@@ -1,10 +1,10 @@
 """LangChain: index() with a SQL record manager, into its Elasticsearch store.
 
-- cleanup "full": of the three modes the one that also removes the chunks of deleted files, and
-  faster than "incremental", which looks for former versions after each batch.
-- 1,000 chunks a batch, since the documentation asks for batches as large as possible.
-- One refresh at the end instead of one a batch; the record manager in SQLite, as in the
-  documentation, which spares it a round trip a batch.
+- cleanup "full": of the three modes, the one that also removes the chunks of deleted files; faster
+  than "incremental", which looks for former versions after each batch.
+- 1,000 chunks per batch, since the documentation asks for batches as large as possible.
+- One refresh at the end instead of one per batch; the record manager is in SQLite, as in the
+  documentation, which saves a round trip per batch.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class Deterministic(Embeddings):
     """The benchmark's embedder."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text."""
+        """Return one vector per text."""
         return common.embed(texts)
 
     def embed_query(self, text: str) -> list[float]:
-        """The same vector that a document of this text has."""
+        """Return the vector that a document with this text has."""
         return common.embed([text])[0]
 
 
 def chunks(task: common.Task) -> Iterator[Document]:
-    """Every chunk of every file."""
+    """Yield every chunk of every file."""
     splitter = MarkdownTextSplitter(
         chunk_size=MAX_TOKENS,
         chunk_overlap=OVERLAP,
@@ -48,7 +48,7 @@ def chunks(task: common.Task) -> Iterator[Document]:
 
 
 def synchronise(task: common.Task) -> dict[str, Any]:
-    """Bring the index in line with the files."""
+    """Update the index from the files."""
     client = elasticsearch.Elasticsearch(common.elasticsearch_url(), request_timeout=120)
     store = ElasticsearchStore(
         index_name=INDEX,

@@ -1,12 +1,12 @@
 """LlamaIndex: an IngestionPipeline with a docstore, into its Elasticsearch store.
 
-- Strategy "upserts and delete", so that deleted files go as well.
-- The docstore keeps texts as well, since without them it cannot delete a file that is gone. The
-  cache of transformations is off: it is a JSON file of all vectors, written as a whole, and would
-  cost more than it saves.
-- Its store deletes by query, which the bare Elasticsearch server of this benchmark does not know:
+- Strategy "upserts and delete", so that deleted files are removed as well.
+- The docstore also keeps texts, because without them it cannot delete a removed file. The cache of
+  transformations is off: it is a JSON file of all vectors, rewritten as a whole, and would cost
+  more than it saves.
+- Its store deletes by query, which this benchmark's bare Elasticsearch server does not support:
   the ids are looked up and deleted in bulk instead, with the same refresh.
-- Asynchronous (`arun`), in one process: spawning more costs more than splitting this corpus.
+- Asynchronous (`arun`), in one process: starting more costs more than splitting this corpus.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Deterministic(BaseEmbedding):
 
 
 class Store(ElasticsearchStore):
-    """Its Elasticsearch store, deleting without a query."""
+    """LlamaIndex's Elasticsearch store, which deletes without a query."""
 
     async def adelete(self, ref_doc_id: str, **_: Any) -> None:
         """Delete a document's nodes."""
@@ -93,7 +93,7 @@ async def _synchronise(task: common.Task) -> dict[str, Any]:
 
 
 def synchronise(task: common.Task) -> dict[str, Any]:
-    """Bring the index in line with the files."""
+    """Update the index from the files."""
     return asyncio.run(_synchronise(task))
 
 

@@ -1,19 +1,19 @@
-"""Searches of other programs over the passages of judged sets, each in its own environment.
+"""Search the passages of judged sets with other programs, each in its own environment.
 
     python -m benchmarks.rivals.searching NAME FOLDER...
 
-A folder holds what `benchmarks.fusion.contest` wrote of a set: passages, questions, and of each
-question the nearest passages by exact cosine, so that no vector is needed to rank as a vector store
-does. Where the folder has the vectors as well, the framework's own vector store is asked, and costs
-its time. Writes NAME.json there: the numbers of the first ten passages of each question, and the
-milliseconds that it took.
+A folder holds what `benchmarks.fusion.contest` wrote for a set: passages, questions, and for each
+question its nearest passages by exact cosine, so that ranking like a vector store needs no vectors.
+If the folder also has the vectors, the framework's own vector store is searched, and its time
+counts. Writes NAME.json there: the numbers of the first ten passages of each question, and its
+milliseconds.
 
-- bm25s: BM25 with the Snowball stemmer and the stop words of the set's language, where there are
-  any; bigrams of characters in languages without spaces.
+- bm25s: BM25 with the Snowball stemmer and the stop words of the set's language, if they exist;
+  bigrams of characters in languages without spaces.
 - langchain: EnsembleRetriever over BM25Retriever and InMemoryVectorStore, with its weights and its
   constant. It returns four passages of each by default: here ten, as ten are judged.
 - llamaindex: QueryFusionRetriever ("reciprocal_rerank", one query) over BM25Retriever, with the
-  stemmer and stop words of the language where its package has both, and VectorStoreIndex.
+  stemmer and stop words of the language if its package has both, and VectorStoreIndex.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ Search = Callable[[str], Sequence[int]]
 
 
 class Task:
-    """The texts of a judged set, and what is near by vectors.
+    """The texts of a judged set, and the nearest passages of each question.
 
     Args:
-        folder: with `texts.json`, and perhaps `vectors.npz`.
+        folder: contains `texts.json`, and `vectors.npz` if the vector store is to be searched.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -74,7 +74,7 @@ class Task:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether the framework's vector store can be asked."""
+        """Return whether the framework's vector store can be searched."""
         return bool(self._vectors)
 
     def nearest(self, question: str) -> Sequence[int]:
@@ -83,12 +83,12 @@ class Task:
         return nearest
 
     def vector(self, text: str) -> list[float]:
-        """Return the vector that the embedder made of a text of the set."""
+        """Return the embedding of a text of the set."""
         return self._vectors[text]
 
 
 def search_bm25s(task: Task) -> Search:
-    """Index the passages with bm25s."""
+    """Index the passages with bm25s; return its search."""
     import bm25s
 
     options: dict[str, Any] = {
@@ -109,7 +109,7 @@ def search_bm25s(task: Task) -> Search:
 
 
 def search_langchain(task: Task) -> Search:
-    """Index the passages with LangChain."""
+    """Index the passages with LangChain; return its search."""
     from langchain_classic.retrievers import EnsembleRetriever
     from langchain_community.retrievers import BM25Retriever
     from langchain_core.documents import Document
@@ -139,7 +139,7 @@ def search_langchain(task: Task) -> Search:
 
 
 def search_llamaindex(task: Task) -> Search:
-    """Index the passages with LlamaIndex."""
+    """Index the passages with LlamaIndex; return its search."""
     from llama_index.core import VectorStoreIndex
     from llama_index.core.base.embeddings.base import BaseEmbedding
     from llama_index.core.llms import MockLLM
@@ -194,7 +194,7 @@ def _stemmer(language: str) -> Any:
 
 
 def _stop_words(language: str) -> Sequence[str]:
-    """Return the stop words that bm25s has of a language; none if it has none."""
+    """Return bm25s's stop words for a language; empty if it has none."""
     from bm25s import stopwords
 
     name = "EN" if language == "en" else _STEMMED.get(language, "").upper()

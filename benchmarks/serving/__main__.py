@@ -1,13 +1,13 @@
-"""The service under load, beside bare Elasticsearch through its official client.
+"""Measure the service under load, and bare Elasticsearch through its official client.
 
     python -m benchmarks.serving                     2,000 and 16,000 chunks; eight minutes, the
                                                      first time some more for the model
     python -m benchmarks.serving --large             50,000 chunks as well
     python -m benchmarks.serving --rounds 1 --only service-hybrid --name trial
 
-Load is made by a process of its own (service_load.py, bare_load.py; wrk if it is installed). The
+A separate process makes the load (service_load.py, bare_load.py; wrk if it is installed). The
 service and bare Elasticsearch alternate within each round. CPU is reported by process and request:
-unlike times, it is valid on a busy machine, too; `elsewhere` is the CPU of other processes.
+unlike times, it is valid on a busy machine; `elsewhere` is the CPU of other processes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORK = PROJECT / ".local" / "benchmark-serving"
 
 
 def measure(runner: Runner, wanted: Sequence[Case], rounds: int) -> list[dict[str, Any]]:
-    """Every case, round after round; cases that matter less take part in the first alone."""
+    """Run every case, round after round; cases without `every_round` run in the first only."""
     runner.warm_up()
     return [
         runner.run(case)
@@ -39,7 +39,7 @@ def measure(runner: Runner, wanted: Sequence[Case], rounds: int) -> list[dict[st
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=800, help="of each case and round")

@@ -1,11 +1,11 @@
-"""Load on Elasticsearch itself by many callers, through its official client.
+"""Put load from many callers on Elasticsearch itself, through its official client.
 
     python -m benchmarks.serving.bare_load URL FILE --client async --callers 50
 
-The searches are those of the service: in one request, made by the same functions, with vectors that
-were computed beforehand. All candidates come with their texts: the service reads those
-of its hits alone, but with another request. `--lean` requests no more candidates than hits, as is
-enough without further look-ups.
+The searches are the service's: in one request, built by the same functions, with vectors that were
+computed beforehand. All candidates are returned with their texts, whereas the service reads the
+texts of its hits alone, with another request. `--lean` requests no more candidates than hits, which
+is enough without further look-ups.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class BareLoadOptions(LoadOptions):
 
 
 def lines_of(options: BareLoadOptions, drawn: Drawn, number: int) -> _Lines:
-    """The searches of the service for a question, as lines of a multi-search."""
+    """Return the service's searches for a question, as lines of a multi-search."""
     limit = options.top_k if options.lean else compute_candidate_count(options.top_k)
     narrowing = EntryFilter(scopes=frozenset({"public"}))
     by: dict[str, np.ndarray | str] = {
@@ -109,7 +109,7 @@ def _hits(responses: list[Mapping[str, Any]]) -> int:
 
 
 def main() -> None:
-    """Send a request, and report its time."""
+    """Send the searches, and report their times."""
     arguments = parser(__doc__)
     arguments.add_argument("--client", choices=("async", "threads"), default="async")
     arguments.add_argument("--lean", action="store_true", help="no more candidates than hits")

@@ -1,4 +1,4 @@
-"""The cases measured: a target, a kind of search, a number of callers."""
+"""The measured cases: a target, a kind of search, a number of callers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Case:
     """One kind of load.
 
     Attributes:
-        repeated: whether few questions are repeated.
+        repeated: whether a few questions are repeated.
         every_round: whether it is measured in each round, or once.
     """
 
@@ -33,16 +33,16 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Its name in the output."""
+        """Return its name in the output."""
         questions = "-repeated" if self.repeated else ""
         return f"{self.target}-{self.mode}-top{self.top_k}-{self.callers}-{self.tenant}{questions}"
 
 
 def cases(tenants: Sequence[str]) -> list[Case]:
-    """All cases, each for the service and for Elasticsearch.
+    """Return all cases, each for the service and for Elasticsearch.
 
     Args:
-        tenants: that are indexed; `bench` has all cases.
+        tenants: the indexed tenants; `bench` has all cases.
     """
     first = Case("service", every_round=True)
     found = [

@@ -1,6 +1,6 @@
 """An installation with tenants of several sizes, and the service in front of it.
 
-It stays in its folder from one benchmark to the next: what is indexed already costs nothing.
+It stays in its folder between benchmarks, so that documents are indexed only once.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Service:
     """The service in a process of its own.
 
     Attributes:
-        pid: of the process.
-        tokens: by tenant.
+        pid: id of its process.
+        tokens: tokens by tenant.
     """
 
     url: str
@@ -55,12 +55,11 @@ class Service:
 
 
 class Installation:
-    """Tenants whose documents are indexed by the product, with the model that it ships.
+    """Tenants whose documents are indexed by the product, with its shipped model.
 
     Args:
-        servers: to run on.
-        work: a folder for everything that is made.
-        tenants: of FILES.
+        work: folder for everything that the benchmark makes.
+        tenants: names in FILES.
     """
 
     def __init__(self, servers: Servers, work: Path, tenants: list[str]) -> None:
@@ -88,7 +87,7 @@ class Installation:
         (home / "tenants.yaml").write_text("tenants:\n" + "".join(made))
 
     def index(self) -> dict[str, int]:
-        """Have everything indexed and questions drawn; returns chunks by tenant."""
+        """Index all tenants and draw their questions; return chunks by tenant."""
         self._command("rag_assets.cli", "up", "--no-dagster")
         chunks = {}
         for tenant in self._tenants:
@@ -105,12 +104,12 @@ class Installation:
         return chunks
 
     def questions(self, tenant: str) -> Path:
-        """The file of a tenant's questions."""
+        """Return the file of a tenant's questions."""
         return self._work / f"questions-{tenant}.json"
 
     @contextmanager
     def service(self, workers: int) -> Iterator[Service]:
-        """`rag-assets serve`, until the block ends."""
+        """Run `rag-assets serve` until the block ends."""
         tokens = {tenant: self._token(tenant) for tenant in self._tenants}
         url = f"http://127.0.0.1:{(port := find_free_port())}"
         with (

@@ -17,8 +17,8 @@ from rag_assets.tenants.model import SearchMode
 class Timed:
     """Times requests, and prints the results.
 
-    CPU is this process's own, between the first request and the last answer: reading questions
-    and looking at answers is no part of it.
+    CPU is this process's own, between the first request and the last answer, without reading
+    questions and examining answers.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Timed:
         """Print the result.
 
         Args:
-            hits: of each answer, how many; an answer without any ends the benchmark.
+            hits: number of hits of each answer; an answer without any ends the benchmark.
         """
         if not hits or not all(hits):
             raise SystemExit(f"{sum(not hit for hit in hits)} answers without a hit")
@@ -76,7 +76,7 @@ class LoadOptions(argparse.Namespace):
     top_k: int
 
     def chosen(self, count: int) -> list[int]:
-        """The numbers of the questions to send, in order.
+        """Return the numbers of the questions to send, in order.
 
         Args:
             count: number of questions.
@@ -86,7 +86,7 @@ class LoadOptions(argparse.Namespace):
 
 
 def parser(about: str) -> argparse.ArgumentParser:
-    """Options that every kind of load takes."""
+    """Build a parser with the options of every kind of load."""
     made = argparse.ArgumentParser(description=about.splitlines()[0])
     made.add_argument("url")
     made.add_argument("questions", type=Path)

@@ -1,10 +1,10 @@
-"""Questions drawn from the documents of a tenant, each with its vector.
+"""Draw questions from the documents of a tenant, and embed them.
 
     python -m benchmarks.serving.questions FILE TENANT FOLDER --count 5000
 
-FILE (JSON) then holds the questions and where bare Elasticsearch has to look, and beside it their
-vectors, by the embedder that built the index: bare Elasticsearch is given them, the service makes
-its own.
+Afterwards FILE (JSON) holds the questions and the index that bare Elasticsearch has to search. A
+second file holds their vectors, from the embedder of the index: bare Elasticsearch gets them, the
+service computes its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPENINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where bare Elasticsearch has to look for what the service would find."""
+    """The entries that the service would search, for bare Elasticsearch."""
 
     index_name: str
     tenant: str
@@ -44,10 +44,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Questions.
+    """Questions with their vectors.
 
     Attributes:
-        vectors: of shape (questions, dimensions).
+        vectors: array of shape (questions, dimensions).
     """
 
     place: Place
@@ -56,7 +56,7 @@ class Drawn:
 
 
 def drawn(texts: Sequence[str], count: int) -> list[str]:
-    """Distinct questions in the words of these texts, the same ones for the same texts."""
+    """Draw distinct questions with words of these texts, reproducibly."""
     rng = random.Random(_SEED)
     found: dict[str, None] = {}
     while len(found) < count:
@@ -76,7 +76,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def read(path: Path) -> Drawn:
-    """What `main` wrote."""
+    """Read the files that `main` wrote."""
     found = json.loads(path.read_text())
     return Drawn(Place(**found["place"]), found["queries"], np.load(_vectors(path), mmap_mode="r"))
 
@@ -86,7 +86,7 @@ def _vectors(path: Path) -> Path:
 
 
 def _known(path: Path, embedder_id: str, queries: list[str]) -> bool:
-    """Whether the vectors of these questions are there from the last time."""
+    """Return whether the vectors of these questions exist from the last run."""
     if not path.exists():
         return False
     before = json.loads(path.read_text())
@@ -121,7 +121,7 @@ def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("tenant")

@@ -1,4 +1,4 @@
-"""Runs cases, and reports times and CPU."""
+"""Run cases, and report times and CPU."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Runner:
     """Runs cases.
 
     Args:
-        servers, service: whose CPU is measured.
-        installation: knows the questions.
-        requests: of a case.
+        servers, service: processes whose CPU is measured.
+        installation: has the questions.
+        requests: number of requests of a case.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Runner:
         self._next = 0
 
     def warm_up(self) -> None:
-        """Have servers compile and load what they need, and few questions be known."""
+        """Let servers compile and load what they need, and cache the repeated questions."""
         # Elasticsearch compiles its code for as long: the first case would look slow.
         self._answer(Case("bare"), 0, _COMPILED)
         self._answer(Case("service"), self._from(_COMPILED), _COMPILED)
@@ -53,7 +53,7 @@ class Runner:
         self._answer(Case("service", repeated=True), 0, _FEW)
 
     def run(self, case: Case) -> dict[str, Any]:
-        """Run a case; returns times in milliseconds, and CPU in milliseconds a request."""
+        """Run a case; return times in milliseconds, and CPU in milliseconds per request."""
         # Few callers take their time, and their answers hardly differ.
         requests = self._requests if case.callers > 1 else self._requests // 4
         start = self._from(requests) if case.target in _OURS and not case.repeated else 0
@@ -128,10 +128,10 @@ def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def percentiles(latencies: Sequence[float]) -> dict[str, float]:
-    """Milliseconds that half, 95 and 99 of a hundred requests took at most.
+    """Return the 50th, 95th and 99th percentile in milliseconds.
 
     Args:
-        latencies: seconds, one or more.
+        latencies: seconds; at least one value.
     """
     ordered = sorted(latencies)
     return {

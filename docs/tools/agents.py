@@ -1,4 +1,4 @@
-"""The tables of agents' documentation: what it costs, and how well it is found."""
+"""Tables of agents' documentation: its costs, and its recall."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS = {"reworded": "reworded", "flag": "exact flags"}
 
 
 def agent_costs_table(result: Mapping[str, Any]) -> str:
-    """Seconds of the clock and of CPU; then stores by their size."""
+    """Return the table of wall and CPU times, and the table of stores by size."""
     index = result["index"]
     rows = [
         *([name, *_cost(result["commands"][key])] for key, name in _COMMANDS.items()),
@@ -55,7 +55,7 @@ def agent_costs_table(result: Mapping[str, Any]) -> str:
 
 
 def agent_quality_table(result: Mapping[str, Any]) -> str:
-    """Recall, rank and tokens by agent, way and kind of question."""
+    """Return recall, rank and tokens by agent, mode and kind of question."""
     rows = []
     for agent, found in result["agents"].items():
         for way, one in found.items():

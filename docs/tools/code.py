@@ -1,4 +1,4 @@
-"""The tables about code memory, from what its benchmarks found."""
+"""Tables about code memory, from its benchmark results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = 12
 
 
 def code_truth_table(result: _Result) -> str:
-    """Routes and columns of applications as Laravel and as rag-assets have them."""
+    """Return routes and columns that Laravel and rag-assets find, by application."""
     rows = [
         [
             f"{name} at {found['commit'][:_SHOWN]}, Laravel {found['routes']['laravel']}",
@@ -39,7 +39,7 @@ def code_truth_table(result: _Result) -> str:
 
 
 def django_truth_table(result: _Result) -> str:
-    """Routes and columns of applications as Django and as rag-assets have them."""
+    """Return routes and columns that Django and rag-assets find, by application."""
     rows = [
         [
             f"{name} {found['version']}",
@@ -60,7 +60,7 @@ def django_truth_table(result: _Result) -> str:
 
 
 def code_routes_table(result: _Result) -> str:
-    """The names that the walk finds for judged routes, by application."""
+    """Return the names that the walk finds for judged routes, by application."""
     rows = [
         [
             f"{name} at {result['commits'][name][:_SHOWN]}",
@@ -80,7 +80,7 @@ def code_routes_table(result: _Result) -> str:
 
 
 def code_definitions_table(result: _Result) -> str:
-    """Compare exports and definitions with those of a compiler or a judge."""
+    """Return exports and definitions compared with those of a compiler or a judge."""
     rows = [
         [
             f"{name} at {found['commit'][:_SHOWN]}, {about}",
@@ -108,7 +108,7 @@ def _shares(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list_causes(causes: Iterable[_Cause]) -> str:
-    """List the causes of several differences; the result also has the rarer ones."""
+    """List frequent causes of differences, and count the rare ones."""
     lines = []
     rare = 0
     for name, count, what, cause in causes:

@@ -1,4 +1,4 @@
-"""The tables of what code memory costs, from what its benchmarks found."""
+"""Tables of code memory's costs, from its benchmark results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WALKS = {"question": "of a question", "relations, 5 steps": "of `code relations
 
 
 def code_costs_table(result: _Result) -> str:
-    """Syncs of a repository, and what walks add to its questions."""
+    """Return the costs of a repository's syncs, and of walks within questions."""
     seconds = result["seconds"]
     syncs = as_table(
         ["sync, without imports", "time"],
@@ -54,7 +54,7 @@ def _questions(result: _Result) -> str:
 
 
 def code_scale_table(result: _Result) -> str:
-    """Walks over as many relations as a tenant may have."""
+    """Return the latencies of walks over a large tenant's relations."""
     ways = result["walks in ms"]
     rows = [
         [f"{title}, {way}", *_of(found[name])]
@@ -71,7 +71,7 @@ def code_scale_table(result: _Result) -> str:
 
 
 def told_table(result: _Result) -> str:
-    """How soon what a run tells is found."""
+    """Return how soon an edit that a run reports is found."""
     row = [
         f"{result['trials']}, reported by {result['told by']}",
         *(in_seconds(result[name]) for name in ("p50", "p95", "max")),

@@ -1,4 +1,4 @@
-"""The table of the questions to a real Laravel application, of code memory and of others."""
+"""The table of questions to a real Laravel application: code memory and other programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HALVES: Final = {"all": "all", "untouched": "untouched half"}
 
 
 def code_questions_table(result: Mapping[str, Any]) -> str:
-    """Recall by kind of question, on all of them and on the half that no choice was made by."""
+    """Return recall by kind of question, on all questions and on the half no choice is based on."""
     columns = [
         "program",
         *(f"{kind}, {name}" for kind in _KINDS for name in _HALVES.values()),

@@ -39,7 +39,7 @@ Schema = Mapping[str, Any]
 
 
 def configuration_page() -> str:
-    """The whole page."""
+    """Return the page's text."""
     schema = TypeAdapter(Tenant).json_schema()
     models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
     parts = [_HEAD, "## Environment\n", _environment(settings.__doc__)]
@@ -83,7 +83,7 @@ tenants:
 
 
 def _order(models: Mapping[str, Schema]) -> Iterator[str]:
-    """Models as the tenant names them, each once."""
+    """Yield the models in the order in which the tenant refers to them, each once."""
     seen: list[str] = []
     todo = ["Tenant"]
     while todo:

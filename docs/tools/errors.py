@@ -44,7 +44,7 @@ Texts = dict[str, set[tuple[str, str]]]
 
 
 def errors_page() -> str:
-    """Return the whole page."""
+    """Return the page's text."""
     classes = _classes()
     texts = _texts(classes)
     parts = [_HEAD, *_kinds(classes), *_problems(), *_reasons(), *_fields(texts.pop("ValueError"))]
@@ -75,7 +75,7 @@ def _kinds(classes: Mapping[str, type[RagAssetsError]]) -> Iterator[str]:
 
 
 def _kinds_of(error: type[RagAssetsError]) -> set[str]:
-    """Return the kinds that an error can be, by each of its attributes that decide."""
+    """Return the failure kinds of an error class, over all attributes that decide the kind."""
     samples = [error("x")]
     if issubclass(error, errors.RequestRefused):
         faults: tuple[errors.Fault, ...] = ("key", "model", "quota", "address")
@@ -152,7 +152,7 @@ def _is_of_documents(error: type[RagAssetsError]) -> bool:
 
 
 def _classes() -> dict[str, type[RagAssetsError]]:
-    """Return every class of errors by name; modules that define some are imported for it."""
+    """Return every error class by name; imports the modules that define any."""
     for path in _modules():
         text = path.read_text(encoding="utf-8")
         if any(
@@ -200,12 +200,12 @@ def _texts(classes: Mapping[str, type[RagAssetsError]]) -> Texts:
 
 
 def _has_models(tree: ast.Module) -> bool:
-    """Whether a module validates fields, so that its value errors describe them."""
+    """Return whether a module validates fields, so that its value errors describe them."""
     return any(isinstance(n, ast.ImportFrom) and n.module == "pydantic" for n in ast.walk(tree))
 
 
 def _makers(tree: ast.Module, classes: Collection[str]) -> dict[str, str]:
-    """Return the functions of a module that make an error of a message, with its class."""
+    """Return the functions of a module that build an error from a message, with its class."""
     return {
         node.name: node.returns.id
         for node in ast.walk(tree)
@@ -223,7 +223,7 @@ def _called(node: ast.Call) -> str:
 
 
 def _alternatives(node: ast.expr | None) -> list[str]:
-    """Return the texts of an expression; none if no part of it is written there."""
+    """Return the literal texts of an expression; empty if it has none."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]
@@ -258,5 +258,5 @@ def _name(node: ast.expr) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a text as Markdown that shows it as it is, in one line."""
+    """Return a text on one line, with Markdown escaped."""
     return " ".join(text.split()).replace("<", "&lt;").replace("*", r"\*").replace("[", r"\[")

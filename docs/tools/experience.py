@@ -1,4 +1,4 @@
-"""The tables about experience, from what its benchmarks found."""
+"""Tables about experience, from its benchmark results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Result = Mapping[str, Any]
 
 
 def merging_table(result: _Result) -> str:
-    """How many pairs of each kind became one pattern."""
+    """Return how many pairs of each kind were merged."""
     rows = [
         [name, str(found["pairs"]), str(found["near"]), str(found["merged"])]
         for category, name in _CATEGORIES.items()
@@ -44,7 +44,7 @@ def merging_table(result: _Result) -> str:
 
 
 def experience_quality_table(result: _Result) -> str:
-    """How well questions after failures and before tasks are answered."""
+    """Return the recall of questions after failures and before tasks."""
     rows = [
         [
             _ASKED[kind],

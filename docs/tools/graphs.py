@@ -1,4 +1,4 @@
-"""The table of kinds of vector indexes, from the benchmark's results."""
+"""The table of vector index types, from the benchmark's results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUANTIZED = ("total_veb_size_bytes", "total_veq_size_bytes")
 
 
 def graphs_table(result: Mapping[str, Any]) -> str:
-    """Return the costs of building and searching an index, by kind and size; refusals below."""
+    """Return the costs of building and searching an index, by kind and size, and the refusals."""
     rows = [_row(row) for row in result["rows"] if row["case"] in _KINDS and "refused" not in row]
     refused = {row["case"]: row["refused"] for row in result["rows"] if "refused" in row}
     below = "".join(f"`{case}` is refused: {why}.\n\n" for case, why in refused.items())

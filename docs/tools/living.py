@@ -15,7 +15,7 @@ _KINDS = {
 
 
 def living_table(result: Mapping[str, Any]) -> str:
-    """Latencies at rest and during the trial, how long moves took, and every fault."""
+    """Return latencies at rest and during the trial, durations of moves, and every fault."""
     rows = [
         [name, *(f"{result[part][at]:.1f} ms" for at in ("p50", "p95", "p99", "max"))]
         for name, part in (("at rest", "at_rest_ms"), ("during the trial", "moving_ms"))

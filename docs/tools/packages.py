@@ -1,4 +1,4 @@
-"""Write the table of packages on the page about the architecture: their sizes and imports."""
+"""The table of packages on the architecture page: their sizes and imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IMPORT = re.compile(r"^\s*(?:from|import) rag_assets\.([\w.]+)", re.MULTILINE)
 
 
 def architecture_page() -> str:
-    """Return the page with the table as the packages are now."""
+    """Return the page with an up-to-date table."""
     table = _packages_table()
     return _MARKED.sub(
         lambda mark: f"{mark[1]}\n{table}\n{mark[2]}", PAGE.read_text(encoding="utf-8")

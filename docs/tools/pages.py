@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code, or check that they are up to date.
+"""Write the generated pages, or check that they are up to date.
 
 python -m docs.tools.pages [--check]
 """
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def pages() -> Mapping[Path, str]:
-    """The text of each page that the code determines."""
+    """Return the text of each generated page, by path."""
     return {
         ARCHITECTURE: architecture_page(),
         DOCS / "commands.md": commands_page(),

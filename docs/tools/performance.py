@@ -67,7 +67,7 @@ _Costs = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def performance_page() -> str:
-    """The page with its tables as the results are now."""
+    """Return the page with up-to-date tables."""
     return _MARKED.sub(_filled, PAGE.read_text(encoding="utf-8"))
 
 
@@ -82,7 +82,7 @@ def _filled(mark: re.Match[str]) -> str:
 
 
 def _summary() -> str:
-    """The figures that most readers look for, each with its command and date."""
+    """Return the figures that most readers look for, each with its command and date."""
     chain, serving, living = _result("chain"), _result("serving"), _result("living")
     saved, importing = _result("saved-to-searchable"), _result("saved-to-searchable-import")
     tenants, upkeep = _result("many-tenants"), _result("upkeep")
@@ -325,7 +325,7 @@ def _seconds_without_imports(costs: _Costs, phase: str) -> str:
 
 
 def _useful(costs: _Costs, phase: str) -> list[Mapping[str, Any]]:
-    """Runs that ended, and brought back what was lost: a run that does nothing is not fast."""
+    """Return runs that ended and restored lost entries: a run that does nothing is not fast."""
     return [cost for cost in costs.get(phase, []) if "wall" in cost and cost.get("restored", True)]
 
 

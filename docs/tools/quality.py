@@ -1,4 +1,4 @@
-"""The tables of the page about quality, from what benchmarks found."""
+"""The tables of the quality page, from benchmark results."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _Result = Mapping[str, Any]
 
 
 def quality_page() -> str:
-    """The page with its tables as the results are now."""
+    """Return the page with up-to-date tables."""
 
     def filled(mark: re.Match[str]) -> str:
         name = _RESULT_NAMES.get(mark[2], mark[2] if mark[2] in _OF_THEIR_OWN else "quality")
@@ -98,7 +98,7 @@ _RULES = {
 
 
 def _fusion(result: _Result) -> str:
-    """A row for each judged set: single rankings, reciprocal ranks, and the product's rule."""
+    """Return a row for each judged set: single rankings, reciprocal ranks, the product's rule."""
     rows = [
         [
             _set_name(row),
@@ -174,7 +174,7 @@ def _set_name(row: _Result) -> str:
 
 
 def _with_chance(programs: _Result, names: Iterable[str]) -> list[str]:
-    """Cells of the programs: the best is bold, and ≈ marks a difference that may be chance."""
+    """Format the programs' scores: bold for the best, ≈ for a difference that may be chance."""
     shown = {name: programs[name] for name in names}
     best = max(round(found["ndcg"], 3) for found in shown.values())
     cells = []
@@ -244,7 +244,7 @@ def _thresholds(result: _Result) -> str:
 
 
 def _calibration(result: _Result) -> str:
-    """Thresholds as calibration sets them, and what they keep, by corpus."""
+    """Return the thresholds that calibration sets, and what they keep, by corpus."""
     rows = [
         [
             f"{name}, {of['passages']} passages, {of['answered']} + {of['unanswered']} questions",
@@ -261,7 +261,7 @@ def _calibration(result: _Result) -> str:
 
 
 def _claims(result: _Result) -> str:
-    """How many true and wrong sentences the check of citations judges correctly."""
+    """Return how many true and wrong sentences the citation check judges correctly."""
     rows = [
         [
             name,

@@ -1,4 +1,4 @@
-"""Screenshots of Dagster's UI and our pages in it, for the documentation.
+"""Take screenshots of Dagster's UI and the project's pages in it, for the documentation.
 
     rag-assets up && rag-assets sync TENANT && rag-assets check TENANT
     python -m docs.tools.screenshots http://127.0.0.1:3000 TENANT --browser /usr/bin/chromium
@@ -24,13 +24,13 @@ _WAIT_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """One picture.
+    """One screenshot.
 
     Attributes:
-        name: of its file.
-        path: of the page.
-        shows: a text that is there once the page is complete.
-        height, width: in pixels.
+        name: file name without suffix.
+        path: path of the page.
+        shows: text that appears once the page is complete.
+        height, width: size in pixels.
     """
 
     name: str
@@ -55,7 +55,7 @@ def shots(tenant: str) -> Iterator[Shot]:
 
 
 def take(page: Page, base: str, shot: Shot) -> None:
-    """Open a page, wait until it is complete, and keep the picture."""
+    """Open a page, wait until it is complete, and save a screenshot."""
     page.set_viewport_size({"width": shot.width, "height": shot.height})
     page.goto(base + shot.path)
     page.wait_for_function(
@@ -66,7 +66,7 @@ def take(page: Page, base: str, shot: Shot) -> None:
 
 
 def main() -> None:
-    """Take all of them."""
+    """Take all screenshots."""
     parser = argparse.ArgumentParser(prog="docs.tools.screenshots")
     parser.add_argument("address", help="of Dagster's UI")
     parser.add_argument("tenant")

@@ -30,7 +30,7 @@ _USUAL = {"mode": "hybrid", "top_k": 5, "callers": 50, "tenant": "bench"}
 
 
 def serving_tables(result: Mapping[str, Any]) -> str:
-    """Times and CPU of every target, then the ratio of service to bare as the work changes."""
+    """Return times and CPU of every target, and ratios of service to bare as the work changes."""
     runs: Sequence[_Run] = result["runs"]
     usual = _like(runs, **_USUAL)
     rows = [
@@ -57,7 +57,7 @@ def serving_tables(result: Mapping[str, Any]) -> str:
 
 
 def usual_latencies(result: Mapping[str, Any]) -> Mapping[int, Mapping[str, float]]:
-    """Milliseconds of the service's usual search, by callers at once."""
+    """Return milliseconds of the service's usual search, by number of concurrent callers."""
     runs: Sequence[_Run] = result["runs"]
     return {
         callers: {part: median_of(alike, part) for part in ("p50", "p95")}

@@ -1,4 +1,4 @@
-"""Parts of pages that several tables have in common."""
+"""Parts that the generated tables share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _LONG = 10
 
 
 def as_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown; the first column is text, the others are numbers."""
+    """Format a Markdown table; the first column is text, the others are numbers."""
     rule = ["---", *["---:"] * (len(columns) - 1)]
     lines = [columns, rule, *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def origin(result: Mapping[str, Any]) -> str:
-    """When, how often, at which load, and on which machine unless on the usual one."""
+    """Describe a result's date, rounds and load, and its machine unless it is the usual one."""
     facts = result["machine"]
     server = facts["versions"]["elasticsearch server"]
     rounds = result["rounds"]

@@ -66,7 +66,7 @@ def python_files(root: str) -> Iterator[Path]:
 
 
 def refused(path: Path) -> Iterator[str]:
-    """Yield place, pattern and advice for each refused phrase or name of a file."""
+    """Yield path, pattern and advice for each refused phrase or name of a file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         for name in _names_in(node):
             if (advice := NAMES.get(name.strip("_"))) is not None:

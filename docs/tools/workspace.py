@@ -1,4 +1,4 @@
-"""The tables of workspaces: judged questions, and vectors in pgvector and Elasticsearch."""
+"""Tables of workspaces: judged questions, and vectors in pgvector and Elasticsearch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _Result = Mapping[str, Any]
 
 
 def workspace_questions_table(result: _Result) -> str:
-    """Rankings with chunks of blocks and without, chips, and a change of the model."""
+    """Return rankings with and without chunks of blocks, chips, and a change of the model."""
     ranked = [
         [name, *(_interval(of[half]) for half in _HALVES)]
         for name, of in result["rankings"][_NDCG].items()
@@ -51,7 +51,7 @@ def workspace_questions_table(result: _Result) -> str:
 
 
 def pgvector_table(result: _Result) -> str:
-    """Recall and latency of both back ends, by the share that a filter leaves."""
+    """Return recall and latency of both stores, by the share of entries that a filter selects."""
     rows = [
         [
             f"{_short(corpus)}, {share}",
@@ -76,7 +76,7 @@ def _recall_and_times(of: Mapping[str, float]) -> list[str]:
 
 
 def _short(corpus: str) -> str:
-    """The name of vectors without the revision of what made them."""
+    """Return a corpus's name without the revision of its embedder."""
     return corpus.partition("@")[0]
 
 

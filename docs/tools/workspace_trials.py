@@ -1,4 +1,4 @@
-"""The tables of trials of workspaces: pushes that go on all the time, and moved subtrees."""
+"""Tables of trials of workspaces: constant pushes, and moved subtrees."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from docs.tools.tables import as_table, in_seconds, origin
 
 
 def changing_page_table(result: Mapping[str, Any]) -> str:
-    """A page that is saved, or a file that is put, every second."""
+    """Return the trial of a page or a file that is saved every second."""
     latency = result["listed_to_found"]
     row = [
         *(str(result[name]) for name in ("pushed", "listed", "found")),
@@ -26,7 +26,7 @@ def changing_page_table(result: Mapping[str, Any]) -> str:
 
 
 def bulk_table(result: Mapping[str, Any]) -> str:
-    """Many records with edits and kills."""
+    """Return the trial of many pushed records, with edits and kills."""
     row = [
         f"{result['records']:,}",
         in_seconds(result["pushed_seconds"]),
@@ -47,7 +47,7 @@ def bulk_table(result: Mapping[str, Any]) -> str:
 
 
 def moves_table(result: Mapping[str, Any]) -> str:
-    """A subtree that is moved."""
+    """Return the durations of moving a subtree."""
     row = [
         f"{result['records']:,} on {result['pages']:,}",
         str(len(result["seconds"])),
@@ -63,7 +63,7 @@ def moves_table(result: Mapping[str, Any]) -> str:
 
 
 def _asked_moves(result: Mapping[str, Any]) -> str:
-    """Moves through the service, and the questions that followed."""
+    """Return the durations of moves through the service, and of the searches that followed."""
     asked = result["asked"]
     names = {
         "move": "`PUT /rag/tree/…`",
@@ -80,7 +80,7 @@ def _asked_moves(result: Mapping[str, Any]) -> str:
 
 
 def scopes_table(result: Mapping[str, Any]) -> str:
-    """Questions of callers with few and with very many access scopes."""
+    """Return latencies for callers with few and with very many access scopes."""
     names = {
         "few": "10 scopes, all documents",
         "many": f"{result['scopes']:,} scopes, all documents",

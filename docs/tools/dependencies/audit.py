@@ -1,10 +1,10 @@
-"""`make audit`: licences, the bill of materials, and known vulnerabilities of what is locked.
+"""`make audit`: licences, the bill of materials, and known vulnerabilities of locked components.
 
     python -m docs.tools.dependencies.audit
 
 Licences and the bill of materials need no network. Vulnerabilities are requested from pip-audit's
-service, or from one with OSV's protocol at ADVISORY_URL: no published package has a database of
-them that is complete, current and licensed (decision 35).
+service, or from a service with OSV's protocol at ADVISORY_URL: no published package has a complete,
+current and licensed database of them (decision 35).
 
 Exit status: 0 nothing found; 1 something found; 2 vulnerabilities could not be requested.
 """
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def licence_complaints(found: Sequence[Component], licences: Licences) -> Iterator[str]:
-    """Locked packages without an allowed licence, or with another one than recorded."""
+    """Yield a complaint for each missing, disallowed or misrecorded licence."""
     for component in found:
         try:
             licence = licences.licence(component)
@@ -65,8 +65,8 @@ def advisories(locks: Sequence[Path], *, url: str | None = None) -> int:
     """Request known vulnerabilities of the packages in lock files, and report them.
 
     Args:
-        locks: requirements with hashes.
-        url: of a service that answers as OSV does; None: the one that pip-audit knows.
+        locks: requirements files with hashes.
+        url: address of a service with OSV's protocol; None uses pip-audit's own.
 
     Returns:
         The exit status.

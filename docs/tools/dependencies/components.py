@@ -1,4 +1,4 @@
-"""Everything that is locked: Python packages, jars, models and their data."""
+"""All locked components: Python packages, jars, models and their data."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Ecosystem = Literal["pypi", "maven", "model"]
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One locked thing.
+    """One locked package, jar or model.
 
     Attributes:
-        ecosystem: where it comes from.
+        ecosystem: its registry.
         group: the Maven group; empty elsewhere.
         name: as its registry spells it.
         version: as locked.
-        sha256: of each of its files: a package has one for every platform.
+        sha256: hashes of its files: a package has a file for every platform.
         parents: names of the packages that need it; empty if unknown.
         development: whether only tests, checks and benchmarks need it.
     """
@@ -51,18 +51,18 @@ class Component:
 
     @property
     def full_name(self) -> str:
-        """Distinct in its ecosystem."""
+        """Return a name that is unique in its ecosystem."""
         return f"{self.group}:{self.name}" if self.group else self.name
 
 
 def components() -> list[Component]:
-    """All that is locked, sorted."""
+    """Return all locked components, sorted."""
     found = [*packages(), *_jars(), *_models()]
     return sorted(found, key=lambda c: (c.ecosystem, c.full_name, c.version))
 
 
 def packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Component]:
-    """The Python packages of the lock file, and the installer of the set-up."""
+    """Return the Python packages of the lock file, and the installer used for setup."""
     locked = list(_packages(lock.read_text(encoding="utf-8")))
     run_with = _run_with(locked)
     installers = [
@@ -89,7 +89,7 @@ def _packages(text: str) -> Iterator[Component]:
 
 
 def _run_with(locked: Sequence[Component]) -> frozenset[str]:
-    """Names of what the project itself needs, at any remove."""
+    """Return the names of the project's direct and indirect runtime dependencies."""
     needed: set[str] = set()
     while True:
         more = {

@@ -1,8 +1,7 @@
-"""Which licence each locked thing has, and whether it may be used here.
+"""Licences of locked components, and whether they are allowed.
 
-`requirements/licences.toml` is kept by hand for packages that declare none that can be compared;
-`python -m docs.tools.dependencies.licences` adds new packages to it, and
-drops old ones.
+`requirements/licences.toml` is maintained by hand for packages without a comparable declaration;
+`python -m docs.tools.dependencies.licences` adds new packages to it, and drops old ones.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ class Licences:
     """The content of `requirements/licences.toml`.
 
     Attributes:
-        allowed: SPDX identifiers that may be used, exceptions among them.
-        allowed_in: further ones by section.
+        allowed: SPDX identifiers that are allowed, including exceptions.
+        allowed_in: further allowed identifiers, by section.
         of: an SPDX expression by (section, name); a jar's name may be its group alone.
     """
 
@@ -60,7 +59,7 @@ class Licences:
         return _SECTIONS[component.ecosystem]
 
     def licence(self, component: Component) -> str:
-        """Its SPDX expression.
+        """Return a component's SPDX expression.
 
         Raises:
             LookupError: the file does not name it.
@@ -75,7 +74,7 @@ class Licences:
         )
 
     def is_allowed(self, expression: str, section: str = "") -> bool:
-        """Whether one may choose among its alternatives such that all that is left is allowed."""
+        """Return whether some choice among an expression's alternatives is allowed entirely."""
         allowed = self.allowed | self.allowed_in.get(section, frozenset())
         try:
             parsed = _spdx().parse(expression, validate=True, simple=False)
@@ -95,12 +94,12 @@ def _is_fulfilled(node: object, allowed: frozenset[str]) -> bool:
 
 @cache
 def _spdx() -> Licensing:
-    """Made once: reading the list of licences takes a quarter of a second."""
+    """Return the cached licensing: reading the list of licences takes a quarter of a second."""
     return get_spdx_licensing()
 
 
 def read() -> Licences:
-    """The licences that were written down."""
+    """Read the recorded licences."""
     kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return Licences(
         frozenset(kept["allowed"]),
@@ -110,7 +109,7 @@ def read() -> Licences:
 
 
 def declared(name: str) -> str | None:
-    """The licence that an installed package declares, as SPDX; None if a person has to decide."""
+    """Return an installed package's declared licence as SPDX; None if a person has to decide."""
     try:
         metadata = distribution(name).metadata
     except PackageNotFoundError:
@@ -119,7 +118,7 @@ def declared(name: str) -> str | None:
 
 
 def _from_older_fields(metadata: PackageMetadata) -> str | None:
-    """The licence field if it is SPDX or a known spelling, and no classifier is more precise."""
+    """Return the licence field if it is a known licence and no classifier is more precise."""
     field = _as_spdx((metadata["License"] or "").strip())
     classified = {
         _as_spdx(text.rpartition(" :: ")[2])
@@ -143,7 +142,7 @@ def _as_spdx(name: str) -> str | None:
 
 
 def main() -> int:
-    """Update the list of Python packages; licences that are not declared are to be filled in."""
+    """Update the list of Python packages; a person fills in licences that are not declared."""
     kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
     names = sorted({c.name for c in components() if c.ecosystem == "pypi"})
     before = kept["python"]

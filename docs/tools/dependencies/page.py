@@ -27,7 +27,7 @@ Allowed are {allowed}{allowed_in}. Of alternative licences, one must be allowed.
 
 
 def dependencies_page() -> str:
-    """The page's text."""
+    """Return the page's text."""
     found, licences = components(), read()
     allowed = ", ".join(f"`{name}`" for name in sorted(licences.allowed))
     allowed_in = "".join(

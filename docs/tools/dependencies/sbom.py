@@ -1,8 +1,8 @@
-"""The bill of materials: CycloneDX 1.6 as JSON, the same bytes for the same locks.
+"""The bill of materials: CycloneDX 1.6 as JSON, reproducible byte for byte from the locks.
 
     python -m docs.tools.dependencies.sbom [file]
 
-It names no time and no machine; its serial number follows from what it lists.
+It contains no time and no machine; its serial number is derived from its content.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT = ROOT / ".local" / "sbom.cdx.json"
 
 
 def bill_of_materials() -> str:
-    """All components with their hashes, licences and what needs them, as JSON."""
+    """Return all components with hashes, licences and dependencies, as JSON."""
     found, licences = components(), read()
     project = _project()
     content: dict[str, Any] = {
@@ -40,7 +40,7 @@ def bill_of_materials() -> str:
 
 
 def purl(component: Component) -> str:
-    """The package URL; a model has none of its own type, and is `generic`."""
+    """Return the package URL; models have no type of their own, so theirs is `generic`."""
     kind = "generic" if component.ecosystem == "model" else component.ecosystem
     group = f"{quote(component.group)}/" if component.group else ""
     return f"pkg:{kind}/{group}{quote(component.name)}@{quote(component.version)}"
@@ -81,7 +81,7 @@ def _licences(expression: str) -> Sequence[Mapping[str, Any]]:
 
 
 def _dependencies(project: str, found: Sequence[Component]) -> list[dict[str, Any]]:
-    """Who needs whom; jars and the model are the project's own."""
+    """Return the dependencies of each component; jars and models belong to the project."""
     references: dict[str, list[str]] = {}
     for component in found:
         if component.ecosystem == "pypi":
@@ -99,7 +99,7 @@ def _dependencies(project: str, found: Sequence[Component]) -> list[dict[str, An
 
 
 def main() -> int:
-    """Write it to the file named, or below .local."""
+    """Write the bill of materials to the named file, or below .local."""
     file = Path(sys.argv[1]) if sys.argv[1:] else DEFAULT
     file.parent.mkdir(parents=True, exist_ok=True)
     text = bill_of_materials()
