@@ -38,7 +38,7 @@ from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
 from rag_assets.systems.agent_docs.stores import DocChunk, IndexState, MemoryStore, PassageStore
 
 Cost: TypeAlias = dict[str, float]
-"""Seconds of the clock ("wall") and of CPU ("cpu")."""
+"""Seconds of wall time ("wall") and of CPU time ("cpu")."""
 
 SIZES = (500, 5_000, 50_000)
 QUESTIONS = ("how is drift repaired?", "which keys are rotated?", "what does a sync cost?")
@@ -56,7 +56,9 @@ _NOTHING = "import rag_assets"
 def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--processes", type=int, default=20, help="fresh processes a median is of")
+    parser.add_argument(
+        "--processes", type=int, default=20, help="number of fresh processes per median"
+    )
     processes = parser.parse_args().processes
     before = machine()
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +97,7 @@ def commands(place: Path, processes: int) -> dict[str, Any]:
         "list": (command, "agent", "list"),
     }
     found: dict[str, list[Cost]] = {name: [] for name in runs}
-    # In turn, so that what else the machine does burdens all alike.
+    # In turn, so that other work of the machine slows all alike.
     for _ in range(processes):
         for name, arguments in runs.items():
             found[name].append(_cost(lambda: run(*arguments), _children_cpu))  # noqa: B023

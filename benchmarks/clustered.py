@@ -15,7 +15,7 @@ PASSAGES = 8
 _TOPICS = 1_000
 _BATCH = 4_000
 _DECAY = 0.35
-"""How fast the spectrum falls: 384 numbers vary in about a hundred directions."""
+"""Decay of the spectrum: 384 dimensions vary in about a hundred directions."""
 _MEAN, _TOPIC, _DOCUMENT, _PASSAGE, _QUESTION = 0.5, 0.8, 0.6, 0.7, 0.9
 """Cosines of about 0.15 between any two, 0.5 within a topic, 0.7 within a document."""
 _VECTORS, _QUESTIONS = 1, 2
@@ -41,7 +41,7 @@ class Clusters:
         square = rng.standard_normal((self.dimensions, self.dimensions))
         scale = np.arange(1, self.dimensions + 1) ** -_DECAY
         scale /= np.sqrt((scale**2).sum())
-        # Turned, so that no coordinate means more than another, as in a model's output.
+        # Rotated, so that all coordinates matter alike, as in a model's output.
         rotation = (np.linalg.qr(square)[0] * scale[:, None]).astype(np.float32)
         object.__setattr__(self, "_rotation", rotation)
         object.__setattr__(self, "_topics", self._normal(rng, _TOPICS))

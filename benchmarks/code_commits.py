@@ -34,7 +34,7 @@ def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", type=Path)
-    parser.add_argument("--file", required=True, help="path of the file that commits change")
+    parser.add_argument("--file", required=True, help="path of the file to change in commits")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--name", default="trial-code-commits")
     options = parser.parse_args()

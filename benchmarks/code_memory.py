@@ -38,7 +38,7 @@ WORK = PROJECT / ".local" / "benchmark-code-memory"
 TENANT = "code"
 ROUNDS = 40
 WARM = 12
-"""Questions by which connections are made, and what stays in memory is read."""
+"""Questions asked first, to open connections and fill caches."""
 EDITED = 10
 NAMED = (
     "What controller serves route invoices.store and which model and table does it touch?",
@@ -121,7 +121,7 @@ def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"
     for number in range(copies):
-        # Only the first has names of its own; the others are texts that were met before.
+        # Only the first copy has new names and texts.
         shutil.copytree(repository, root / (f"copy{number}" if number else "."), dirs_exist_ok=True)
     pygit2.init_repository(str(root), initial_head="main")
     committed(root)
@@ -193,7 +193,7 @@ def timed(work: Callable[[str], None], names: Sequence[str]) -> dict[str, float]
         started = time.perf_counter()
         work(names[turn % len(names)])
         spent.append(1_000 * (time.perf_counter() - started))
-    return percentiles(spent[3:])  # The first ones have relations read into memory.
+    return percentiles(spent[3:])  # the first ones load relations into memory
 
 
 async def questions(session: Session) -> dict[str, Any]:
@@ -229,7 +229,7 @@ async def compared(
         async def search(about: str = about) -> None:
             spent["search alone"].append(await seconds_of(plain, about))
 
-        # The first of both has the index read what the other one finds in memory.
+        # The first search reads index pages that the second finds in memory.
         for ask in (walked_search, search) if turn % 2 else (search, walked_search):
             await ask()
     found: dict[str, Any] = {name: percentiles(values) for name, values in spent.items()}

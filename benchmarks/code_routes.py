@@ -37,7 +37,7 @@ INCLUDED: Final = (
     *("app/**/*.php", "routes/**/*.php", "config/*.php", "bootstrap/**/*.php"),
     *("database/migrations/*.php", "composer.json"),
 )
-"""What routes and tables follow from; translations and documents would only be embedded."""
+"""Files that define routes and tables; translations and documents would only be embedded."""
 
 _TOLD: Final = {
     "uses_model": "models",
@@ -47,7 +47,7 @@ _TOLD: Final = {
     "dispatches": "jobs",
     "queries_table": "tables",
 }
-"""What relations of an action lead to."""
+"""Kinds of names that an action's relations lead to."""
 
 Found = dict[str, set[str]]
 

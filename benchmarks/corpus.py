@@ -20,7 +20,7 @@ from benchmarks import prose
 
 FILES = 2_000
 MAX_TOKENS = 256
-"""The limit of a chunk, in cl100k_base tokens, for every chunker that is compared."""
+"""Maximum size of a chunk, in cl100k_base tokens, for every compared chunker."""
 OVERLAP = 32
 
 _SEED = 4
@@ -97,7 +97,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--change", choices=("edit", "rename", "delete"))
-    parser.add_argument("--round", type=int, default=1, help="other words for an edit")
+    parser.add_argument("--round", type=int, default=1, help="another round edits with other words")
     arguments = parser.parse_args()
     if arguments.change is None:
         paths = write_corpus(arguments.folder, arguments.files)

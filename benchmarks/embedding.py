@@ -91,7 +91,7 @@ class Driven:
 def compare(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
     """Return the medians of both sides, in texts per second, and their ratio."""
     direct, driven = Direct(texts, threads), Driven(texts, threads)
-    direct.run(), driven.run()  # loads the model, fills the allocator
+    direct.run(), driven.run()  # load the model and fill the allocator
     pairs = [(direct.run(), driven.run()) for _ in range(rounds)]
     bare, ours = (statistics.median(side) for side in zip(*pairs, strict=True))
     return {

@@ -50,7 +50,7 @@ CAPTURING_THREADS = 4
 TICKS = 50
 QUESTIONS = 300
 LATER = 100
-"""Entries of a checkpoint once all others are found."""
+"""Number of entries captured after the first sync."""
 _SYNC = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
 
 

@@ -30,7 +30,7 @@ _PASSAGE = re.compile(r"^--- Passage \[(\d+)\] \S+ \(source: .*\) ---$", re.MULT
 _QUESTION = "\n\nQuestion: "
 _END = "\n[END CONTEXT "
 _LEAST = 12
-"""Characters of a sentence that may be an answer: shorter ones are headings and numbers."""
+"""Least length of an answer, in characters: shorter sentences are headings and numbers."""
 
 _Vectors = npt.NDArray[np.float32]
 

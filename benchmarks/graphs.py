@@ -85,7 +85,7 @@ class Case:
 
     def body(self) -> dict[str, Any]:
         """Return the settings and mapping of the index."""
-        # A kind that the project does not know has the options of the one that it is like.
+        # A type that the project does not use gets the options of a similar type.
         alike = next((kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw")
         body = index_body(IndexSpec(DIMENSIONS, alike))
         options = body["mappings"]["properties"]["vector"]["index_options"]
@@ -109,7 +109,7 @@ CASES = {
     ),
     "bbq_disk": Case("bbq_disk"),
 }
-"""The ways that are compared, by name."""
+"""The compared configurations, by name."""
 
 
 class Corpus:
@@ -341,9 +341,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--keep", action="store_true", help="add to the results that are there")
-    parser.add_argument("--name", default="graphs", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--keep", action="store_true", help="add to the existing results")
+    parser.add_argument("--name", default="graphs", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     path = RESULTS / f"{arguments.name}.json"

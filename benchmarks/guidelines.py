@@ -43,7 +43,7 @@ WORK = PROJECT / ".local" / "benchmark-guidelines"
 ORGANIZATIONS = ("first", "second", "third")
 PROJECT_ID = "web"
 LATENCY = 200
-"""Milliseconds of the embedding server."""
+"""Latency of the embedding server, in milliseconds."""
 
 _CLI = (sys.executable, "-m", "rag_assets.cli")
 _SECRET = "an example secret of more than 32 bytes"  # noqa: S105 - of this benchmark alone
@@ -54,11 +54,11 @@ _LOOK_SECONDS = 0.2
 def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sections", type=int, default=1_100, help="of each PDF")
+    parser.add_argument("--sections", type=int, default=1_100, help="sections per PDF")
     parser.add_argument("--at-once", type=int, default=10)
-    parser.add_argument("--contexts", type=int, default=200, help="asked for at rest")
-    parser.add_argument("--name", default="guidelines", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--contexts", type=int, default=200, help="number of contexts at rest")
+    parser.add_argument("--name", default="guidelines", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = machine()
     home = arguments.work / "home"
@@ -190,7 +190,7 @@ def pdf(seed: int, sections: int) -> bytes:
 def make_projects(home: Path, url: str) -> None:
     """Create three organizations with guidelines switched on, a key, and one project each."""
     openai = {"provider": "openai", "base_url": url, "price": {"per_million": 0.02}}
-    # Vectors are random: every passage is near enough, so that contexts do all there is to do.
+    # Vectors are random: without a threshold, every context is built completely.
     projects = {"embedder": {"providers": [openai]}, "retrieval": {"min_score": -1.0}}
     document = {"tenants": [], "projects": projects}
     (home / "tenants.yaml").write_text(json.dumps(document))  # JSON is YAML

@@ -161,7 +161,7 @@ def peak_growth(url: str, corpus: Corpus, operation: str) -> int:
 def measure_peak(lake: TenantLake, corpus: Corpus, operation: str) -> int:
     """Load the libraries, run the operation once, and return the growth of the peak in bytes."""
     lake.missing_vectors(EMBEDDER, ["unknown"])
-    # Not ru_maxrss: that one is inherited from the process which started this one.
+    # Not ru_maxrss, which is inherited from the parent process.
     Path("/proc/self/clear_refs").write_text("5")
     before = memory("VmRSS")
     if operation == "compact":

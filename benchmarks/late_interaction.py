@@ -30,9 +30,9 @@ from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 
 _WINDOW = 512
 _SPECIAL = 104
-"""Where the special word pieces of BERT's vocabulary end, and its places not used."""
+"""Number of special and unused word pieces at the start of BERT's vocabulary."""
 _FIRST_WORD = 1996
-"""The most frequent word, "the"; before it are single characters."""
+"""Position of the most frequent word, "the"; single characters precede it."""
 _LOWEST = -1e4
 
 
@@ -103,7 +103,7 @@ def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
 def _cut_in_two() -> Iterator[onnx.NodeProto]:
     """Yield nodes that split a pair into [CLS] question [SEP] and [CLS] passage [SEP]."""
     node = helper.make_node
-    # The question: as far as the longest of the batch reaches.
+    # The question, cut to the longest of the batch.
     yield node("Sub", ["one", "token_type_ids"], ["of_question"])
     yield node("Mul", ["attention_mask", "of_question"], ["question.mask_long"])
     yield node("ReduceSum", ["question.mask_long", "axis1"], ["question.length"], keepdims=1)
@@ -113,7 +113,7 @@ def _cut_in_two() -> Iterator[onnx.NodeProto]:
         ends = ["start", "question.end", "axis1"]
         yield node("Slice", [source, *ends], [f"question.{name}"])
     yield node("Mul", ["question.attention_mask", "zero"], ["question.token_type_ids"])
-    # The passage: moved to the left, so that the question's [SEP] is where its [CLS] has to be.
+    # The passage, moved left until the question's [SEP] is in the position of its [CLS].
     yield node("Mul", ["attention_mask", "token_type_ids"], ["passage.mask_there"])
     yield node("Shape", ["input_ids"], ["shape"])
     yield node("Gather", ["shape", "one"], ["width"])
@@ -164,7 +164,7 @@ def _scored() -> Iterator[onnx.NodeProto]:
     yield from _unit("passage.last_hidden_state", "passage.pieces")
     yield node("Transpose", ["passage.pieces"], ["passage.pieces_across"], perm=[0, 2, 1])
     yield node("MatMul", ["question.pieces", "passage.pieces_across"], ["cosines"])
-    # Special pieces and padding are excluded: they are no token's nearest.
+    # Special pieces and padding cannot be a token's nearest word piece.
     yield node("Less", ["passage.input_ids", "first_word_piece"], ["passage.special"])
     yield node("Equal", ["passage.attention_mask", "zero"], ["passage.padding"])
     yield node("Or", ["passage.special", "passage.padding"], ["passage.left_out"])

@@ -20,7 +20,7 @@ import time
 import numpy as np
 
 TEXTS = 100
-"""That every request has to hold."""
+"""Number of texts that every request must hold."""
 
 
 def answer(dimensions: int, texts: int = TEXTS) -> bytes:

@@ -41,9 +41,11 @@ def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tenants", type=int, default=1_000)
-    parser.add_argument("--changes", type=int, default=3, help="edits followed with the daemon")
-    parser.add_argument("--name", default="many-tenants", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument(
+        "--changes", type=int, default=3, help="number of edits followed with the daemon"
+    )
+    parser.add_argument("--name", default="many-tenants", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument("--tick", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.tick:

@@ -22,7 +22,7 @@ from rag_assets.runtime.elasticsearch_install import ELASTICSEARCH_VERSION
 
 PROJECT = Path(__file__).resolve().parent.parent
 WORK = PROJECT / ".local" / "benchmark"
-"""Where benchmarks make their files, servers and environments, by default."""
+"""Default folder for files, servers and environments of benchmarks."""
 RESULTS = Path(__file__).resolve().parent / "results"
 
 _SAMPLE_SECONDS = 0.25
@@ -125,7 +125,7 @@ class Meter:
             if kill_after is not None:
                 time.sleep(kill_after)
                 process.kill()
-            # wait4 also returns what the process and its children used.
+            # wait4 also returns the resource usage of the process and its children.
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -152,7 +152,7 @@ class Meter:
         """Wait until the servers have finished their background work."""
         deadline = time.monotonic() + _SETTLING_SECONDS
         before, quiet = self._servers_cpu(), 0
-        # A merge may only begin a moment after what caused it.
+        # A merge may begin a moment after the write that caused it.
         while quiet < _SETTLED_SAMPLES and time.monotonic() < deadline:
             time.sleep(0.5)
             now = self._servers_cpu()

@@ -105,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=sorted(PARSERS), default=sorted(PARSERS))
-    parser.add_argument("--name", default="parsing", help="of the file of results")
+    parser.add_argument("--name", default="parsing", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for a scanner's cache")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ from rag_assets.storage.index.store import EntrySearcher, StoreConfig, VectorSto
 WORK = PROJECT / ".local" / "benchmark-pgvector"
 TOP = 10
 CANDIDATES = 46
-"""As of a search for eight hits."""
+"""Candidates that a search for eight hits requests."""
 QUESTIONS = 200
 FILES = ("vectors", "questions")
 _FOLDERS = (WORK / "sentences", WORK / "long")
@@ -188,7 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--name", default="pgvector")
-    parser.add_argument("--step", choices=["prepare", "measure"], help="one of the two alone")
+    parser.add_argument("--step", choices=["prepare", "measure"], help="run only this step")
     given = parser.parse_args()
     prepares, measures = given.step != "measure", given.step != "prepare"
     with benchmark_servers(WORK, fresh=prepares) as servers:

@@ -55,9 +55,9 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 COMPARED = (("hybrid", "text"), ("hybrid", "knn"), ("hybrid, reranked", "hybrid"))
 PROFILES = ("documents", "workspace")
 TOP_K = 5
-"""Hits of an answer, where thresholds are judged."""
+"""Number of hits per answer when thresholds are judged."""
 PATIENCE = 30
-"""Seconds that a reranker may take: its order is measured here, and not its speed."""
+"""Timeout of a reranker in seconds: its order is measured here, not its speed."""
 NO_THRESHOLD = -1.0
 THRESHOLDS = (NO_THRESHOLD, *(hundredths / 100 for hundredths in range(10, 75, 5)))
 
@@ -68,10 +68,12 @@ Answers = Mapping[str, Sequence[Hit]]
 def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--name", default="quality", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="quality", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument("--reranker", type=Path, help="folder of a cross-encoder as ONNX")
-    parser.add_argument("--pool", action="store_true", help="show and record what is not judged")
+    parser.add_argument(
+        "--pool", action="store_true", help="print and record passages without a judgement"
+    )
     arguments = parser.parse_args()
     before = machine()
     questions = judged_questions()

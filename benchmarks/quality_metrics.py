@@ -9,7 +9,7 @@ from typing import Any
 from rag_assets.quality.judgements import JudgeablePassage, JudgedQuestion
 
 _MOST_LOST = 0.02
-"""The share of answers that a threshold may lose without being one that rejects answers."""
+"""Share of answers that a harmless threshold may lose."""
 
 
 @dataclass(frozen=True, slots=True)

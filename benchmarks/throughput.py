@@ -45,9 +45,9 @@ MILLISECONDS = 200
 DIMENSIONS = (512, 1536)
 CONCURRENCY = (1, 8, 32)
 SECONDS = 6
-"""That a round takes at best."""
+"""Least duration of a round."""
 A_MINUTE = 30
-"""Requests, where they are limited."""
+"""Limit of requests per minute."""
 WORDS = 180
 
 
@@ -117,7 +117,7 @@ def concurrent(
     port: int, dimensions: int, texts: Sequence[str], rounds: int
 ) -> list[dict[str, Any]]:
     """Return texts per second by concurrency; the concurrencies take turns."""
-    # The first request imports what is imported at the first use.
+    # The first request imports the modules that are imported lazily.
     Sender(port, texts, dimensions=dimensions).seconds(1)
     seen: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
     for _ in range(rounds):

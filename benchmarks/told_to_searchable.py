@@ -38,7 +38,9 @@ def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--hook", action="store_true", help="the hook of Git tells, and no event")
+    parser.add_argument(
+        "--hook", action="store_true", help="let Git's hook report the edit, without an event"
+    )
     parser.add_argument("--repository", type=Path, default=PROJECT / "examples" / "laravel")
     options = parser.parse_args()
     before = machine()

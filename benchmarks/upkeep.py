@@ -40,9 +40,9 @@ def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--entries", type=int, default=1_000_000)
-    parser.add_argument("--name", default="upkeep", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
-    parser.add_argument("--again", action="store_true", help="of the tenant that is there")
+    parser.add_argument("--name", default="upkeep", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
+    parser.add_argument("--again", action="store_true", help="reuse the existing tenant")
     parser.add_argument("--night", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--purge", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

@@ -43,8 +43,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=16)
     parser.add_argument("--megabytes", type=int, default=50)
-    parser.add_argument("--name", default="uploads", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="uploads", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = machine()
     home = arguments.work / "home"
@@ -58,7 +58,7 @@ def main() -> None:
         }
         tokens = [_tenant(tenant) for tenant in TENANTS]
         with serving(home) as (pid, port):
-            _upload(port, tokens[0], 0, 1 << 20)  # what is loaded at the first one counts once
+            _upload(port, tokens[0], 0, 1 << 20)  # loads what the first upload needs
             results = measured(pid, port, tokens, arguments.files, arguments.megabytes << 20)
     result = {
         "benchmark": "uploads at once",

@@ -23,7 +23,7 @@ def main() -> None:
     modules = Path(sys.argv[1])
     known = modules.read_text().split() if modules.exists() else []
     for name in known:
-        # Some exist only as parts of others, or under a name that they gave themselves.
+        # Some modules cannot be imported on their own, or have renamed themselves.
         with suppress(Exception):
             importlib.import_module(name)
     from rag_assets.cli import main as command

@@ -50,7 +50,7 @@ PROMISED_SECONDS = 2.0
 _BATCH = 1_000
 _CHILDREN = 6
 _SPEAKING = 50
-"""One page of so many says who reads it."""
+"""One page of this many declares its readers."""
 
 
 def main() -> None:
@@ -58,11 +58,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument(
-        "--pages", type=int, default=0, help="that they hang on; as many as records"
+        "--pages", type=int, default=0, help="number of pages; default: one per record"
     )
     parser.add_argument("--moves", type=int, default=12)
-    parser.add_argument("--name", default="workspace-moves", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="workspace-moves", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     pages = arguments.pages or arguments.records
     with benchmark_servers(arguments.work) as servers:

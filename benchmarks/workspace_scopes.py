@@ -43,9 +43,9 @@ def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scopes", type=int, default=10_000)
-    parser.add_argument("--questions", type=int, default=300, help="of each caller in each mode")
-    parser.add_argument("--name", default="workspace-scopes", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--questions", type=int, default=300, help="questions per caller and mode")
+    parser.add_argument("--name", default="workspace-scopes", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = machine()
     with benchmark_servers(arguments.work) as servers:

@@ -27,7 +27,7 @@ CLAIMS: Final = Path(__file__).with_name("claims.yaml")
 TRUE: Final = ("supported", "paraphrased")
 HALVES: Final = ("developed", "untouched")
 _STEP: Final = 4
-"""Distance of the passage that a random sentence is from."""
+"""Distance from a passage to the passage that its random sentences come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,10 @@ def _figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, Any]:
 def main() -> None:
     """Print the figures, and save them with --save."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--half", choices=HALVES, help="both, if left out")
-    parser.add_argument("--wrong", action="store_true", help="print what was judged wrongly")
+    parser.add_argument("--half", choices=HALVES, help="default: both")
+    parser.add_argument(
+        "--wrong", action="store_true", help="print sentences that were judged wrongly"
+    )
     parser.add_argument("--save", action="store_true", help="write results/claims.json")
     options = parser.parse_args()
     results: dict[str, Any] = {}

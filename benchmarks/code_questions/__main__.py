@@ -122,13 +122,17 @@ def require_commit(root: Path) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repository", type=Path, required=True, help="a clone at the commit")
-    parser.add_argument("--half", choices=[*HALVES], default="all", help="of the questions")
-    parser.add_argument("--only", nargs="+", help="names of variants")
+    parser.add_argument("--repository", type=Path, required=True, help="clone at the commit")
+    parser.add_argument(
+        "--half", choices=[*HALVES], default="all", help="half of the questions to ask"
+    )
+    parser.add_argument("--only", nargs="+", help="variants to ask")
     parser.add_argument("--keep", action="store_true", help="use the index of the last run")
-    parser.add_argument("--show", action="store_true", help="print what was found, and what not")
-    parser.add_argument("--name", default="code-questions", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument(
+        "--show", action="store_true", help="print missed locations and found passages"
+    )
+    parser.add_argument("--name", default="code-questions", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     options = parser.parse_args()
     options.repository = options.repository.resolve()
     return options

@@ -38,7 +38,7 @@ DRAWN: Final = 60
 _SEED: Final = 40
 _MOST_SYMBOLS: Final = 1_000_000
 _OTHER_ROLES: Final = frozenset({"route", "operation", "table", "key"})
-"""Roles of what is no definition in source code."""
+"""Roles of symbols that are not definitions in source code."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[A-Z0-9]+")
 FORMS: Final = (
     "whole name",
@@ -130,7 +130,7 @@ def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
         yield "snake_case", "_".join(words)
         yield "camelCase", words[0] + "".join(word.title() for word in words[1:])
         yield "words", " ".join(words)
-    # Nobody asks for an anonymous class, which is named by its line.
+    # Anonymous classes are named by their line, so nobody searches for them.
     is_anonymous = any(part.isdigit() for part in parts[-2:])
     if len(name_parts(symbol.local_name)) > 1 and not is_anonymous:
         for form, mark in zip(FORMS[5:8], ("::", ".", "#"), strict=True):
@@ -185,12 +185,12 @@ def format_shares(shares: Mapping[str, Mapping[str, int]]) -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
-    parser.add_argument("--only", nargs="+", help="names of clones")
-    parser.add_argument("--drawn", type=int, default=DRAWN, help="definitions in each clone")
+    parser.add_argument("--only", nargs="+", help="clones to search")
+    parser.add_argument("--drawn", type=int, default=DRAWN, help="number of definitions per clone")
     parser.add_argument("--seed", type=int, default=_SEED)
     parser.add_argument("--keep", action="store_true", help="use the indexes of the last run")
-    parser.add_argument("--show", action="store_true", help="print names that are not first")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--show", action="store_true", help="print names whose file is not first")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

@@ -14,7 +14,7 @@ import yaml
 QUESTIONS: Final = Path(__file__).with_name("questions.yaml")
 MULTI_HOP, SINGLE_HOP = "multi-hop", "single-hop"
 DEPTH: Final = 10
-"""Passages of an answer that are looked at."""
+"""Number of passages of an answer that are judged."""
 _SEED: Final = 19
 _TABLE: Final = "table:"
 _METHOD: Final = r"function\s+&?{name}\b"

@@ -112,8 +112,8 @@ def _compared() -> list[Variant]:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
-    parser.add_argument("--only", nargs="+", help="names of sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--only", nargs="+", help="sets to ask")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

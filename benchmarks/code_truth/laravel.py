@@ -19,7 +19,7 @@ from rag_assets.common.errors import ConfigurationError
 SCRIPTS: Final = Path(__file__).parent / "php"
 _TAG: Final = re.compile(r"refs/tags/v(\d+)\.(\d+)\.(\d+)$")
 _SCHEMA: Final = 11
-"""The first version whose schema builder alters tables of SQLite by itself."""
+"""The first major version whose schema builder alters SQLite tables by itself."""
 
 _FORBIDDEN: Final = (
     "exec,shell_exec,system,passthru,proc_open,popen,pcntl_exec,pcntl_fork,mail,"

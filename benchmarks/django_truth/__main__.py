@@ -102,8 +102,8 @@ def _read(package: Path, without: list[str], site: Mapping[str, str]) -> list[Fi
 
 
 def _told_routes(told: Any, about: Mapping[str, Any]) -> Iterator[str]:
-    # The admin makes its routes of what is registered there: told as unresolved, once. A route with
-    # a format suffix repeats another.
+    # The admin derives its routes from registered models: they are reported as unresolved, once.
+    # A route with a format suffix repeats another route.
     admin = about.get("admin")
     for pattern, name, view, _ in told["routes"]:
         is_admin = admin is not None and pattern.startswith(admin)

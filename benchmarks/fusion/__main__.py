@@ -31,7 +31,7 @@ Scores = Mapping[str, Mapping[str, Sequence[Array]]]
 def main() -> None:
     """Score every rule, print tables, and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--name", default="fusion", help="of the file of results")
+    parser.add_argument("--name", default="fusion", help="name of the result file")
     parser.add_argument("--rules", action="store_true", help="print the mean of every rule")
     arguments = parser.parse_args()
     sets = [Candidates.of(listed) for listed in load()]

@@ -64,7 +64,7 @@ from rag_assets.storage.index.terms import parse_query_words
 
 RIVALS: Final = ("bm25s", "langchain", "llamaindex")
 TIMED: Final = "python-faq"
-"""The set that costs are measured on, with 1,500 passages."""
+"""The set for measuring costs, with 1,500 passages."""
 _MODES: Final[Mapping[str, tuple[Rule, Sequence[RankingKind]]]] = {
     "text": (words_alone, ("words",)),
     "knn": (vectors_alone, ("vector",)),
@@ -80,7 +80,7 @@ _VERSIONS: Final = (
     "llama-index-core",
     "llama-index-retrievers-bm25",
 )
-"""Packages whose versions a reader wants to know."""
+"""Packages whose versions the result reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,13 @@ def main() -> None:
     """Rank every set with every program, and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
-    parser.add_argument("--name", default="hybrids", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
-    parser.add_argument("--url", help="of an Elasticsearch that runs; by default one is started")
+    parser.add_argument("--name", default="hybrids", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument(
-        "--multilingual", action="store_true", help="rank by multilingual-e5-small alone"
+        "--url", help="address of a running Elasticsearch; by default one is started"
+    )
+    parser.add_argument(
+        "--multilingual", action="store_true", help="only rank samples with multilingual-e5-small"
     )
     arguments = parser.parse_args()
     if arguments.multilingual:
@@ -185,7 +187,7 @@ def _ranked(listed: ListedSet, judged: JudgedSet | None = None) -> Ranked:
     programs = {}
     for mode, (rule, _) in _MODES.items():
         scores = np.where(found.exists, rule(found), -np.inf)
-        if mode != "hybrid":  # what the ranking lacks is no candidate of it
+        if mode != "hybrid":  # keep only candidates of this ranking
             ranks = found.word_ranks if mode == "text" else found.vector_ranks
             scores = np.where(ranks < scores.shape[1], scores, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :_HITS]

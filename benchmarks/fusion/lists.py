@@ -104,9 +104,9 @@ def main() -> None:
     """Make the lists of all sets, or of the named sets."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
-    parser.add_argument("sets", nargs="*", help="by default all")
+    parser.add_argument("sets", nargs="*", help="sets to make; default: all")
     parser.add_argument("--words", action="store_true", help="keep the stored lists of vectors")
-    parser.add_argument("--multilingual", action="store_true", help="by multilingual-e5-small")
+    parser.add_argument("--multilingual", action="store_true", help="use multilingual-e5-small")
     arguments = parser.parse_args()
     folder = MULTILINGUAL if arguments.multilingual else FOLDER
     folder.mkdir(exist_ok=True)

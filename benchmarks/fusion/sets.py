@@ -31,7 +31,7 @@ MAX_QUESTIONS: Final = 150
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 _WORDS_PER_PASSAGE: Final = 120
 _NO_TEXT: Final = "(no text)"
-"""Stands for the text of abstracts that have none: an embedder rejects empty texts."""
+"""Replaces missing texts of abstracts: an embedder rejects empty texts."""
 _CODES: Final = frozenset({"identifier"})
 """Kinds of the handbook's questions that are names and codes."""
 
@@ -145,7 +145,7 @@ def cranfield(data: Path) -> JudgedSet:
         if grade in range(1, 5):
             grades.setdefault(question, {})[document - 1] = 1
     passages = [(parts.get("T", ""), parts.get("W") or _NO_TEXT) for _, parts in documents]
-    # Judgements count the questions in order: the numbers of the questions themselves have gaps.
+    # Judgements number the questions consecutively; the questions' own numbers have gaps.
     questions = [
         (" ".join(parts["W"].split()), grades.get(number, {}))
         for number, (_, parts) in enumerate(queries, 1)

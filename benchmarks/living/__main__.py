@@ -56,10 +56,10 @@ _BETWEEN_EDITS = 3.0
 def main() -> None:
     """Run the trial and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=len(STEPS), help="the first so many steps")
+    parser.add_argument("--steps", type=int, default=len(STEPS), help="number of steps to run")
     parser.add_argument("--rest", type=float, default=40.0, help="seconds of load at rest")
-    parser.add_argument("--name", default="living", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="living", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = machine()
     home = arguments.work / "home"
@@ -185,7 +185,7 @@ def _configure(home: Path, folder: Path, fields: Mapping[str, Any]) -> None:
         [entry] = json.loads(path.read_text())["tenants"]
     for name, value in fields.items():
         former = entry.get(name)
-        # The two fields of `index` are set in different steps.
+        # Different steps set the two fields of `index`.
         entry[name] = {**former, **value} if name == "index" and former else value
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps({"tenants": [entry]}))  # JSON is YAML

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import prose
 
 STEADY = "files/steady-"
-"""With which the names of documents begin that stay as they are."""
+"""Prefix of the URIs of documents that stay unchanged."""
 _QUESTION_WORDS = 8
 _WAIT_SECONDS = 180.0
 _PAUSE_SECONDS = 0.25

@@ -28,7 +28,7 @@ import httpx2 as httpx
 from benchmarks.measure import PROJECT
 
 EDITION = re.compile(r"edition (\d+) of ([\w.-]+)")
-"""In the text of each document that is edited."""
+"""Matches the edition in the text of an edited document."""
 MODES = ("hybrid", "knn", "text")
 TOP_K = 5
 _TIMEOUT_SECONDS = 60.0

@@ -13,8 +13,7 @@ from benchmarks.living.verdict import Move
 
 Way: TypeAlias = Literal["rollback", "rollback --now"]
 Step: TypeAlias = Mapping[str, Any] | Way | None
-"""Fields of the tenant, whose build is then published; a way back; None publishes after a way back
-what is configured."""
+"""Fields to set before publishing, or a rollback; None publishes the configuration after a rollback."""
 
 _ATTEMPTS = 5
 
@@ -40,7 +39,7 @@ STEPS: Sequence[Step] = (
     "rollback",
     _cut(200),
 )
-"""Ten publications, of which eight make a build, and five ways back."""
+"""Ten publications, of which eight make a build, and five rollbacks."""
 
 
 class Mover:

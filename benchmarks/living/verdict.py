@@ -11,12 +11,12 @@ from benchmarks.living.load import Answer
 from rag_assets.pipeline.context import TenantContext
 
 EDIT_SECONDS = 60.0
-"""After which an edit must be in every answer."""
+"""Time after which every answer must contain an edit."""
 MOST_SLOWER = 3.0
-"""How many times as long as at rest 95 % of the answers may take."""
+"""Maximum ratio of p95 during the trial to p95 at rest."""
 
 Places = Mapping[int, Mapping[str, frozenset[tuple[int, int]]]]
-"""Where passages begin and end in documents that stay as they are: by build, by uri."""
+"""Ranges of the passages of steady documents: by build, by URI."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,10 +52,12 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--edits", type=int, default=50)
     parser.add_argument("--every", type=float, default=4.0, help="seconds between two edits")
-    parser.add_argument("--kills", action="store_true", help="of page and file")
-    parser.add_argument("--no-kills", action="store_true", help="of bulk")
-    parser.add_argument("--name", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument(
+        "--kills", action="store_true", help="kill processes in the trials page and file"
+    )
+    parser.add_argument("--no-kills", action="store_true", help="kill nothing in the trial bulk")
+    parser.add_argument("--name", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = machine()
     with workspace(arguments.work) as (made, meter):
@@ -68,7 +70,7 @@ def main() -> None:
             kills = {} if arguments.no_kills else _KILLS
             plan = bulk.Plan(arguments.records, arguments.edits, arguments.every, 5.0, kills)
             results = bulk.result_of(plan, bulk.tried(made, plan))
-        # Of what was not killed.
+        # Killed processes have no CPU figures.
         alive = {name: pid for name, pid in meter.items() if psutil.pid_exists(pid)}
         results["cpu"] = cpu_since(cpu, alive)
     result = {

@@ -116,7 +116,7 @@ _BODIES: tuple[Callable[[str], tuple[str, dict[str, Any]]], ...] = (
 
 def faults(trial: Trial) -> list[str]:
     """Return the violated conditions."""
-    # Those that are listed with the last lines overtake none; if all waited for lines, none would.
+    # Edits listed with the last lines overtake none; if every edit waited for lines, none would.
     overtaking = sum(edit.overtaken > 0 for edit in trial.edits)
     conditions = {
         "an edit was not found within 60 s": max(e.seconds for e in trial.edits)
@@ -186,7 +186,7 @@ def _push(workspace: Workspace, plan: Plan) -> float:
 
 def _push_batch(workspace: Workspace, batch: list[dict[str, Any]]) -> None:
     outcomes = {line.outcome for line in workspace.put_lines(batch)}
-    # One that was killed after it had stored them is sent again.
+    # A batch is sent again if the service was killed after storing it.
     if not outcomes <= {"queued", "unchanged"}:
         raise RuntimeError(f"lines were answered {sorted(outcomes)}")
 

@@ -25,7 +25,7 @@ _PUSHED = {
     "page": _LISTED.replace("documents", "source_records"),
     "file": _LISTED.replace("documents", "uploads"),
 }
-"""The content of what was pushed, by type."""
+"""Queries for the pushed content, by record type."""
 _PAUSE = 0.1
 _NEVER = float("inf")
 
@@ -64,8 +64,8 @@ def faults(trial: Trial) -> list[str]:
     """Return the violated conditions."""
     last = max(trial.pushed)
     order, runs = [*trial.found], [n for n in trial.written.values() if n]
-    # A run that was killed may have listed a state, or written it without saying so; and nobody
-    # looks while the service is away.
+    # A killed run may have listed or written a state without recording it, and nothing is
+    # observed while the service is down.
     undisturbed = {
         "a listed state was not found within 60 s": max(trial.latencies) <= PROMISED_SECONDS,
         "a listed state was not written once": len(runs) == len(trial.listed),

@@ -62,7 +62,7 @@ class Service:
         with self._log.open("ab") as lines:
             self._process = subprocess.Popen(
                 [*_CLI, "serve", "--port", str(self._port)],
-                # Of a trial that asks all the time, and pushes as fast as it can.
+                # The trial searches continuously and pushes as fast as it can.
                 env={
                     **os.environ,
                     "RAG_ASSETS_SERVICE_RATE": "1000000/minute",

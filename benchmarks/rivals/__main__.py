@@ -40,7 +40,7 @@ _TOLD = (
     "llama-index-core",
     "llama-index-vector-stores-elasticsearch",
 )
-"""Packages whose versions a reader wants to know."""
+"""Packages whose versions the result reports."""
 _CHAIN_PHASES = tuple(phase for phase in PHASES if phase not in ("bare", "kill"))
 
 
@@ -186,8 +186,8 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=corpus.FILES)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=["chain", *names], default=["chain", *names])
-    parser.add_argument("--name", default="rivals", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="rivals", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     clear(arguments.work)
     facts = machine()

@@ -111,11 +111,13 @@ def _answers(program: Program, place: Place, asked: Sequence[Question]) -> Answe
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repository", type=Path, required=True, help="a clone at the commit")
-    parser.add_argument("--only", nargs="+", help="names of programs")
-    parser.add_argument("--show", action="store_true", help="print what was found, and what not")
-    parser.add_argument("--name", default="code-rivals", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--repository", type=Path, required=True, help="clone at the commit")
+    parser.add_argument("--only", nargs="+", help="programs to ask")
+    parser.add_argument(
+        "--show", action="store_true", help="print missed locations and found passages"
+    )
+    parser.add_argument("--name", default="code-rivals", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     options = parser.parse_args()
     options.repository = options.repository.resolve()
     return options

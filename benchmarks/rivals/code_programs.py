@@ -109,7 +109,7 @@ class CocoIndexCode:
             try:
                 place.run([self._command(place), "index"], **self._variables(place))
             except subprocess.CalledProcessError as error:
-                # On a busy machine its process begins to listen after the command has given up.
+                # On a busy machine its daemon may start to listen after the command's timeout.
                 if not again or "in time" not in error.stderr:
                     raise
             else:

@@ -43,7 +43,7 @@ def install_python(folder: Path, wanted: Path, python: str = sys.executable) -> 
     venv = [uv, "venv", "--quiet", "--clear", "--python", python, str(folder)]
     subprocess.run(venv, check=True)
     install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--require-hashes"]
-    # NLTK, of LlamaIndex, refuses data files that are hard links into uv's cache.
+    # NLTK, which LlamaIndex uses, refuses data files that are hard links into uv's cache.
     install += ["--link-mode", "copy", "--python", str(inside), "-r", str(wanted)]
     subprocess.run(install, check=True, env={**os.environ, "PYTHONPATH": ""})
     made.write_text(told)
@@ -72,7 +72,7 @@ def python_with_extensions(candidates: Sequence[str] = ()) -> str:
 
 
 def _own_path() -> str:
-    # Shims of version managers stand first on a PATH and hide the system's own interpreters.
+    # Shims of version managers come first on PATH and hide the system's interpreters.
     return os.pathsep.join(("/usr/local/bin", "/usr/bin", os.environ["PATH"]))
 
 
@@ -91,7 +91,7 @@ def install_node(folder: Path, wanted: Path, **variables: str) -> None:
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(wanted / name, folder / name)
     environment = {**os.environ, **variables}
-    # Not `npm ci`: it misses packages of other platforms in a lock file made on this one.
+    # Not `npm ci`, which misses other platforms' packages in a lock file made on this one.
     command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]
     subprocess.run(command, cwd=folder, check=True, env=environment)
     made.write_text(told)

@@ -73,7 +73,7 @@ async def _synchronise(task: common.Task) -> dict[str, Any]:
     splitter = SentenceSplitter(
         chunk_size=MAX_TOKENS,
         chunk_overlap=OVERLAP,
-        # It only asks how many there are.
+        # The splitter uses only the number of tokens.
         tokenizer=lambda text: range(common.count_tokens(text)),
     )
     pipeline = IngestionPipeline(

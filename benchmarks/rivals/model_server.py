@@ -22,7 +22,7 @@ from rag_assets.models.embedding.local import OnnxEmbedder
 
 MODEL: Final = "all-MiniLM-L6-v2"
 _BLANK: Final = "(blank)"
-"""Sent in place of a text without a word, which the model refuses."""
+"""Replaces texts without words, which the model refuses."""
 
 
 @contextmanager

@@ -29,7 +29,7 @@ import numpy as np
 
 DEPTH: Final = 10
 _LETTERS: Final = r"[\w\u064b-\u065f\u0900-\u0963\u0e31-\u0e4e]"
-"""Letters with the vowel signs of Arabic, Devanagari and Thai, which Python does not count in."""
+"""Letters and the vowel signs of Arabic, Devanagari and Thai, which `\\w` does not match."""
 _WORDS: Final = f"(?u){_LETTERS}{{2,}}"
 _BIGRAMS: Final = rf"(?u)(?=({_LETTERS}{{2}}))"
 _WITHOUT_SPACES: Final = frozenset({"ja", "th", "zh"})
@@ -46,7 +46,7 @@ _STEMMED: Final = {
     "ru": "russian",
     "tr": "turkish",
 }
-"""Languages of the judged sets that Snowball has a stemmer for."""
+"""Snowball's stemmers, by language of the judged sets."""
 
 Search = Callable[[str], Sequence[int]]
 """Returns the numbers of the first passages for a question."""
@@ -214,7 +214,7 @@ def main(name: str, folders: Sequence[Path]) -> None:
     for folder in folders:
         task = Task(folder)
         search = _SEARCHES[name](task)
-        search(task.questions[0])  # what is loaded at the first question is no part of its cost
+        search(task.questions[0])  # loads what the first question needs, outside the timing
         rankings: list[Sequence[int]] = []
         milliseconds: list[float] = []
         for question in task.questions:

@@ -42,12 +42,12 @@ def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--requests", type=int, default=800, help="of each case and round")
-    parser.add_argument("--large", action="store_true", help="50,000 chunks as well")
-    parser.add_argument("--only", default="", help="cases whose names begin so")
-    parser.add_argument("--workers", type=int, default=1, help="of the service")
-    parser.add_argument("--name", default="serving", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--requests", type=int, default=800, help="per case and round")
+    parser.add_argument("--large", action="store_true", help="measure 50,000 chunks as well")
+    parser.add_argument("--only", default="", help="run cases whose names start with this")
+    parser.add_argument("--workers", type=int, default=1, help="worker processes of the service")
+    parser.add_argument("--name", default="serving", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     tenants = ["bench", "small", *(["large"] if arguments.large else [])]
     wanted = [case for case in cases(tenants) if case.name.startswith(arguments.only)]

@@ -65,7 +65,7 @@ async def search(url: str, searches: list[_Lines], callers: int) -> tuple[Timed,
     """Search with one client on one event loop."""
     timed, hits, requests = Timed(), [], iter(searches)
     async with AsyncElasticsearch(url, connections_per_node=callers, **_OPTIONS) as client:
-        # Opens the connections.
+        # Open the connections.
         await asyncio.gather(*(client.msearch(searches=searches[0]) for _ in range(callers)))
 
         async def call() -> None:
@@ -112,11 +112,13 @@ def main() -> None:
     """Send the searches, and report their times."""
     arguments = parser(__doc__)
     arguments.add_argument("--client", choices=("async", "threads"), default="async")
-    arguments.add_argument("--lean", action="store_true", help="no more candidates than hits")
+    arguments.add_argument(
+        "--lean", action="store_true", help="request no more candidates than hits"
+    )
     options = arguments.parse_args(namespace=BareLoadOptions())
     drawn = read(options.questions)
     made = [lines_of(options, drawn, number) for number in options.chosen(len(drawn.queries))]
-    # Not from the arguments, which everybody on the machine can read: it holds a password.
+    # The URL holds a password, and every user of the machine can read arguments.
     url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     if options.client == "async":
         timed, hits = asyncio.run(search(url, made, options.callers))

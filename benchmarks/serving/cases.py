@@ -10,8 +10,8 @@ from typing import Literal
 from rag_assets.tenants.model import SearchMode
 
 Target = Literal["service", "bare", "bare-threads", "bare-lean", "wrk"]
-"""The service; Elasticsearch through its client, on one event loop, in threads, or for no more
-candidates than hits; the service under load by wrk."""
+"""The service; Elasticsearch through its client on one event loop, in threads, or with no more
+candidates than hits; the service under load from wrk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ from benchmarks.serving.questions import read
 from rag_assets.runtime.net import find_free_port
 
 QUESTIONS = 20_000
-"""Of each tenant: none is sent twice unless a case repeats it."""
+"""Questions per tenant: none is sent twice unless a case repeats it."""
 FILES = {"small": 250, "bench": 2_000, "large": 6_200}
-"""Tenants by the number of their documents: about 2,000, 16,000 and 50,000 chunks."""
+"""Number of documents by tenant: about 2,000, 16,000 and 50,000 chunks."""
 
 _START_SECONDS = 60
 _TENANT = """\
@@ -72,7 +72,7 @@ class Installation:
             "RAG_ASSETS_HOME": str(home),
             "RAG_ASSETS_DATABASE_URL": servers.postgres_url,
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-            # What is measured is how fast it answers, not how soon it refuses.
+            # A high limit: the benchmark measures answers, not refusals.
             "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
         }
         made = [

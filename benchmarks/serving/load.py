@@ -92,8 +92,10 @@ def parser(about: str) -> argparse.ArgumentParser:
     made.add_argument("questions", type=Path)
     made.add_argument("--callers", type=int, default=50)
     made.add_argument("--requests", type=int, default=1_000)
-    made.add_argument("--start", type=int, default=0, help="the number of the first question")
-    made.add_argument("--different", type=int, help="questions; by default as many as requests")
+    made.add_argument("--start", type=int, default=0, help="number of the first question")
+    made.add_argument(
+        "--different", type=int, help="number of different questions; default: one per request"
+    )
     made.add_argument("--mode", choices=("hybrid", "knn", "text"), default="hybrid")
     made.add_argument("--top-k", type=int, default=5)
     return made

@@ -18,7 +18,7 @@ from benchmarks.serving.installation import QUESTIONS, Installation, Service
 from rag_assets.runtime.net import mask_url
 
 _FEW = 50
-"""Questions of a case that repeats them."""
+"""Number of questions of a case that repeats them."""
 _WARM_UP = 500
 _COMPILED = 5_000
 """Searches."""
@@ -45,7 +45,7 @@ class Runner:
 
     def warm_up(self) -> None:
         """Let servers compile and load what they need, and cache the repeated questions."""
-        # Elasticsearch compiles its code for as long: the first case would look slow.
+        # Elasticsearch's JIT compiles for that long, which would slow the first case.
         self._answer(Case("bare"), 0, _COMPILED)
         self._answer(Case("service"), self._from(_COMPILED), _COMPILED)
         for tenant in self._service.tokens:
@@ -54,13 +54,13 @@ class Runner:
 
     def run(self, case: Case) -> dict[str, Any]:
         """Run a case; return times in milliseconds, and CPU in milliseconds per request."""
-        # Few callers take their time, and their answers hardly differ.
+        # Few callers take long, and their latencies vary little.
         requests = self._requests if case.callers > 1 else self._requests // 4
         start = self._from(requests) if case.target in _OURS and not case.repeated else 0
         before = self._cpu()
         answer = self._answer(case, start, requests)
         after = self._cpu()
-        # wrk runs for a time, not for a number of requests.
+        # wrk runs for a duration, not for a number of requests.
         requests = answer.get("requests", requests)
         used = {name: after[name] - before[name] for name in after} | {"load": answer["cpu"]}
         cores = len(os.sched_getaffinity(0))

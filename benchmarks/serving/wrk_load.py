@@ -23,7 +23,7 @@ from benchmarks.serving.questions import read
 
 _SCRIPT = Path(__file__).with_name("questions.lua")
 _FASTEST = 150
-"""Requests a second."""
+"""Requests per second that wrk rarely exceeds."""
 
 
 def main() -> None:

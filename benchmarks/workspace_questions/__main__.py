@@ -41,17 +41,17 @@ from rag_assets.tenants.modes import SearchMode
 
 WORK: Final = PROJECT / ".local" / "benchmark-workspace"
 BLOCKS, PAGES = "osterby", "osterby-pages"
-"""The workspace as it is, and one whose long pages have no chunks of blocks."""
+"""The default workspace, and one whose long pages have no chunks of blocks."""
 MODES: Final[tuple[SearchMode, ...]] = ("hybrid", "knn", "text")
 _PAGES_ALONE: Final = {"chunker": "heading", "max_tokens": 1_200, "overlap": 150}
 _SYNCS: Final = 5
-"""A served model on a busy machine does not answer in time; the next sync goes on."""
+"""Attempts: a served model may time out on a busy machine; the next sync resumes."""
 _PAUSE: Final = 0.5
 _E5: Final = "multilingual-e5-small"
 _E5_DIMENSIONS: Final = 384
 
 Hits = Mapping[str, Sequence[Hit]]
-"""By question id."""
+"""Hits by question id."""
 
 
 def main() -> None:
@@ -244,10 +244,12 @@ def _require(condition: bool, otherwise: str) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--half", choices=[*HALVES], default="all", help="of the questions")
-    parser.add_argument("--show", action="store_true", help="print what was found")
-    parser.add_argument("--name", default="workspace-questions", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument(
+        "--half", choices=[*HALVES], default="all", help="half of the questions to ask"
+    )
+    parser.add_argument("--show", action="store_true", help="print citations and hits")
+    parser.add_argument("--name", default="workspace-questions", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

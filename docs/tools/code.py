@@ -9,18 +9,18 @@ from docs.tools.tables import as_table
 
 _Result = Mapping[str, Any]
 _Cause = tuple[str, int, str, str]
-"""An application, how many differences, of which kind, and why."""
+"""Application, number of differences, their kind, and their cause."""
 _OF_DJANGO = ("routes", "columns")
 _FEW = 5
-"""Differences below which a cause is not listed."""
+"""Least number of differences for a cause to be listed."""
 _PLAIN = {
     "is told as conditional": "is reported as conditional",
     "is told without one": "is reported without one",
     "which is told here": "which is derived here",
 }
-"""Words of former results, and plainer ones."""
+"""Plain words for those in stored results."""
 _SHOWN = 12
-"""Digits of a commit's id."""
+"""Digits of a commit's id to show."""
 
 
 def code_truth_table(result: _Result) -> str:

@@ -16,7 +16,7 @@ _WAYS: Final = (
     "vectors alone (kNN)",
     "words alone (BM25)",
 )
-"""Variants that the page shows; the result also has one for each step that is switched off."""
+"""Variants that the page shows; the result also has one for each switched-off step."""
 _KINDS: Final = ("multi-hop", "single-hop")
 _HALVES: Final = {"all": "all", "untouched": "untouched half"}
 

@@ -20,7 +20,7 @@ Every command takes `--json`, and exits non-zero on failure. It answers bad inpu
 a hint. `RAG_ASSETS_HOME` chooses the folder that holds `tenants.yaml` and `.local`.
 """
 _EVERYWHERE = frozenset({"as_json", "json", "help"})
-"""Options of every command, which the head of the page names."""
+"""Options of every command, which the page's introduction describes."""
 
 
 def commands_page() -> str:

@@ -9,7 +9,7 @@ from docs.tools.tables import as_table, in_seconds, origin
 
 _NOTHING = "–"
 _KINDS = frozenset({"int8_hnsw", "hnsw", "bbq_hnsw"})
-"""Cases that the page shows; the result also has ways to merge and to oversample."""
+"""Cases that the page shows; the result also has variants of merging and oversampling."""
 _COLUMNS = (
     "entries, index",
     "written in",
@@ -23,7 +23,7 @@ _COLUMNS = (
     "another tenant's recall",
 )
 _RAW = "total_vec_size_bytes"
-"""Vectors as they were written; where there are quantized ones, candidates only are read."""
+"""Size of the raw vectors; if there are quantized vectors, raw ones are read for candidates only."""
 _QUANTIZED = ("total_veb_size_bytes", "total_veq_size_bytes")
 
 

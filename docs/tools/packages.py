@@ -46,7 +46,7 @@ def _packages_table() -> str:
 
 def _modules() -> Iterator[tuple[str, str]]:
     """Yield the dotted name below rag_assets and the text of each module in a package."""
-    for package in ROOT.iterdir():  # some are links, which rglob does not follow
+    for package in ROOT.iterdir():  # rglob does not follow links
         for path in package.rglob("*.py") if package.is_dir() else [package]:
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
             if path.suffix == ".py" and name not in {"__init__", "systems.__init__"}:

@@ -53,9 +53,9 @@ _OF_THEIR_OWN = frozenset(
         *("code-truth", "code-truth-django", "code-questions", "code-routes", "code-definitions"),
     }
 )
-"""Tables that have a result of their own name."""
+"""Tables whose result file has the same name."""
 _RESULT_NAMES = {"calibration": "thresholds"}
-"""Tables that have a result of another name."""
+"""Result names of tables whose result file has another name."""
 
 _SHOWN_PERCENT = frozenset({-100, 10, 20, 30, 40, 45, 50, 60, 70})
 """Thresholds that the page shows, in hundredths; -100 is none."""

@@ -68,7 +68,7 @@ def take(page: Page, base: str, shot: Shot) -> None:
 def main() -> None:
     """Take all screenshots."""
     parser = argparse.ArgumentParser(prog="docs.tools.screenshots")
-    parser.add_argument("address", help="of Dagster's UI")
+    parser.add_argument("address", help="address of Dagster's UI")
     parser.add_argument("tenant")
     parser.add_argument("--browser", help="a Chromium to use instead of Playwright's own")
     given = parser.parse_args()

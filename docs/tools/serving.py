@@ -25,7 +25,7 @@ _PROCESSES = {
     "load": "load generator",
 }
 _CALLERS = (1, 50)
-"""Callers at once that the summary shows."""
+"""Numbers of concurrent callers that the summary shows."""
 _USUAL = {"mode": "hybrid", "top_k": 5, "callers": 50, "tenant": "bench"}
 
 
@@ -86,7 +86,7 @@ def _changes(chunks: Mapping[str, int]) -> list[tuple[str, Mapping[str, Any]]]:
 def _ratio(runs: Sequence[_Run], name: str, changed: Mapping[str, Any]) -> list[str] | None:
     alike = _like(runs, **{**_USUAL, **changed}, repeated=False)
     ours = _like(alike, target="service")
-    # The faster of the two ways to use the client.
+    # Compare with the faster use of the client.
     bares = [found for target in ("bare", "bare-threads") if (found := _like(alike, target=target))]
     if not ours or not bares:
         return None

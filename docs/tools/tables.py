@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any
 
 _USUAL_MACHINE = "2 cores of AMD EPYC, 25 GB, Python 3.11.7, Elasticsearch 9.5.3"
-"""The machine that the pages name at their beginning; results from it need not name it again."""
+"""The machine that each page names at its start; its results need not repeat it."""
 _LONG = 10
-"""Seconds from which hundredths are insignificant."""
+"""Seconds above which hundredths are omitted."""
 
 
 def as_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -116,6 +116,6 @@ def _models() -> Iterator[Component]:
         files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
         weights = [facts["sha256"] for name, facts in files.items() if name.endswith(".onnx")]
         yield Component("model", "", manifest.parent.name, weights[0][:12], tuple(weights))
-    # A package carries it, under another licence than its own.
+    # A package contains it, under a different licence.
     digest = hashlib.sha256(find_language_model().read_bytes()).hexdigest()
     yield Component("model", "", "lid.176.ftz", digest[:12], (digest,))
