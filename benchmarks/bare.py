@@ -31,11 +31,11 @@ _BYTES = 8 * 1024 * 1024
 def dump(path: Path, tenant_id: str) -> None:
     """Write one JSON line for each entry of a tenant's serving generation."""
     with path.open("w") as lines:
-        for action in _actions(tenant_id):
+        for action in _list_actions(tenant_id):
             lines.write(json.dumps(action) + "\n")
 
 
-def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
+def _list_actions(tenant_id: str) -> Iterator[dict[str, Any]]:
     from elasticsearch.helpers import pack_dense_vector
 
     from rag_assets.cli.session import Session
@@ -47,12 +47,12 @@ def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
     if serving is None:
         sys.exit(f"{tenant_id} was never indexed")
     owner = Owner(record.id, record.incarnation, serving.number)
-    found = list(session.store.entries.stored(serving.index_name, owner))
+    hits = list(session.store.entries.stored(serving.index_name, owner))
     rows = session.lake.tenant(record.id, record.incarnation).vectors(
-        serving.embedder_id, {hit.fields["text_sha256"] for hit in found}
+        serving.embedder_id, {hit.fields["text_sha256"] for hit in hits}
     )
     vectors = dict(zip(rows.hashes, rows.vectors, strict=True))
-    for hit in found:
+    for hit in hits:
         packed = pack_dense_vector(vectors[hit.fields["text_sha256"]])
         source = {**hit.fields, "vector": packed}
         yield {"_id": hit.id, "routing": record.id, "_source": source}
@@ -72,14 +72,14 @@ def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, fl
         client.indices.create(index=index_name, **body)
         started, cpu = time.perf_counter(), time.process_time()
         # Raises if an entry is refused.
-        written = parallel_bulk(
+        results = parallel_bulk(
             client,
             actions,
             thread_count=_THREADS,
             chunk_size=_CHUNK,
             max_chunk_bytes=_BYTES,
         )
-        deque(written, maxlen=0)
+        deque(results, maxlen=0)
         client.indices.refresh(index=index_name)
         return {
             "inside": time.perf_counter() - started,
@@ -90,12 +90,12 @@ def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, fl
 
 def main() -> None:
     """Run the command that the arguments name."""
-    what, path, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
-    if what == "dump":
+    command, path, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    if command == "dump":
         dump(path, name)
     else:
         url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
-        print(json.dumps(load(path, name, url, graphs=what == "graphs")))
+        print(json.dumps(load(path, name, url, graphs=command == "graphs")))
 
 
 if __name__ == "__main__":

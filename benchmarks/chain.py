@@ -98,7 +98,7 @@ class Installation:
         }
         meter = Meter(servers.pids, environment, work / "commands.log")
         made = cls(name, servers, meter, environment, work / "modules.txt")
-        made.plain("up", "--no-dagster")
+        made.run_unmeasured("up", "--no-dagster")
         if forks:
             meter.helpers.append(start_fork_server(meter.environment))
         made.sync(inside=not forks, tenant=_WARM_UP)
@@ -111,7 +111,7 @@ class Installation:
         command = [sys.executable, "-m", *way, "sync", tenant, *options, "--json"]
         return self.meter.run(command, **named)
 
-    def plain(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_unmeasured(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command without measuring it."""
         return subprocess.run(
             [sys.executable, "-m", "rag_assets.cli", *arguments],
@@ -122,9 +122,9 @@ class Installation:
             check=False,
         )
 
-    def entries(self) -> int:
+    def count_entries(self) -> int:
         """Return the number of entries in its indexes, including the warm-up tenant's."""
-        return self.servers.entries(f"{self.name}-index-*")
+        return self.servers.count_entries(f"{self.name}-index-*")
 
     def remove(self) -> None:
         """Delete the indexes, and stop the fork server."""
@@ -150,26 +150,26 @@ class Benchmark:
         self._entries = work / "entries.jsonl"
         self._paths = corpus.write_corpus(self._folder, files)
         self.costs: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self.entries = 0
+        self.entry_count = 0
         self._first_sync = 0.0
-        self.loss_noticed: bool | None = None
+        self.is_loss_noticed: bool | None = None
 
-    def round(self, number: int) -> None:
+    def run_round(self, number: int) -> None:
         """Run every phase in each way."""
         for way in self._ways:
-            self._pass(f"{way}{number}", number, inside=way == "inside")
+            self._run_phases(f"{way}{number}", number, inside=way == "inside")
         if "bare" in self._only:
-            self._bare(number)
+            self._run_bare(number)
         if "kill" in self._only:
-            self._kill(f"kill{number}")
+            self._run_kill(f"kill{number}")
 
-    def _pass(self, name: str, number: int, *, inside: bool) -> None:
+    def _run_phases(self, name: str, number: int, *, inside: bool) -> None:
         corpus.restore(self._folder, self._paths)
         install = Installation.new(name, self._servers, self._work, self._folder, forks=not inside)
-        take = _Taker(self.costs, install, inside=inside)
-        cold = take("cold", {"raw_documents.added": len(self._paths)})
+        run_phase = _PhaseRunner(self.costs, install, inside=inside)
+        cold = run_phase("cold", {"raw_documents.added": len(self._paths)})
         self._first_sync = cold.inside or cold.wall
-        self.entries = cold.answer["stages"]["search_index"]["upserted"]
+        self.entry_count = cold.answer["stages"]["search_index"]["upserted"]
         if "bare" in self._only and not self._entries.exists():
             subprocess.run(
                 [sys.executable, "-m", "benchmarks.bare", "dump", str(self._entries), TENANT],
@@ -177,15 +177,15 @@ class Benchmark:
                 cwd=PROJECT,
                 check=True,
             )
-        for phase, change, expected in self._changes(number):
+        for phase, change, expected in self._list_changes(number):
             if phase in self._only:
                 expected_count = len(change())
-                take(phase, dict.fromkeys(expected, expected_count))
+                run_phase(phase, dict.fromkeys(expected, expected_count))
         if "loss" in self._only:
-            self._lose(install, take)
+            self._run_loss(install, run_phase)
         install.remove()
 
-    def _changes(
+    def _list_changes(
         self, number: int
     ) -> list[tuple[str, Callable[[], Sequence[Path]], tuple[str, ...]]]:
         return [
@@ -199,43 +199,47 @@ class Benchmark:
             ("delete", lambda: corpus.delete(self._paths), ("raw_documents.removed",)),
         ]
 
-    def _lose(self, install: Installation, take: _Taker) -> None:
+    def _run_loss(self, install: Installation, run_phase: _PhaseRunner) -> None:
         """Delete the index behind the project's back, check that a sync notices, and repair it."""
-        before = install.entries()
+        before = install.count_entries()
         self._servers.drop_indexes(f"{install.name}-index-*")
-        self.loss_noticed = install.plain("sync", TENANT).returncode != 0
-        take("loss", {"embeddings.embedded": 0}, "--repair")
+        self.is_loss_noticed = install.run_unmeasured("sync", TENANT).returncode != 0
+        run_phase("loss", {"embeddings.embedded": 0}, "--repair")
         install.sync("--repair", tenant=_WARM_UP)
-        _require_equal("entries after a repair", install.entries(), before)
+        _require_equal("entries after a repair", install.count_entries(), before)
 
-    def _kill(self, name: str) -> None:
+    def _run_kill(self, name: str) -> None:
         """Kill the first sync half-way with SIGKILL; the next sync finishes the work."""
         corpus.restore(self._folder, self._paths)
         install = Installation.new(name, self._servers, self._work, self._folder, forks=True)
-        ones = install.entries()
+        warm_up_entries = install.count_entries()
         for phase, kill_after in (("killed", self._first_sync / 2), ("kill", None)):
             cost = install.sync(kill_after=kill_after)
             self.costs[phase].append(cost.as_json())
-            report(phase, cost)
-        _require_equal("entries after a kill", install.entries() - ones, self.entries)
+            print_cost(phase, cost)
+        _require_equal(
+            "entries after a kill", install.count_entries() - warm_up_entries, self.entry_count
+        )
         install.remove()
 
-    def _bare(self, number: int) -> None:
-        for phase, what in (("bare", "load"), ("bare.graphs", "graphs")):
-            self._load(phase, what, f"bare-{what}-{number}")
+    def _run_bare(self, number: int) -> None:
+        for phase, command in (("bare", "load"), ("bare.graphs", "graphs")):
+            self._run_bare_load(phase, command, f"bare-{command}-{number}")
 
-    def _load(self, phase: str, what: str, index_name: str) -> None:
+    def _run_bare_load(self, phase: str, command_name: str, index_name: str) -> None:
         environment = {"RAG_ASSETS_ELASTICSEARCH_URL": self._servers.elasticsearch_url}
         meter = Meter(self._servers.pids, environment, self._work / "commands.log")
-        command = ["-m", "benchmarks.bare", what, str(self._entries), index_name]
+        command = ["-m", "benchmarks.bare", command_name, str(self._entries), index_name]
         cost = meter.run([sys.executable, *command])
         self.costs[phase].append(cost.as_json())
-        _require_equal("entries written bare", self._servers.entries(index_name), self.entries)
+        _require_equal(
+            "entries written bare", self._servers.count_entries(index_name), self.entry_count
+        )
         self._servers.drop_indexes(index_name)
-        report(phase, cost)
+        print_cost(phase, cost)
 
 
-class _Taker:
+class _PhaseRunner:
     """Runs a phase, verifies that it did the expected work, and records its cost."""
 
     def __init__(
@@ -249,16 +253,16 @@ class _Taker:
             stage, _, name = path.partition(".")
             _require_equal(f"{phase}: {path}", cost.answer["stages"][stage][name], count)
         self._costs[f"{phase}.inside" if self._inside else phase].append(cost.as_json())
-        report(f"{phase}{' inside' if self._inside else ''}", cost)
+        print_cost(f"{phase}{' inside' if self._inside else ''}", cost)
         return cost
 
 
-def _require_equal(what: str, found: int, expected: int) -> None:
-    if found != expected:
-        sys.exit(f"{what}: {found} instead of {expected}, so the numbers would mean nothing")
+def _require_equal(label: str, actual: int, expected: int) -> None:
+    if actual != expected:
+        sys.exit(f"{label}: {actual} instead of {expected}, so the numbers would mean nothing")
 
 
-def report(phase: str, cost: Cost) -> None:
+def print_cost(phase: str, cost: Cost) -> None:
     """Print one line with the cost of a phase."""
     inside = f" (inside {cost.inside:.2f} s)" if cost.inside is not None else ""
     servers = ", ".join(f"{name} {cpu:.1f} s" for name, cpu in cost.servers_cpu.items())
@@ -293,16 +297,16 @@ def main() -> None:
         only, ways = arguments.only, arguments.ways
         benchmark = Benchmark(servers, arguments.work, arguments.files, only, ways)
         for number in range(1, arguments.rounds + 1):
-            benchmark.round(number)
+            benchmark.run_round(number)
     result = {
         "benchmark": "chain",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "files": arguments.files,
-        "entries": benchmark.entries,
+        "entries": benchmark.entry_count,
         "rounds": arguments.rounds,
         "machine": before,
         "load_average_after": load(),
-        "loss_noticed": benchmark.loss_noticed,
+        "loss_noticed": benchmark.is_loss_noticed,
         "costs": benchmark.costs,
     }
     print(save(arguments.name, json.loads(json.dumps(result))))

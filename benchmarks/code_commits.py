@@ -22,7 +22,7 @@ from typing import Any
 
 import pygit2
 
-from benchmarks.code_memory import TENANT, committed
+from benchmarks.code_memory import TENANT, commit_all
 from benchmarks.measure import PROJECT, Cost, Meter, load, machine, save
 from benchmarks.servers import benchmark_servers
 
@@ -88,11 +88,11 @@ def summarize(costs: Sequence[Cost]) -> dict[str, Any]:
     """Return the medians of the costs of a phase's syncs."""
     return {
         "rounds": len(costs),
-        "wall": _median([cost.wall for cost in costs]),
-        "sync": _median([float(cost.answer["seconds"]) for cost in costs]),
-        "cpu": _median([cost.cpu for cost in costs]),
-        "servers_cpu": _median([sum(cost.servers_cpu.values()) for cost in costs]),
-        "peak_mb": _median([cost.peak_mb for cost in costs]),
+        "wall": _compute_median([cost.wall for cost in costs]),
+        "sync": _compute_median([float(cost.answer["seconds"]) for cost in costs]),
+        "cpu": _compute_median([cost.cpu for cost in costs]),
+        "servers_cpu": _compute_median([sum(cost.servers_cpu.values()) for cost in costs]),
+        "peak_mb": _compute_median([cost.peak_mb for cost in costs]),
         "load_average": load(),
     }
 
@@ -100,14 +100,14 @@ def summarize(costs: Sequence[Cost]) -> dict[str, Any]:
 def _commit_and_sync(meter: Meter, root: Path, file: Path) -> Cost:
     with file.open("a") as opened:
         opened.write("\n// edited\n")
-    committed(root)
+    commit_all(root)
     cost = meter.run(_SYNC)
     if cost.answer["stages"]["raw_documents"]["changed"] != 1:
         sys.exit(f"a commit of {file} did not change one document")
     return cost
 
 
-def _median(values: Sequence[float]) -> float:
+def _compute_median(values: Sequence[float]) -> float:
     return round(statistics.median(values), 2)
 
 

@@ -124,9 +124,9 @@ class Corpus:
         self._clusters = Clusters(DIMENSIONS)
         self._others = Clusters(DIMENSIONS, seed=5)
 
-    def batches(self) -> Iterator[list[dict[str, Any]]]:
+    def build_batches(self) -> Iterator[list[dict[str, Any]]]:
         """Yield the actions that write the large tenant's entries, in the batches of a sync."""
-        for numbers in self._clusters.batches(self.count):
+        for numbers in self._clusters.split_batches(self.count):
             yield _actions(_OWNER, numbers, self._clusters.vectors(numbers))
 
     def neighbours(self) -> list[dict[str, Any]]:
@@ -137,19 +137,19 @@ class Corpus:
     @cached_property
     def questions(self) -> Vectors:
         """Return the question vectors for the large tenant."""
-        return self._clusters.questions(QUESTIONS, self.count)
+        return self._clusters.draw_questions(QUESTIONS, self.count)
 
     @cached_property
     def neighbours_questions(self) -> Vectors:
         """Return the question vectors for the small tenant."""
-        return self._others.questions(QUESTIONS, _NEIGHBOURS)
+        return self._others.draw_questions(QUESTIONS, _NEIGHBOURS)
 
     @cached_property
     def nearest(self) -> list[set[str]]:
         """Return the ids of the entries nearest to each question, by exhaustive comparison."""
         best = np.full((QUESTIONS, TOP), -1.0, dtype=np.float32)
         numbers_of_best = np.zeros((QUESTIONS, TOP), dtype=np.int64)
-        for numbers in self._clusters.batches(self.count):
+        for numbers in self._clusters.split_batches(self.count):
             cosines = self.questions @ self._clusters.vectors(numbers).T
             seen = np.hstack([best, cosines])
             places = np.argpartition(-seen, TOP, axis=1)[:, :TOP]
@@ -239,7 +239,7 @@ class Bench:
         self._write(corpus.neighbours())
         self._quiet()
         writing, before = 0.0, tree_cpu(self._pid)
-        for batch in corpus.batches():
+        for batch in corpus.build_batches():
             started = time.perf_counter()
             self._write(batch)
             writing += time.perf_counter() - started

@@ -123,7 +123,7 @@ async def _embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Vectors:
 def long_vectors(count: int) -> Corpus:
     """Return text-like vectors of 3,072 dimensions, which are indexed in half precision."""
     clusters = Clusters(dimensions=3_072)
-    made = np.concatenate([clusters.vectors(numbers) for numbers in clusters.batches(count)])
+    made = np.concatenate([clusters.vectors(numbers) for numbers in clusters.split_batches(count)])
     return Corpus("clusters of 3,072", made, clusters.questions(QUESTIONS, count))
 
 

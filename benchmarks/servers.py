@@ -58,7 +58,7 @@ class Servers:
             for name in names:
                 client.indices.delete(index=name)
 
-    def entries(self, pattern: str) -> int:
+    def count_entries(self, pattern: str) -> int:
         """Count the entries of all indexes that match."""
         with Elasticsearch(self.elasticsearch_url, request_timeout=60) as client:
             client.indices.refresh(index=pattern)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pygit2
 
-from benchmarks.code_memory import TENANT, committed
+from benchmarks.code_memory import TENANT, commit_all
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.saved_to_searchable import Probe, latencies, running, wait_for
 from benchmarks.servers import benchmark_servers
@@ -72,7 +72,7 @@ def prepare(home: Path, repository: Path) -> Path:
     root = home / "repository"
     shutil.copytree(repository, root)
     pygit2.init_repository(str(root), initial_head="main")
-    committed(root)
+    commit_all(root)
     tenant = {
         "id": TENANT,
         "profile": "code-memory",
@@ -102,7 +102,7 @@ def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
         for number in range(count):
             word, said = f"zanzibar{number}x", f"mombasa{number}x"
             edited.write_text(f"{text}\n// {word}\n")
-            committed(root)
+            commit_all(root)
             told = time.monotonic()
             if hook:
                 subprocess.run([str(root / ".git" / "hooks" / "post-commit")], check=True)

@@ -97,7 +97,7 @@ def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
         results[phase] = {**cost.as_json(), "answer": None, "read_mb": cost.answer.get("read_mb")}
         print(f"{phase:6} {cost.wall:8.2f} s, CPU {cost.cpu:.1f} s, {results[phase]}", flush=True)
         if phase != "purge":
-            results["entries"] = servers.entries("*-index-*")
+            results["entries"] = servers.count_entries("*-index-*")
     return results
 
 

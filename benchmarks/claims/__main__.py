@@ -58,7 +58,7 @@ class Claim:
         """Return whether the passage supports the sentence."""
         return self.kind in TRUE
 
-    def verdict(self) -> CitationVerdict:
+    def check(self) -> CitationVerdict:
         """Return the verdict of the citation check."""
         end = self.text[-1]
         answer = f"{self.text.removesuffix(end)} [1]{end}"
@@ -70,23 +70,23 @@ class Claim:
 
 def read_claims(half: str) -> Iterator[Claim]:
     """Yield the claims that the rules were developed with, or those written afterwards."""
-    passages = [*_passages(half)]
+    passages = [*_read_passages(half)]
     for passage in passages:
         text, language = passage["passage"], passage["language"]
         for key, sentences in passage["claims"].items():
             kind, _, other = key.partition("/")
             languages = f"{other}-{language}" if other else language
             yield from (Claim(sentence, text, kind, languages) for sentence in sentences)
-    yield from _random(passages)
+    yield from _draw_random_claims(passages)
 
 
-def _passages(half: str) -> Iterator[Mapping[str, Any]]:
+def _read_passages(half: str) -> Iterator[Mapping[str, Any]]:
     for passage in YAML(typ="safe").load(CLAIMS):
         if passage.get("half", "developed") == half:
             yield passage
 
 
-def _random(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
+def _draw_random_claims(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
     """Yield true sentences, each with another passage of the same language."""
     for language in dict.fromkeys(passage["language"] for passage in passages):
         same = [
@@ -105,14 +105,14 @@ def score(claims: Sequence[Claim]) -> dict[str, Any]:
     """Return recall, precision and the share of caught sentences, by languages and by kind."""
     by_group: dict[str, Counter[tuple[str, CitationVerdict]]] = defaultdict(Counter)
     for claim in claims:
-        verdict = claim.verdict()
+        verdict = claim.check()
         languages = claim.languages
         group = "across languages" if "-" in languages else languages
         by_group[group][claim.kind, verdict] += 1
-    return {group: _figures(counts) for group, counts in by_group.items()}
+    return {group: _compute_figures(counts) for group, counts in by_group.items()}
 
 
-def _figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, Any]:
+def _compute_figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, Any]:
     def share(verdicts: set[str], kinds: set[str]) -> float | None:
         total = sum(n for (kind, _), n in counts.items() if kind in kinds)
         hits = sum(n for (kind, v), n in counts.items() if kind in kinds and v in verdicts)
@@ -151,7 +151,7 @@ def main() -> None:
         for group, figures in results[half].items():
             print(half, group, figures)
         for claim in claims if options.wrong else ():
-            verdict = claim.verdict()
+            verdict = claim.check()
             if claim.is_true == (verdict == "unsupported"):
                 print(f"{verdict:12} {claim.kind:12} {claim.languages:6} {claim.text}")
     if options.save:

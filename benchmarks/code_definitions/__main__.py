@@ -35,34 +35,36 @@ _SWIFT_ROLES: Final = frozenset({"class", "type", "method", "function"})
 
 def main() -> None:
     """Compare and save the result."""
-    options = _options()
+    options = _parse_options()
     result = {
         "benchmark": options.name,
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "typescript": {root.resolve().name: exports(root.resolve()) for root in options.typescript},
-        "swift": {root.resolve().name: swift(root.resolve()) for root in options.swift},
+        "typescript": {
+            root.resolve().name: compare_exports(root.resolve()) for root in options.typescript
+        },
+        "swift": {root.resolve().name: compare_swift(root.resolve()) for root in options.swift},
     }
     print(json.dumps(result, indent=1))
     print(save(options.name, result))
 
 
-def exports(root: Path) -> dict[str, Any]:
+def compare_exports(root: Path) -> dict[str, Any]:
     """Compare the exports of a repository's ES modules with the compiler's.
 
     Args:
         root: the worktree.
     """
-    texts = dict(_texts(root, _SCRIPTS))
-    true = exported_by_compiler(root, list(texts))
-    found = {path: exported(texts[path], "text/x-typescript") for path in true}
+    texts = dict(_read_texts(root, _SCRIPTS))
+    true = list_compiler_exports(root, list(texts))
+    found = {path: list_exports(texts[path], "text/x-typescript") for path in true}
     return {
         "commit": commit_of(root),
         "modules": len(true),
-        **_told(compare(_named(true), _named(found))),
+        **_as_json(compare(_format_names(true), _format_names(found))),
     }
 
 
-def exported(text: str, media_type: str) -> list[str]:
+def list_exports(text: str, media_type: str) -> list[str]:
     """Return the names that a module exports according to code memory."""
     facts = read_code(text, media_type).facts
     names = {
@@ -73,7 +75,7 @@ def exported(text: str, media_type: str) -> list[str]:
     return sorted(names)
 
 
-def exported_by_compiler(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
+def list_compiler_exports(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
     """Return the names that each file exports according to TypeScript's compiler, by path.
 
     Args:
@@ -84,32 +86,36 @@ def exported_by_compiler(root: Path, paths: Sequence[str]) -> dict[str, list[str
         install = ["npm", "install", "--no-save", "--ignore-scripts", "--silent", COMPILER]
         subprocess.run(install, cwd=WORK, check=True)
     with TemporaryDirectory() as folder:
-        given = Path(folder) / "given.json"
-        given.write_text(json.dumps([str(root / path) for path in paths]), encoding="utf-8")
+        paths_file = Path(folder) / "given.json"
+        paths_file.write_text(json.dumps([str(root / path) for path in paths]), encoding="utf-8")
         script = Path(__file__).with_name("exports.mjs")
-        command = ["node", str(script), str(given)]
+        command = ["node", str(script), str(paths_file)]
         done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True)
-    found: dict[str, list[str]] = json.loads(done.stdout)
-    return {path: found[str(root / path)] for path in paths if str(root / path) in found}
+    exports_by_path: dict[str, list[str]] = json.loads(done.stdout)
+    return {
+        path: exports_by_path[str(root / path)]
+        for path in paths
+        if str(root / path) in exports_by_path
+    }
 
 
-def swift(root: Path) -> dict[str, Any]:
+def compare_swift(root: Path) -> dict[str, Any]:
     """Compare the types and functions of a Swift project with the judged list.
 
     Args:
         root: the worktree.
     """
     judged = YAML(typ="safe").load(Path(__file__).with_name("swift.yaml"))[root.name]
-    texts = dict(_texts(root, frozenset({"text/x-swift"})))
-    found = {path: defined(texts[path]) for path in judged["files"]}
+    texts = dict(_read_texts(root, frozenset({"text/x-swift"})))
+    found = {path: list_swift_definitions(texts[path]) for path in judged["files"]}
     return {
         "commit": judged["commit"],
         "files": len(found),
-        **_told(compare(_named(judged["files"]), _named(found))),
+        **_as_json(compare(_format_names(judged["files"]), _format_names(found))),
     }
 
 
-def defined(text: str) -> list[str]:
+def list_swift_definitions(text: str) -> list[str]:
     """Return the types and functions that Swift code defines or extends, without duplicates."""
     facts = read_code(text, "text/x-swift").facts
     kept = (
@@ -122,7 +128,7 @@ def defined(text: str) -> list[str]:
     return sorted({fact.symbol.partition("(")[0] for fact in kept})
 
 
-def _texts(root: Path, types: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _read_texts(root: Path, types: frozenset[str]) -> Iterator[tuple[str, str]]:
     source = GitSource(GitConfig(name="repo", root=root))
     for listed in source.list():
         if listed.media_type in types:
@@ -130,21 +136,21 @@ def _texts(root: Path, types: frozenset[str]) -> Iterator[tuple[str, str]]:
             yield listed.path, content.decode("utf-8", "replace")
 
 
-def _named(found: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"{path}: {name}" for path, names in found.items() for name in names]
+def _format_names(names_by_path: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{path}: {name}" for path, names in names_by_path.items() for name in names]
 
 
-def _told(found: Comparison) -> dict[str, Any]:
+def _as_json(comparison: Comparison) -> dict[str, Any]:
     return {
-        "true": found.true,
-        "recall": round(found.recall, 4),
-        "precision": round(found.precision, 4),
-        "missed": list(found.missed),
-        "wrong": list(found.wrong),
+        "true": comparison.true,
+        "recall": round(comparison.recall, 4),
+        "precision": round(comparison.precision, 4),
+        "missed": list(comparison.missed),
+        "wrong": list(comparison.wrong),
     }
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--typescript", nargs="*", type=Path, default=[], metavar="CHECKOUT")
     parser.add_argument("--swift", nargs="*", type=Path, default=[], metavar="CHECKOUT")

@@ -18,15 +18,15 @@ from typing import Any, Final
 
 import pygit2
 
-from benchmarks.code_questions.ours import VARIANTS, Answers, asked, indexed
+from benchmarks.code_questions.ours import VARIANTS, Answers, ask_all, open_indexed
 from benchmarks.code_questions.questions import (
     DEPTH,
     MULTI_HOP,
     SINGLE_HOP,
-    Found,
+    FoundPassage,
     Question,
-    application,
-    questions,
+    read_application,
+    read_questions,
 )
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
@@ -37,27 +37,27 @@ HALVES: Final = {"tuned": (True,), "untouched": (False,), "all": (True, False)}
 
 def main() -> None:
     """Ask the questions and save the result."""
-    options = _options()
+    options = _parse_options()
     require_commit(options.repository)
-    wanted = HALVES[options.half]
-    all_questions = questions(options.repository)
-    mine = [question for question in all_questions if question.tuned in wanted]
+    halves = HALVES[options.half]
+    all_questions = read_questions(options.repository)
+    chosen = [question for question in all_questions if question.is_tuned in halves]
     before = machine()
     with (
         benchmark_servers(options.work, fresh=not options.keep) as servers,
-        indexed(
+        open_indexed(
             servers, options.work / "home", options.repository, fresh=not options.keep
         ) as session,
     ):
-        chosen = [v for v in VARIANTS if not options.only or v.name in options.only]
-        answers = {variant.name: asked(session, variant, mine) for variant in chosen}
-    measured = {name: measures(mine, answer) for name, answer in answers.items()}
-    report(measured)
+        variants = [v for v in VARIANTS if not options.only or v.name in options.only]
+        answers = {variant.name: ask_all(session, variant, chosen) for variant in variants}
+    measured = {name: compute_measures(chosen, answer) for name, answer in answers.items()}
+    print_figures(measured)
     if options.show:
-        shown(mine, answers[chosen[0].name].found)
+        print_answers(chosen, answers[variants[0].name].passages)
     if options.half != "all" or options.only:
         return
-    repository, commit = application()
+    repository, commit = read_application()
     result = {
         "benchmark": "code-questions",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -71,23 +71,27 @@ def main() -> None:
     print(save(options.name, result))
 
 
-def measures(asked_questions: Sequence[Question], answers: Answers) -> dict[str, Any]:
+def compute_measures(questions: Sequence[Question], answers: Answers) -> dict[str, Any]:
     """Return recall by half and kind of question, and the milliseconds."""
     by_half: dict[str, dict[str, Any]] = {}
     for half, tuned in HALVES.items():
         for kind in (MULTI_HOP, SINGLE_HOP):
-            of_kind = [q for q in asked_questions if q.tuned in tuned and q.kind == kind]
+            of_kind = [q for q in questions if q.is_tuned in tuned and q.kind == kind]
             if of_kind:
-                by_half.setdefault(half, {})[kind] = recall(of_kind, answers.found)
+                by_half.setdefault(half, {})[kind] = compute_mean_recall(of_kind, answers.passages)
     return {**by_half, "milliseconds": answers.milliseconds}
 
 
-def recall(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> float:
+def compute_mean_recall(
+    questions: Sequence[Question], passages: Mapping[str, Sequence[FoundPassage]]
+) -> float:
     """Return the mean recall of questions."""
-    return round(statistics.mean(question.recall(found[question.id]) for question in of), 3)
+    return round(
+        statistics.mean(question.recall(passages[question.id]) for question in questions), 3
+    )
 
 
-def report(measured: Mapping[str, Any]) -> None:
+def print_figures(measured: Mapping[str, Any]) -> None:
     """Print the figures, one variant per line."""
     for name, one in measured.items():
         if "failed" in one:
@@ -101,26 +105,28 @@ def report(measured: Mapping[str, Any]) -> None:
         print(f"{name:40} {' | '.join(halves)}  {one['milliseconds']} ms")
 
 
-def shown(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> None:
+def print_answers(
+    questions: Sequence[Question], passages: Mapping[str, Sequence[FoundPassage]]
+) -> None:
     """Print the missed locations and the passages of each question."""
-    for question in of:
-        print(f"\n{question.recall(found[question.id]):.2f} {question.id}: {question.question}")
-        for missed in question.missed(found[question.id]):
+    for question in questions:
+        print(f"\n{question.recall(passages[question.id]):.2f} {question.id}: {question.question}")
+        for missed in question.list_missed(passages[question.id]):
             print(f"   missed {missed}")
-        for hit in found[question.id][:DEPTH]:
+        for hit in passages[question.id][:DEPTH]:
             right = any(place.is_in(hit) for equal in question.answer for place in equal)
             print(f"   {'+' if right else ' '} {hit.path}:{hit.first}-{hit.last} {hit.symbol}")
 
 
 def require_commit(root: Path) -> None:
     """Exit unless the checkout is at the commit that the questions are about."""
-    repository, commit = application()
-    found = str(pygit2.Repository(str(root)).head.target)
-    if found != commit:
-        sys.exit(f"{root} is at {found}: the questions are about {commit} of {repository}")
+    repository, commit = read_application()
+    head = str(pygit2.Repository(str(root)).head.target)
+    if head != commit:
+        sys.exit(f"{root} is at {head}: the questions are about {commit} of {repository}")
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repository", type=Path, required=True, help="clone at the commit")
     parser.add_argument(

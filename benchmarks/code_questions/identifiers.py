@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.code_questions.ours import TENANT, indexed
+from benchmarks.code_questions.ours import TENANT, open_indexed
 from benchmarks.code_questions.questions import DEPTH
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
@@ -55,7 +55,7 @@ FORMS: Final = (
 
 def main() -> None:
     """Search for the names in each repository, print the shares, and save them."""
-    options = _options()
+    options = _parse_options()
     before = machine()
     measured: dict[str, Any] = {}
     for root in sorted(path.parent for path in options.checkouts.glob("*/.git")):
@@ -64,7 +64,9 @@ def main() -> None:
         folder = options.work / root.name
         with (
             benchmark_servers(folder, fresh=not options.keep) as servers,
-            indexed(servers, folder / "home", root.resolve(), fresh=not options.keep) as session,
+            open_indexed(
+                servers, folder / "home", root.resolve(), fresh=not options.keep
+            ) as session,
         ):
             measured[root.name] = measure(session, options.drawn, options.seed, options.show)
         print(root.name, format_shares(measured[root.name]), flush=True)
@@ -76,30 +78,30 @@ def main() -> None:
     print(save("code-identifiers", {**result, "machine": before, "load_average_after": load()}))
 
 
-def measure(session: Session, drawn: int, seed: int, shown: bool = False) -> dict[str, Any]:
+def measure(session: Session, count: int, seed: int, has_details: bool = False) -> dict[str, Any]:
     """Return for each form how often it was asked, was first, and was among the first hits."""
     reader = DocumentReader(session.catalog, session.store)
     view = Walker(reader.catalog, reader.policy).serving_view(TENANT, Caller())
     if view is None:
         raise SystemExit("the tenant serves no index")
     symbols = view.like([""], _MOST_SYMBOLS)
-    defining: dict[str, list[FoundSymbol]] = {}
+    symbols_by_uri: dict[str, list[FoundSymbol]] = {}
     for symbol in symbols:
-        defining.setdefault(symbol.uri, []).append(symbol)
-    asked = [
+        symbols_by_uri.setdefault(symbol.uri, []).append(symbol)
+    searches = [
         (form, name, symbol)
-        for symbol in draw_definitions(symbols, drawn, seed)
+        for symbol in draw_definitions(symbols, count, seed)
         for form, name in list_forms(symbol)
     ]
-    answers = asyncio.run(_ask(session, [name for _, name, _ in asked]))
+    answers = asyncio.run(_ask(session, [name for _, name, _ in searches]))
     shares = {form: {"asked": 0, "first": 0, "among": 0} for form in FORMS}
-    for (form, name, symbol), hits in zip(asked, answers, strict=True):
-        right = [_is_right(form, name, symbol, hit, defining) for hit in hits]
+    for (form, name, symbol), hits in zip(searches, answers, strict=True):
+        right = [_is_right(form, name, symbol, hit, symbols_by_uri) for hit in hits]
         counted = shares[form]
         counted["asked"] += 1
         counted["first"] += right[:1] == [True]
         counted["among"] += any(right)
-        if shown and right[:1] != [True]:
+        if has_details and right[:1] != [True]:
             rank = right.index(True) + 1 if any(right) else 0
             first = f"{hits[0].uri} {hits[0].symbol}" if hits else "nothing"
             print(f"   {form}: {name}  [{symbol.role} {symbol.uri}] rank {rank}; first: {first}")
@@ -143,7 +145,7 @@ def _is_right(
     name: str,
     symbol: FoundSymbol,
     hit: Hit,
-    defining: Mapping[str, Sequence[FoundSymbol]],
+    symbols_by_uri: Mapping[str, Sequence[FoundSymbol]],
 ) -> bool:
     if form == "file name":
         return path_from_uri(hit.uri).rpartition("/")[2] == name
@@ -152,8 +154,8 @@ def _is_right(
         asked = asked[-2:]
     elif form != "whole name":
         asked = asked[-1:]
-    defined = (name_parts(one.name) for one in defining.get(hit.uri, ()))
-    return any(parts[-len(asked) :] == asked for parts in defined)
+    definitions = (name_parts(one.name) for one in symbols_by_uri.get(hit.uri, ()))
+    return any(parts[-len(asked) :] == asked for parts in definitions)
 
 
 async def _ask(session: Session, names: Sequence[str]) -> list[Sequence[Hit]]:
@@ -182,7 +184,7 @@ def format_shares(shares: Mapping[str, Mapping[str, int]]) -> str:
     )
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
     parser.add_argument("--only", nargs="+", help="clones to search")

@@ -22,7 +22,7 @@ _NEXT: Final = re.compile(r"^    (?:/\*\*|#\[|(?:\w+ )*function )", re.MULTILINE
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPassage:
     """A passage that a program found.
 
     Attributes:
@@ -39,7 +39,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AnswerLocation:
     """A location that answers a question.
 
     Attributes:
@@ -52,19 +52,19 @@ class Place:
     path: str = ""
     lines: tuple[int, int] | None = None
     symbol: str = ""
-    named: str = ""
+    route: str = ""
 
-    def is_in(self, found: Found) -> bool:
+    def is_in(self, passage: FoundPassage) -> bool:
         """Return whether a passage shows this location."""
         if self.symbol:
-            return found.symbol == self.symbol
-        if self.named and found.symbol.startswith("route:"):
-            return found.symbol.endswith(f"/{self.named}")
-        if found.path != self.path:
+            return passage.symbol == self.symbol
+        if self.route and passage.symbol.startswith("route:"):
+            return passage.symbol.endswith(f"/{self.route}")
+        if passage.path != self.path:
             return False
-        if self.lines is None or not found.first:
+        if self.lines is None or not passage.first:
             return True
-        return found.first <= self.lines[1] and self.lines[0] <= found.last
+        return passage.first <= self.lines[1] and self.lines[0] <= passage.last
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +79,18 @@ class Question:
     id: str
     kind: str
     question: str
-    answer: tuple[tuple[Place, ...], ...]
-    tuned: bool
+    answer: tuple[tuple[AnswerLocation, ...], ...]
+    is_tuned: bool
 
-    def recall(self, found: Sequence[Found]) -> float:
+    def recall(self, passages: Sequence[FoundPassage]) -> float:
         """Return the share of its locations among the first passages."""
-        first = found[:DEPTH]
-        met = (any(one.is_in(hit) for one in equal for hit in first) for equal in self.answer)
-        return sum(met) / len(self.answer)
+        first = passages[:DEPTH]
+        hits = (any(one.is_in(hit) for one in equal for hit in first) for equal in self.answer)
+        return sum(hits) / len(self.answer)
 
-    def missed(self, found: Sequence[Found]) -> list[str]:
+    def list_missed(self, passages: Sequence[FoundPassage]) -> list[str]:
         """Return the locations that are not among the first passages, formatted for people."""
-        first = found[:DEPTH]
+        first = passages[:DEPTH]
         return [
             " | ".join(one.symbol or f"{one.path}:{(one.lines or ('',))[0]}" for one in equal)
             for equal in self.answer
@@ -98,64 +98,67 @@ class Question:
         ]
 
 
-def application() -> tuple[str, str]:
+def read_application() -> tuple[str, str]:
     """Return the repository's address and the commit that the questions are about."""
-    told = _written()["application"]
-    return str(told["repository"]), str(told["commit"])
+    entry = _read_yaml()["application"]
+    return str(entry["repository"]), str(entry["commit"])
 
 
-def questions(root: Path) -> list[Question]:
+def read_questions(root: Path) -> list[Question]:
     """Return the questions, with the lines of their locations.
 
     Args:
         root: the repository at its commit.
     """
-    written = _written()["questions"]
-    tuned = halves((one["id"], one["kind"]) for one in written)
+    written = _read_yaml()["questions"]
+    tuned = draw_tuned_half((one["id"], one["kind"]) for one in written)
     return [
         Question(
             one["id"],
             one["kind"],
             one["question"],
-            tuple(tuple(place(root, at) for at in line.split(" | ")) for line in one["answer"]),
+            tuple(
+                tuple(parse_location(root, at) for at in line.split(" | "))
+                for line in one["answer"]
+            ),
             one["id"] in tuned,
         )
         for one in written
     ]
 
 
-def halves(ids: Iterable[tuple[str, str]]) -> frozenset[str]:
+def draw_tuned_half(ids: Iterable[tuple[str, str]]) -> frozenset[str]:
     """Return half of the ids of each kind, drawn with a fixed seed: changes may be tuned on it."""
     by_kind: dict[str, list[str]] = {}
     for id_, kind in ids:
         by_kind.setdefault(kind, []).append(id_)
     drawn: set[str] = set()
-    for kind, of_kind in sorted(by_kind.items()):
-        ordered = sorted(of_kind)
+    for kind, ids_of_kind in sorted(by_kind.items()):
+        ordered = sorted(ids_of_kind)
         random.Random(f"{_SEED}:{kind}").shuffle(ordered)
         drawn |= set(ordered[: len(ordered) // 2])
     return frozenset(drawn)
 
 
-def _written() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(QUESTIONS.read_text())
-    return found
+def _read_yaml() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(QUESTIONS.read_text())
+    return content
 
 
-def place(root: Path, at: str) -> Place:
+def parse_location(root: Path, text_of_location: str) -> AnswerLocation:
     """Parse one location of an answer in questions.yaml."""
-    if at.startswith(_TABLE):
-        return Place(symbol=at)
-    path, _, name = at.partition("::")
+    if text_of_location.startswith(_TABLE):
+        return AnswerLocation(symbol=text_of_location)
+    path, _, name = text_of_location.partition("::")
     path, _, route = path.partition("#")
     text = (root / path).read_text() if name or route else ""
     if route:
         line = text[: text.index(f"'{route}'")].count("\n") + 1
-        return Place(path, (line, line), named=route)
-    return Place(path, _lines(text, name) if name else None)
+        return AnswerLocation(path, (line, line), route=route)
+    return AnswerLocation(path, _find_method_lines(text, name) if name else None)
 
 
-def _lines(text: str, method: str) -> tuple[int, int]:
+def _find_method_lines(text: str, method: str) -> tuple[int, int]:
     """Return the first and last line of a method."""
     found = re.search(_METHOD.format(name=re.escape(method)), text)
     if found is None:

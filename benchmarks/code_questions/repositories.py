@@ -20,8 +20,14 @@ from typing import Any, Final
 import pygit2
 import yaml
 
-from benchmarks.code_questions.ours import TENANT, VARIANTS, Variant, asked, indexed
-from benchmarks.code_questions.questions import DEPTH, MULTI_HOP, SINGLE_HOP, Place, Question
+from benchmarks.code_questions.ours import TENANT, VARIANTS, Variant, ask_all, open_indexed
+from benchmarks.code_questions.questions import (
+    DEPTH,
+    MULTI_HOP,
+    SINGLE_HOP,
+    AnswerLocation,
+    Question,
+)
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
@@ -36,7 +42,7 @@ _COMPARED: Final = ("code memory", "hybrid, as other profiles", "words alone (BM
 
 def main() -> None:
     """Ask every set, print its figures, and save them."""
-    options = _options()
+    options = _parse_options()
     before = machine()
     measured: dict[str, Any] = {}
     for file in sorted(SETS.glob("*.yaml")):
@@ -52,37 +58,39 @@ def main() -> None:
     print(save("code-repositories", {**result, "machine": before, "load_average_after": load()}))
 
 
-def measure(written: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any]:
+def measure(entry: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any]:
     """Index a repository and return the figures of each variant, and of the tasks."""
-    head, commit = str(pygit2.Repository(str(root)).head.target), written["application"]["commit"]
+    head, commit = str(pygit2.Repository(str(root)).head.target), entry["application"]["commit"]
     if head != commit:
         sys.exit(f"{root} is at {head}: the questions are about {commit}")
-    questions = [file_question(one) for one in written["questions"]]
+    questions = [parse_file_question(one) for one in entry["questions"]]
     folder = work / root.name
     with (
         benchmark_servers(folder, fresh=True) as servers,
-        indexed(servers, folder / "home", root.resolve(), fresh=True) as session,
+        open_indexed(servers, folder / "home", root.resolve(), fresh=True) as session,
     ):
-        ways = {one.name: figures(session, one, questions) for one in _compared()}
-        tasks = written.get("agent_tasks", [])
+        ways = {one.name: measure_variant(session, one, questions) for one in _list_compared()}
+        tasks = entry.get("agent_tasks", [])
         right = [task["id"] for task in tasks if is_answered(session, task)]
-    return {**written["application"], "ways": ways, "tasks": len(tasks), "right": right}
+    return {**entry["application"], "ways": ways, "tasks": len(tasks), "right": right}
 
 
-def file_question(written: Mapping[str, Any]) -> Question:
+def parse_file_question(entry: Mapping[str, Any]) -> Question:
     """Return a question whose locations are whole files."""
     answer = tuple(
-        tuple(Place(at.partition("::")[0].partition("#")[0]) for at in line.split(" | "))
-        for line in written["answer"]
+        tuple(AnswerLocation(at.partition("::")[0].partition("#")[0]) for at in line.split(" | "))
+        for line in entry["answer"]
     )
-    return Question(written["id"], written["kind"], written["question"], answer, tuned=True)
+    return Question(entry["id"], entry["kind"], entry["question"], answer, is_tuned=True)
 
 
-def figures(session: Session, variant: Variant, questions: Sequence[Question]) -> dict[str, float]:
+def measure_variant(
+    session: Session, variant: Variant, questions: Sequence[Question]
+) -> dict[str, float]:
     """Return the mean recall of each kind of question, and the median milliseconds."""
-    answers = asked(session, variant, questions)
+    answers = ask_all(session, variant, questions)
     recalls = {
-        kind: statistics.mean(q.recall(answers.found[q.id]) for q in questions if q.kind == kind)
+        kind: statistics.mean(q.recall(answers.passages[q.id]) for q in questions if q.kind == kind)
         for kind in (SINGLE_HOP, MULTI_HOP)
     }
     rounded = {kind: round(recall, 3) for kind, recall in recalls.items()}
@@ -105,11 +113,11 @@ def is_answered(session: Session, task: Mapping[str, Any]) -> bool:
     return not missing
 
 
-def _compared() -> list[Variant]:
+def _list_compared() -> list[Variant]:
     return [one for one in VARIANTS if one.name in _COMPARED]
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
     parser.add_argument("--only", nargs="+", help="sets to ask")

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.code_questions.questions import questions as code_questions
+from benchmarks.code_questions.questions import read_questions as code_questions
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
 

@@ -13,7 +13,7 @@ from benchmarks.living.verdict import Move
 
 Way: TypeAlias = Literal["rollback", "rollback --now"]
 Step: TypeAlias = Mapping[str, Any] | Way | None
-"""Fields to set before publishing, or a rollback; None publishes the configuration after a rollback."""
+"""Fields to set before publishing, or a rollback; None publishes the current configuration."""
 
 _ATTEMPTS = 5
 

@@ -27,7 +27,7 @@ import psycopg
 from elasticsearch import NotFoundError
 
 from benchmarks import corpus
-from benchmarks.chain import PHASES, WAYS, Benchmark, clear, report
+from benchmarks.chain import PHASES, WAYS, Benchmark, clear, print_cost
 from benchmarks.measure import WORK, CommandFailed, Meter, load, machine, save
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.rivals.names import INDEX
@@ -140,14 +140,14 @@ class _Run:
         """Run it once; return its cost and the number of entries afterwards."""
         module = f"benchmarks.rivals.{self._rival.module}"
         cost = self._meter.run([str(self._python), "-m", module, str(folder), str(self._state)])
-        report(f"{self._rival.name} {phase}", cost)
+        print_cost(f"{self._rival.name} {phase}", cost)
         return {**cost.as_json(), "entries": self.entries()}
 
     def entries(self) -> int:
         """Count its entries; 0 if there is no index or table."""
         if self._rival.store == "elasticsearch":
             with suppress(NotFoundError):
-                return self._servers.entries(INDEX)
+                return self._servers.count_entries(INDEX)
             return 0
         with psycopg.connect(self._database) as connection, suppress(psycopg.errors.UndefinedTable):
             row = connection.execute(f"SELECT count(*) FROM {INDEX}").fetchone()  # noqa: S608
@@ -196,7 +196,7 @@ def main() -> None:
         chain = Benchmark(servers, arguments.work, arguments.files, _CHAIN_PHASES, WAYS)
         for number in range(1, arguments.rounds + 1):
             if "chain" in arguments.only:
-                chain.round(number)
+                chain.run_round(number)
             for rival in RIVALS:
                 if rival.name in arguments.only:
                     contest.take(rival, number)
@@ -209,7 +209,7 @@ def main() -> None:
         "versions": versions_of(REQUIREMENTS, names),
         "load_average_after": load(),
         "failures": contest.failures,
-        "entries": chain.entries,
+        "entries": chain.entry_count,
         "costs": {"chain": chain.costs, **contest.costs},
     }
     print(save(arguments.name, json.loads(json.dumps(result))))

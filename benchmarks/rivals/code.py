@@ -19,9 +19,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.code_questions.__main__ import measures, report, require_commit, shown
+from benchmarks.code_questions.__main__ import (
+    compute_measures,
+    print_answers,
+    print_figures,
+    require_commit,
+)
 from benchmarks.code_questions.ours import Answers
-from benchmarks.code_questions.questions import DEPTH, Found, Question, application, questions
+from benchmarks.code_questions.questions import (
+    DEPTH,
+    FoundPassage,
+    Question,
+    read_application,
+    read_questions,
+)
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.rivals.code_graphs import CodeGraph, CodeReviewGraph, GitNexus
 from benchmarks.rivals.code_programs import CocoIndexCode, Place, Program, version_of
@@ -41,7 +52,7 @@ def main() -> None:
     """Ask the programs and save the result."""
     options = _options()
     require_commit(options.repository)
-    asked = questions(options.repository)
+    asked = read_questions(options.repository)
     facts = machine()
     programs: dict[str, Any] = {}
     with model_server() as address:
@@ -49,10 +60,10 @@ def main() -> None:
             if options.only and program.name not in options.only:
                 continue
             programs[program.name] = taken(program, options, address, asked)
-            report({program.name: programs[program.name]})
+            print_figures({program.name: programs[program.name]})
     if options.only:
         return
-    repository, commit = application()
+    repository, commit = read_application()
     result = {
         "benchmark": "code-rivals",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -93,12 +104,12 @@ def taken(
     except NotUsableError as error:
         return {**told, "failed": str(error)}
     if options.show:
-        shown([question for question in asked if question.tuned], answers.found)
-    return {**told, **measures(asked, answers)}
+        print_answers([question for question in asked if question.is_tuned], answers.passages)
+    return {**told, **compute_measures(asked, answers)}
 
 
 def _answers(program: Program, place: Place, asked: Sequence[Question]) -> Answers:
-    found: dict[str, Sequence[Found]] = {}
+    found: dict[str, Sequence[FoundPassage]] = {}
     spent = []
     for question in asked:
         started = time.perf_counter()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.code_questions.questions import DEPTH, Found
+from benchmarks.code_questions.questions import DEPTH, FoundPassage
 from benchmarks.rivals.code_programs import Place
 from benchmarks.rivals.environments import (
     REQUIREMENTS,
@@ -35,7 +35,7 @@ class CodeGraph:
         """Index with `codegraph init`."""
         place.run([self._command(place), "init", "."], CODEGRAPH_TELEMETRY="0")
 
-    def ask(self, place: Place, question: str) -> list[Found]:
+    def ask(self, place: Place, question: str) -> list[FoundPassage]:
         """Ask with `codegraph context`, which builds an agent's context for a task."""
         command = [self._command(place), "context", "-f", "json", "-n", str(DEPTH), question]
         told = json.loads(place.run(command, CODEGRAPH_TELEMETRY="0"))
@@ -43,7 +43,7 @@ class CodeGraph:
         first = [one["id"] for one in told.get("entryPoints", [])]
         ordered = dict.fromkeys([*first, *nodes])
         return [
-            Found(one["filePath"], one["startLine"], one["endLine"], one["name"])
+            FoundPassage(one["filePath"], one["startLine"], one["endLine"], one["name"])
             for one in (nodes[id_] for id_ in ordered if id_ in nodes)
         ][:DEPTH]
 
@@ -72,7 +72,7 @@ class GitNexus:
         command = [self._command(place), "analyze", "--embeddings", "--skip-agents-md"]
         place.run([*command, "--force"], **self._variables(place))
 
-    def ask(self, place: Place, question: str) -> list[Found]:
+    def ask(self, place: Place, question: str) -> list[FoundPassage]:
         """Ask with `gitnexus query`, which gives the answers of its server for agents.
 
         Raises:
@@ -88,7 +88,7 @@ class GitNexus:
         told = json.loads(done.stdout)
         symbols = [*told.get("process_symbols", []), *told.get("definitions", [])]
         return [
-            Found(
+            FoundPassage(
                 symbol["filePath"],
                 symbol.get("startLine") or 0,
                 symbol.get("endLine") or 0,
@@ -134,7 +134,7 @@ class CodeReviewGraph:
         for step in ("build", "embed"):
             place.run([self._command(place), step], **self._variables(place))
 
-    def ask(self, place: Place, question: str) -> list[Found]:
+    def ask(self, place: Place, question: str) -> list[FoundPassage]:
         """Ask with `search`, its server's tool for questions in words.
 
         Raises:
@@ -145,7 +145,7 @@ class CodeReviewGraph:
         if told["search_mode"] not in ("hybrid", "semantic"):
             raise NotUsableError(f"it searched without vectors: {told['search_mode']}")
         return [
-            Found(
+            FoundPassage(
                 str(Path(one["file_path"]).relative_to(place.root)),
                 one["line_start"] or 0,
                 one["line_end"] or 0,

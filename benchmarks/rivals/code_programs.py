@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.code_questions.questions import DEPTH, Found
+from benchmarks.code_questions.questions import DEPTH, FoundPassage
 from benchmarks.rivals.environments import REQUIREMENTS, install_python, python_with_extensions
 from benchmarks.rivals.model_server import MODEL
 
@@ -79,7 +79,7 @@ class Program(Protocol):
     def index(self, place: Place) -> None:
         """Index the repository."""
 
-    def ask(self, place: Place, question: str) -> list[Found]:
+    def ask(self, place: Place, question: str) -> list[FoundPassage]:
         """Return the first passages that it finds."""
 
     def close(self, place: Place) -> None:
@@ -115,12 +115,12 @@ class CocoIndexCode:
             else:
                 return
 
-    def ask(self, place: Place, question: str) -> list[Found]:
+    def ask(self, place: Place, question: str) -> list[FoundPassage]:
         """Ask with `ccc search`."""
         command = [self._command(place), "search", "--json", "--limit", str(DEPTH), "--", question]
         found = json.loads(place.run(command, **self._variables(place)))
         return [
-            Found(one["file_path"], one["start_line"], one["end_line"], text=one["content"])
+            FoundPassage(one["file_path"], one["start_line"], one["end_line"], text=one["content"])
             for one in found["results"]
         ]
 

@@ -23,7 +23,7 @@ _COLUMNS = (
     "another tenant's recall",
 )
 _RAW = "total_vec_size_bytes"
-"""Size of the raw vectors; if there are quantized vectors, raw ones are read for candidates only."""
+"""Size of the raw vectors; with quantized vectors, raw ones are read for candidates only."""
 _QUANTIZED = ("total_veb_size_bytes", "total_veq_size_bytes")
 
 

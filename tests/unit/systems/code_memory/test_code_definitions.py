@@ -21,7 +21,7 @@ BENCHMARKS = Path(code_routes.__file__).parent
     ],
 )
 def test_exports_are_the_names_that_others_import(text: str, names: list[str]) -> None:
-    assert comparing.exported(text, "text/x-typescript") == names
+    assert comparing.list_exports(text, "text/x-typescript") == names
 
 
 def test_types_and_functions_of_swift_are_named_once() -> None:
@@ -30,7 +30,15 @@ struct A: B { var x: Int { 1 }; func f(a: Int) {}; func f(b: Int) {}; init() {};
 extension String { func g() {} }
 func top() {}
 """
-    assert comparing.defined(text) == ["A", "A.C", "A.f", "A.init", "String", "String.g", "top"]
+    assert comparing.list_swift_definitions(text) == [
+        "A",
+        "A.C",
+        "A.f",
+        "A.init",
+        "String",
+        "String.g",
+        "top",
+    ]
 
 
 def test_routes_of_twelve_applications_are_judged_by_names_alone() -> None:
@@ -45,4 +53,4 @@ def test_routes_of_twelve_applications_are_judged_by_names_alone() -> None:
 def test_shares_are_of_all_names_together() -> None:
     one = {"kinds": {"models": {"judged": 4, "found": 2, "right": 2}}}
     other = {"kinds": {"tables": {"judged": 0, "found": 2, "right": 0}}}
-    assert code_routes.summed([one, other]) == {"precision": 0.5, "recall": 0.5}
+    assert code_routes.sum_applications([one, other]) == {"precision": 0.5, "recall": 0.5}

@@ -12,12 +12,12 @@ import yaml
 from benchmarks.code_questions.ours import VARIANTS, Variant, build_steps
 from benchmarks.code_questions.questions import (
     QUESTIONS,
-    Found,
-    Place,
+    AnswerLocation,
+    FoundPassage,
     Question,
-    halves,
-    place,
-    questions,
+    draw_tuned_half,
+    parse_location,
+    read_questions,
 )
 from rag_assets.systems.code_memory.retrieval.question_subject import find_question_names
 
@@ -34,12 +34,12 @@ def test_there_are_sixty_forty_of_them_multi_hop() -> None:
 
 
 def test_half_of_each_kind_is_untouched() -> None:
-    tuned = halves((one["id"], one["kind"]) for one in WRITTEN)
+    tuned = draw_tuned_half((one["id"], one["kind"]) for one in WRITTEN)
     assert Counter(one["kind"] for one in WRITTEN if one["id"] in tuned) == {
         "multi-hop": 20,
         "single-hop": 10,
     }
-    assert tuned == halves((one["id"], one["kind"]) for one in reversed(WRITTEN))
+    assert tuned == draw_tuned_half((one["id"], one["kind"]) for one in reversed(WRITTEN))
 
 
 @pytest.mark.parametrize("one", WRITTEN, ids=lambda one: str(one["id"]))
@@ -52,9 +52,9 @@ def test_no_question_names_anything(one: dict[str, str]) -> None:
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.name)
 def test_each_variant_has_the_steps_that_it_does_not_leave_out(variant: Variant) -> None:
     whole, left = (next(iter(build_steps(one).profiles.values())) for one in (VARIANTS[0], variant))
-    assert [one for one in whole if one not in variant.without] == [*left]
-    assert set(variant.without) <= set(whole)
-    for path in variant.changed:
+    assert [one for one in whole if one not in variant.omitted_steps] == [*left]
+    assert set(variant.omitted_steps) <= set(whole)
+    for path in variant.patches:
         module, _, name = path.rpartition(".")
         assert hasattr(import_module(module), name)
 
@@ -80,27 +80,27 @@ class Bills
 def test_a_method_is_found_by_its_lines_and_a_route_by_its_own(tmp_path: Path) -> None:
     (tmp_path / "Bills.php").write_text(CLASS)
     (tmp_path / "web.php").write_text(ROUTES)
-    pay = place(tmp_path, "Bills.php::pay")
+    pay = parse_location(tmp_path, "Bills.php::pay")
     assert pay.lines == (4, 7)
-    assert pay.is_in(Found("Bills.php", 1, 5))
-    assert not pay.is_in(Found("Bills.php", 8, 13))
-    assert not pay.is_in(Found("Other.php", 4, 7))
-    assert pay.is_in(Found("Bills.php")), "a program that tells no lines is believed"
-    route = place(tmp_path, "web.php#bills/{bill}/pay")
-    assert route.is_in(Found("web.php", 2, 2))
-    assert route.is_in(Found("", symbol="route:POST /bills/{bill}/pay"))
-    assert not route.is_in(Found("", symbol="route:POST /bills"))
+    assert pay.is_in(FoundPassage("Bills.php", 1, 5))
+    assert not pay.is_in(FoundPassage("Bills.php", 8, 13))
+    assert not pay.is_in(FoundPassage("Other.php", 4, 7))
+    assert pay.is_in(FoundPassage("Bills.php")), "a program that tells no lines is believed"
+    route = parse_location(tmp_path, "web.php#bills/{bill}/pay")
+    assert route.is_in(FoundPassage("web.php", 2, 2))
+    assert route.is_in(FoundPassage("", symbol="route:POST /bills/{bill}/pay"))
+    assert not route.is_in(FoundPassage("", symbol="route:POST /bills"))
 
 
 def test_recall_is_the_share_of_places_among_the_first_ten() -> None:
-    answer = ((Place("a"), Place(symbol="table:a")), (Place("b"),))
-    one = Question("id", "multi-hop", "?", answer, tuned=True)
-    assert one.recall([Found("", symbol="table:a")]) == 0.5
-    assert one.recall([Found("a"), Found("b")]) == 1.0
-    assert one.recall([*[Found("c")] * 10, Found("a"), Found("b")]) == 0.0
-    assert one.missed([Found("a")]) == ["b:"]
+    answer = ((AnswerLocation("a"), AnswerLocation(symbol="table:a")), (AnswerLocation("b"),))
+    one = Question("id", "multi-hop", "?", answer, is_tuned=True)
+    assert one.recall([FoundPassage("", symbol="table:a")]) == 0.5
+    assert one.recall([FoundPassage("a"), FoundPassage("b")]) == 1.0
+    assert one.recall([*[FoundPassage("c")] * 10, FoundPassage("a"), FoundPassage("b")]) == 0.0
+    assert one.list_missed([FoundPassage("a")]) == ["b:"]
 
 
 def test_the_questions_need_their_application(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        questions(tmp_path)
+        read_questions(tmp_path)

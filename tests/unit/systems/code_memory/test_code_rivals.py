@@ -11,14 +11,14 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from benchmarks.code_questions.questions import Found, Question
-from benchmarks.code_questions.questions import Place as Answer
+from benchmarks.code_questions.questions import AnswerLocation as Answer
+from benchmarks.code_questions.questions import FoundPassage, Question
 from benchmarks.rivals.code import taken
 from benchmarks.rivals.code_graphs import CodeReviewGraph, GitNexus
 from benchmarks.rivals.code_programs import Place
 from benchmarks.rivals.environments import NotUsableError, python_with_extensions
 
-QUESTION = Question("q", "multi-hop", "What pays?", ((Answer("a.php"),),), tuned=True)
+QUESTION = Question("q", "multi-hop", "What pays?", ((Answer("a.php"),),), is_tuned=True)
 
 
 def script(path: Path, text: str) -> Path:
@@ -32,7 +32,7 @@ def script(path: Path, text: str) -> Path:
 class Silent:
     """A program with predefined results."""
 
-    found: list[Found]
+    found: list[FoundPassage]
     closed: list[Path] = field(default_factory=list)
     name: str = "silent"
     package: str = "silent"
@@ -43,7 +43,7 @@ class Silent:
     def index(self, place: Place) -> None:
         assert (place.root / "a.php").exists(), "each has a copy of its own"
 
-    def ask(self, place: Place, question: str) -> list[Found]:
+    def ask(self, place: Place, question: str) -> list[FoundPassage]:
         return self.found
 
     def close(self, place: Place) -> None:
@@ -63,7 +63,7 @@ def options(tmp_path: Path) -> argparse.Namespace:
 
 
 def test_what_a_program_finds_is_measured(options: argparse.Namespace) -> None:
-    program = Silent([Found("a.php")])
+    program = Silent([FoundPassage("a.php")])
     told = taken(program, options, "", [QUESTION])
     assert told["version"] == "1.2"
     assert told["all"] == {"multi-hop": 1.0}
@@ -93,7 +93,7 @@ def test_a_database_without_what_searches_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotUsableError, match="FTS extension load failed: away"):
         GitNexus().ask(place, "What pays?")
     script(command, """echo '{"definitions": [{"filePath": "a.php", "startLine": 3}]}'""")
-    assert GitNexus().ask(place, "What pays?") == [Found("a.php", 3)]
+    assert GitNexus().ask(place, "What pays?") == [FoundPassage("a.php", 3)]
 
 
 def test_a_search_without_its_vectors_is_told(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_search_without_its_vectors_is_told(tmp_path: Path) -> None:
     hit = {"file_path": path, "line_start": 3, "line_end": 5, "name": "pay"}
     command = place.environment / "bin" / "code-review-graph"
     script(command, f"echo '{json.dumps({'search_mode': 'hybrid', 'results': [hit]})}'")
-    assert CodeReviewGraph().ask(place, "What pays?") == [Found("a.php", 3, 5, "pay")]
+    assert CodeReviewGraph().ask(place, "What pays?") == [FoundPassage("a.php", 3, 5, "pay")]
     script(command, f"echo '{json.dumps({'search_mode': 'fts', 'results': [hit]})}'")
     with pytest.raises(NotUsableError, match="without vectors: fts"):
         CodeReviewGraph().ask(place, "What pays?")
