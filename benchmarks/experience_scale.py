@@ -185,7 +185,7 @@ async def questions(session: Session) -> list[float]:
                 agent_type="backend-developer",
             )
             started = time.perf_counter()
-            answer: Answer = await asking.for_failure(record, question, Caller())
+            answer: Answer = await asking.answer_failure(record, question, Caller())
             found.append(1_000 * (time.perf_counter() - started))
             if not answer.patterns:
                 sys.exit("a question was not answered")

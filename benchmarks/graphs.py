@@ -38,7 +38,7 @@ from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.search.recall import compute_candidate_count
 from rag_assets.storage.index.elasticsearch.entries import bulk
-from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import alias_for_writes, index_body
 from rag_assets.storage.index.elasticsearch.queries import upsert_action
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
 from rag_assets.storage.index.model import (
@@ -229,7 +229,8 @@ class Bench:
         self._drop()
         found: dict[str, Any] = {"case": name, "entries": corpus.count, "load": load()[0]}
         try:
-            self._client.indices.create(index=_INDEX, **case.body())
+            aliases = {alias_for_writes(_INDEX): {}}
+            self._client.indices.create(index=_INDEX, aliases=aliases, **case.body())
             return found | self._built(case, corpus) | self._state() | self._searched(corpus)
         except (ApiError, IndexInconsistent) as error:
             return found | {"refused": self._reason() or str(error)}
@@ -325,7 +326,7 @@ class Bench:
                 return
 
     def _write(self, actions: list[dict[str, Any]]) -> None:
-        bulk(self._client, actions)
+        bulk(self._client, actions, make_writable=lambda name: False)
         self._client.indices.refresh(index=_INDEX)
 
     def _set(self, settings: Mapping[str, Any]) -> None:

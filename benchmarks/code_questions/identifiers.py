@@ -23,7 +23,7 @@ from benchmarks.code_questions.questions import DEPTH
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
-from rag_assets.ingest.sources.model import path_from_uri
+from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, Hit, SearchRequest
@@ -81,10 +81,10 @@ def main() -> None:
 def measure(session: Session, count: int, seed: int, has_details: bool = False) -> dict[str, Any]:
     """Return for each form how often it was asked, was first, and was among the first hits."""
     reader = DocumentReader(session.catalog, session.store)
-    view = Walker(reader.catalog, reader.policy).serving_view(TENANT, Caller())
+    view = Walker(reader.catalog, reader.policy).get_serving_view(TENANT, Caller())
     if view is None:
         raise SystemExit("the tenant serves no index")
-    symbols = view.like([""], _MOST_SYMBOLS)
+    symbols = view.find_by_parts([""], _MOST_SYMBOLS)
     symbols_by_uri: dict[str, list[FoundSymbol]] = {}
     for symbol in symbols:
         symbols_by_uri.setdefault(symbol.uri, []).append(symbol)
@@ -114,7 +114,7 @@ def draw_definitions(symbols: Sequence[FoundSymbol], count: int, seed: int) -> l
         (symbol.uri, symbol.name): symbol
         for symbol in symbols
         if symbol.role not in _OTHER_ROLES
-        and not is_test(path_from_uri(symbol.uri))
+        and not is_test(parse_path(symbol.uri))
         and name_parts(symbol.name)
     }
     ordered = [kept[key] for key in sorted(kept)]
@@ -137,7 +137,7 @@ def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
     if len(name_parts(symbol.local_name)) > 1 and not is_anonymous:
         for form, mark in zip(FORMS[5:8], ("::", ".", "#"), strict=True):
             yield form, mark.join(parts[-2:])
-    yield "file name", path_from_uri(symbol.uri).rpartition("/")[2]
+    yield "file name", parse_path(symbol.uri).rpartition("/")[2]
 
 
 def _is_right(
@@ -148,7 +148,7 @@ def _is_right(
     symbols_by_uri: Mapping[str, Sequence[FoundSymbol]],
 ) -> bool:
     if form == "file name":
-        return path_from_uri(hit.uri).rpartition("/")[2] == name
+        return parse_path(hit.uri).rpartition("/")[2] == name
     asked = name_parts(symbol.name)
     if form in FORMS[5:8]:
         asked = asked[-2:]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rag_assets.tenants.model import SearchMode
+from rag_assets.tenants.modes import SearchMode
 
 Target = Literal["service", "bare", "bare-threads", "bare-lean", "wrk"]
 """The service; Elasticsearch through its client on one event loop, in threads, or with no more

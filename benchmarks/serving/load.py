@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from rag_assets.tenants.model import SearchMode
+from rag_assets.tenants.modes import SearchMode
 
 
 class Timed:
