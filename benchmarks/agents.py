@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.measure import PROJECT, machine, save
+from benchmarks.measure import PROJECT, describe_machine, save
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
 from rag_assets.systems.agent_docs.file_store import FileStore
@@ -60,7 +60,7 @@ def main() -> None:
         "--processes", type=int, default=20, help="number of fresh processes per median"
     )
     processes = parser.parse_args().processes
-    before = machine()
+    before = describe_machine()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         shutil.copytree(PROJECT / "docs", root / "docs", ignore=shutil.ignore_patterns("tools"))

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import WORK, machine, save
+from benchmarks.measure import WORK, describe_machine, save
 from rag_assets.common.tokens import count_text
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
@@ -58,7 +58,7 @@ def main() -> None:
     embedders: dict[str, Embedder] = {"all-MiniLM-L6-v2": OnnxEmbedder()}
     if parser.parse_args().bge:
         embedders["bge-small-en-v1.5"] = OnnxEmbedder(ensure_bge(), pooling="cls")
-    before = machine()
+    before = describe_machine()
     result: dict[str, Any] = {}
     for agent, questions in questions_by_agent.items():
         folder = ensure_pages(agent)

@@ -19,7 +19,7 @@ _WORDS = "The harbour pilot boards outside the breakwater"
 
 
 @dataclass(frozen=True, slots=True)
-class AskedMove:
+class MoveTiming:
     """The durations of one move and of the first search of each reader after it.
 
     Attributes:
@@ -39,33 +39,33 @@ def push(client: Client, uuids: list[str]) -> None:
     """Push one record for each page."""
     for at in range(0, len(uuids), _BATCH):
         batch = uuids[at : at + _BATCH]
-        outcomes = {line.outcome for line in client.write_records([*map(_line, batch)]).lines}
+        outcomes = {line.outcome for line in client.write_records([*map(_build_line, batch)]).lines}
         if outcomes != {"queued"}:
             raise RuntimeError(f"lines were answered {sorted(outcomes)}")
 
 
-def asked_moves(site: Site, tenant: str, count: int) -> Iterator[AskedMove]:
+def time_moves(site: Site, tenant: str, count: int) -> Iterator[MoveTiming]:
     """Move the subtree `moved` between left and right, and time each; entries stay in place."""
     readers = {side: site.client(tenant, Person(f"of-{side}", "guest", ())) for side in SIDES}
     admin = site.client(tenant)
-    if not _asked(readers["left"])[1] == TOP or _asked(readers["right"])[1]:
+    if not _time_search(readers["left"])[1] == TOP or _time_search(readers["right"])[1]:
         raise RuntimeError("before the first move the subtree is not found on the left alone")
     for before, after in islice(cycle([SIDES, SIDES[::-1]]), count):
         began = time.perf_counter()
         admin.put_page("moved", parent=after)
         seconds = time.perf_counter() - began
-        hidden, none = _asked(readers[before])
-        found, hits = _asked(readers[after])
-        yield AskedMove(seconds, found, hidden, (none, hits) == (0, TOP))
+        hidden, none = _time_search(readers[before])
+        found, hits = _time_search(readers[after])
+        yield MoveTiming(seconds, found, hidden, (none, hits) == (0, TOP))
 
 
-def _asked(reader: Client) -> tuple[float, int]:
+def _time_search(reader: Client) -> tuple[float, int]:
     """Return the seconds and the number of hits of a search."""
     began = time.perf_counter()
     hits = reader.query(Question(query=_WORDS, top_k=TOP)).hits
     return time.perf_counter() - began, len(hits)
 
 
-def _line(uuid: str) -> dict[str, Any]:
+def _build_line(uuid: str) -> dict[str, Any]:
     text = f"{_WORDS}; this is said of {uuid}."
     return {"op": "put", "type": "comment", "id": f"of-{uuid}", "page_uuid": uuid, "text": text}

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus
-from benchmarks.measure import PROJECT, WORK, Cost, Meter, load, machine, save
+from benchmarks.measure import PROJECT, WORK, Cost, Meter, describe_machine, read_load, save
 from benchmarks.servers import (
     Servers,
     benchmark_servers,
@@ -292,7 +292,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     clear(arguments.work)
-    before = machine()
+    before = describe_machine()
     with benchmark_servers(arguments.work) as servers:
         only, ways = arguments.only, arguments.ways
         benchmark = Benchmark(servers, arguments.work, arguments.files, only, ways)
@@ -305,7 +305,7 @@ def main() -> None:
         "entries": benchmark.entry_count,
         "rounds": arguments.rounds,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "loss_noticed": benchmark.is_loss_noticed,
         "costs": benchmark.costs,
     }

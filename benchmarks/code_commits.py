@@ -23,7 +23,7 @@ from typing import Any
 import pygit2
 
 from benchmarks.code_memory import TENANT, commit_all
-from benchmarks.measure import PROJECT, Cost, Meter, load, machine, save
+from benchmarks.measure import PROJECT, Cost, Meter, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-code-commits"
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--name", default="trial-code-commits")
     options = parser.parse_args()
-    before, home = machine(), WORK / "home"
+    before, home = describe_machine(), WORK / "home"
     root = prepare(home, options.repository.resolve())
     with benchmark_servers(WORK) as servers:
         environment = {
@@ -59,7 +59,7 @@ def main() -> None:
         "documents": phases["first"][0].answer["stages"]["raw_documents"]["documents"],
         "phases": {name: summarize(costs) for name, costs in phases.items()},
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
     print(save(options.name, result))
@@ -93,7 +93,7 @@ def summarize(costs: Sequence[Cost]) -> dict[str, Any]:
         "cpu": _compute_median([cost.cpu for cost in costs]),
         "servers_cpu": _compute_median([sum(cost.servers_cpu.values()) for cost in costs]),
         "peak_mb": _compute_median([cost.peak_mb for cost in costs]),
-        "load_average": load(),
+        "load_average": read_load(),
     }
 
 

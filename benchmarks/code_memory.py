@@ -25,7 +25,7 @@ from typing import Any
 
 import pygit2
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search import AsyncRetriever
@@ -92,7 +92,7 @@ PLAIN = (
 def main() -> None:
     """Measure and save the result."""
     options = _parse_options()
-    before = machine()
+    before = describe_machine()
     with benchmark_servers(WORK) as servers:
         root = prepare(servers, WORK / "home", options.repository, options.copies)
         runs = {"cold": run_sync(), "noop": run_sync()}
@@ -112,7 +112,7 @@ def main() -> None:
         "walk of depth 5 in ms": walks,
         "questions": question_times,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
     print(save("code-memory", result))

@@ -22,7 +22,7 @@ import psutil
 from sqlalchemy import text
 
 from benchmarks.code_memory import TENANT, compute_percentiles, prepare, run_sync
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.model import Caller
@@ -112,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
     edges = parser.parse_args().edges
-    before = machine()
+    before = describe_machine()
     with benchmark_servers(WORK) as servers:
         prepare(servers, WORK / "home", PROJECT / "examples" / "laravel", 1)
         run_sync()
@@ -123,7 +123,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         **result,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
     print(save("code-scale", result))

@@ -50,7 +50,7 @@ def edit(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
         rng = random.Random(f"{_SEED}/edit/{round_number}/{path.name}")
         parts = path.read_text().split("\n\n")
         plain = [n for n, part in enumerate(parts) if part[0].isalpha()]
-        parts[plain[len(plain) // 2]] = prose.paragraph(rng)
+        parts[plain[len(plain) // 2]] = prose.draw_paragraph(rng)
         path.write_text("\n\n".join(parts))
     return edited
 
@@ -82,12 +82,12 @@ def restore(folder: Path, paths: Sequence[Path]) -> None:
 
 def _write_file(folder: Path, number: int) -> Path:
     rng = random.Random(f"{_SEED}/{number}")
-    name = f"{prose.slug(rng)}-{number:05d}.md"
+    name = f"{prose.draw_slug(rng)}-{number:05d}.md"
     path = folder / f"part-{number // _FOLDER_FILES:03d}" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     # Most documents are short, a few are long.
     sections = min(30, 1 + int(rng.expovariate(1 / 4.3)))
-    path.write_text(prose.document(rng, sections))
+    path.write_text(prose.draw_document(rng, sections))
     return path
 
 

@@ -40,7 +40,7 @@ def make_texts(count: int, words: int) -> list[str]:
     ]
 
 
-class Direct:
+class DirectRunner:
     """Calls onnxruntime directly: token ids in, arrays out."""
 
     def __init__(self, texts: Sequence[str], threads: int) -> None:
@@ -66,15 +66,15 @@ class Direct:
     def run(self) -> float:
         """Embed all texts, which are already tokenized; return the seconds."""
         started = time.perf_counter()
-        for _ in self._pool.map(self._one, self._feeds):
+        for _ in self._pool.map(self._embed, self._feeds):
             pass
         return time.perf_counter() - started
 
-    def _one(self, feed: dict[str, np.ndarray]) -> None:
+    def _embed(self, feed: dict[str, np.ndarray]) -> None:
         self._session.run(None, feed)
 
 
-class Driven:
+class EmbedAllRunner:
     """Calls embed_all as the pipeline does, and drops the vectors."""
 
     def __init__(self, texts: Sequence[str], threads: int) -> None:
@@ -90,7 +90,7 @@ class Driven:
 
 def compare(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
     """Return the medians of both sides, in texts per second, and their ratio."""
-    direct, driven = Direct(texts, threads), Driven(texts, threads)
+    direct, driven = DirectRunner(texts, threads), EmbedAllRunner(texts, threads)
     direct.run(), driven.run()  # load the model and fill the allocator
     pairs = [(direct.run(), driven.run()) for _ in range(rounds)]
     bare, ours = (statistics.median(side) for side in zip(*pairs, strict=True))

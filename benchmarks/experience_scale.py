@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from benchmarks.experience import rows
-from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, save
+from benchmarks.experience import read_rows
+from benchmarks.measure import PROJECT, RESULTS, Meter, describe_machine, read_load, save
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
@@ -56,42 +56,46 @@ _SYNC = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
 
 def main() -> None:
     """Measure and save the result."""
-    arguments = _arguments()
-    before = machine()
+    arguments = _parse_arguments()
+    before = describe_machine()
     with benchmark_servers(WORK, fresh=not arguments.kept) as servers:
         if arguments.kept:
             result = json.loads((RESULTS / f"{arguments.name}.json").read_text())
             set_environment(servers.get_url(DATABASE), servers)
         else:
-            result = filled(servers, arguments.entries)
+            result = fill(servers, arguments.entries)
         with Session() as session:
-            found = Experience(session.catalog, get_masker(session.settings.local))
-            waiting = [1_000 * timed(lambda: look(found)) for _ in range(TICKS)]
-            ticks = [1_000 * timed(lambda: tick(session)) for _ in range(TICKS)]
-            asked = asyncio.run(questions(session))
-            patterns = found.administration.build_report(found.get_record(TENANT)).patterns
+            experience = Experience(session.catalog, get_masker(session.settings.local))
+            waiting = [
+                1_000 * time_call(lambda: check_checkpoints(experience)) for _ in range(TICKS)
+            ]
+            ticks = [1_000 * time_call(lambda: check_sources(session)) for _ in range(TICKS)]
+            question_times = asyncio.run(time_questions(session))
+            patterns = experience.administration.build_report(
+                experience.get_record(TENANT)
+            ).patterns
     result |= {
         "benchmark": "experience-scale",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "patterns": patterns,
-        "checkpoints_tick_ms": spread(waiting),
-        "tick_ms": spread(ticks),
-        "question_ms": spread(asked),
+        "checkpoints_tick_ms": compute_percentiles(waiting),
+        "tick_ms": compute_percentiles(ticks),
+        "question_ms": compute_percentiles(question_times),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(save(arguments.name, result))
 
 
-def filled(servers: Servers, entries: int) -> dict[str, Any]:
+def fill(servers: Servers, entries: int) -> dict[str, Any]:
     """Capture and index the entries; return the costs."""
     meter = Meter(servers.pids, prepare(servers), WORK / "log")
     with Session() as session:
         experience = Experience(session.catalog, get_masker(session.settings.local))
         for number, project in enumerate(PROJECTS):
             experience.put_project(TENANT, project, ProjectDraft(name=f"Project {number}"))
-        capture_seconds = timed(lambda: capture(experience, range(entries)))
-        checkpoint_seconds = timed(lambda: checkpoint(experience))
+        capture_seconds = time_call(lambda: capture(experience, range(entries)))
+        checkpoint_seconds = time_call(lambda: checkpoint(experience))
         first = meter.run(_SYNC)
         capture(experience, range(entries, entries + LATER))
         checkpoint(experience)
@@ -131,9 +135,9 @@ def set_environment(database: str, servers: Servers) -> dict[str, str]:
 
 def capture(experience: Experience, numbers: range) -> None:
     """Capture one entry for each number, from several threads."""
-    known = [row for row in rows("entries") if row["entry_type"] == "failure_solution"]
+    known = [row for row in read_rows("entries") if row["entry_type"] == "failure_solution"]
 
-    def one(number: int) -> None:
+    def capture_one(number: int) -> None:
         problem, solution = known[number % len(known)], known[number // 7 % len(known)]
         draft = EntryDraft(
             entry_type="failure_solution",
@@ -147,7 +151,7 @@ def capture(experience: Experience, numbers: range) -> None:
         experience.capture(TENANT, draft, by="benchmark")
 
     with ThreadPoolExecutor(CAPTURING_THREADS) as threads:
-        for _ in threads.map(one, numbers):
+        for _ in threads.map(capture_one, numbers):
             pass
 
 
@@ -157,13 +161,13 @@ def checkpoint(experience: Experience) -> None:
     experience.request_checkpoint(TENANT, draft, by="benchmark")
 
 
-def look(experience: Experience) -> None:
+def check_checkpoints(experience: Experience) -> None:
     """Do the work of a tick of the checkpoint sensor for all tenants, when no checkpoint waits."""
     if experience.checkpoints.find_waiting(datetime.now(UTC)):
         sys.exit("a checkpoint still waits")
 
 
-def tick(session: Session) -> None:
+def check_sources(session: Session) -> None:
     """Do the work of a tick of the source sensor for the tenant, when nothing is due."""
     records = [session.catalog.tenants.get(TENANT)]
     [(_, state)] = tenant_states(session.catalog, records, ParsedTenants(), session.settings)
@@ -171,13 +175,15 @@ def tick(session: Session) -> None:
         raise state
 
 
-async def questions(session: Session) -> list[float]:
+async def time_questions(session: Session) -> list[float]:
     """Ask questions one after another; return the milliseconds of each."""
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     record = session.catalog.tenants.get(TENANT)
     asking = Questions(session.catalog, retriever)
-    texts = [row["failure_description"] for row in rows("questions") if row["kind"] == "failure"]
-    found = []
+    texts = [
+        row["failure_description"] for row in read_rows("questions") if row["kind"] == "failure"
+    ]
+    times = []
     try:
         for number in range(QUESTIONS):
             question = FailureQuestion(
@@ -186,22 +192,22 @@ async def questions(session: Session) -> list[float]:
             )
             started = time.perf_counter()
             answer: Answer = await asking.answer_failure(record, question, Caller())
-            found.append(1_000 * (time.perf_counter() - started))
+            times.append(1_000 * (time.perf_counter() - started))
             if not answer.patterns:
                 sys.exit("a question was not answered")
     finally:
         await retriever.close()
-    return found
+    return times
 
 
-def timed(work: Callable[[], object]) -> float:
+def time_call(work: Callable[[], object]) -> float:
     """Return the seconds that a call takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
-def spread(values: list[float]) -> dict[str, float]:
+def compute_percentiles(values: list[float]) -> dict[str, float]:
     """Return the median and the 95th percentile."""
     return {
         "p50": round(statistics.median(values), 1),
@@ -209,7 +215,7 @@ def spread(values: list[float]) -> dict[str, float]:
     }
 
 
-def _arguments() -> Any:
+def _parse_arguments() -> Any:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--kept", action="store_true")

@@ -1,8 +1,8 @@
 """A chat model that answers with one sentence of its passages, and writes nothing of its own.
 
     with extractive_writer(OnnxEmbedder()) as writer:
-        writer.url                                  what a tenant gives as its base_url
-        writer.told["Who approves it?"] = "duty"    takes the sentence with these words
+        writer.url                                            a tenant's base_url
+        writer.required_words["Who approves it?"] = "duty"    takes the sentence with these words
 
 It is served behind OpenAI's API, so that answers pass every stage: prompt, claims, citations.
 """
@@ -48,12 +48,12 @@ class Writer:
     """Chooses the sentence that answers a prompt.
 
     Attributes:
-        told: words of the answer, by question; such a question is answered with the first sentence
-            that contains them, or not at all. Other questions get the nearest sentence.
+        required_words: words of the answer, by question; such a question is answered with the
+            first sentence that contains them, or not at all. Others get the nearest sentence.
     """
 
     embedder: OnnxEmbedder
-    told: dict[str, str] = field(default_factory=dict)
+    required_words: dict[str, str] = field(default_factory=dict)
     url: str = ""
     _vectors: dict[str, _Vectors] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -61,15 +61,17 @@ class Writer:
     def answer(self, prompt: str) -> str:
         """Return the answer to a prompt of the project."""
         context, _, question = prompt.rpartition(_QUESTION)
-        sentences = [*_sentences(context.partition(_END)[0])]
+        sentences = [*_split_sentences(context.partition(_END)[0])]
         with self._lock:
-            words = self.told.get(question)
+            words = self.required_words.get(question)
             chosen = (
-                self._nearest(question, sentences) if words is None else _with(words, sentences)
+                self._find_nearest(question, sentences)
+                if words is None
+                else _find_sentence_with(words, sentences)
             )
         return NOT_ANSWERED if chosen is None else f"{chosen.text} [{chosen.number}]"
 
-    def _nearest(self, question: str, sentences: Sequence[Sentence]) -> Sentence | None:
+    def _find_nearest(self, question: str, sentences: Sequence[Sentence]) -> Sentence | None:
         if not sentences:
             return None
         texts = [question, *(sentence.text for sentence in sentences)]
@@ -81,7 +83,7 @@ class Writer:
         return max(sentences, key=lambda one: float(self._vectors[one.text] @ about))
 
 
-def _sentences(context: str) -> Iterator[Sentence]:
+def _split_sentences(context: str) -> Iterator[Sentence]:
     parts = _PASSAGE.split(context)[1:]
     for number, passage in zip(parts[::2], parts[1::2], strict=True):
         for piece in split_answer(passage):
@@ -90,7 +92,7 @@ def _sentences(context: str) -> Iterator[Sentence]:
                 yield Sentence(int(number), text)
 
 
-def _with(words: str, sentences: Sequence[Sentence]) -> Sentence | None:
+def _find_sentence_with(words: str, sentences: Sequence[Sentence]) -> Sentence | None:
     return next((sentence for sentence in sentences if words in sentence.text), None)
 
 

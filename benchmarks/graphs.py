@@ -31,7 +31,16 @@ from elasticsearch import ApiError, Elasticsearch
 from elasticsearch.helpers import pack_dense_vector
 
 from benchmarks.clustered import PASSAGES, Clusters, Vectors
-from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, memory_of, save, tree_cpu
+from benchmarks.measure import (
+    PROJECT,
+    RESULTS,
+    Meter,
+    describe_machine,
+    read_load,
+    read_memory,
+    read_tree_cpu,
+    save,
+)
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk
@@ -66,7 +75,7 @@ _MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class IndexCase:
     """A configuration of the index.
 
     Attributes:
@@ -83,7 +92,7 @@ class Case:
     importing: Mapping[str, Any] = field(default_factory=dict)
     merged: bool = False
 
-    def body(self) -> dict[str, Any]:
+    def build_body(self) -> dict[str, Any]:
         """Return the settings and mapping of the index."""
         # A type that the project does not use gets the options of a similar type.
         alike = next((kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw")
@@ -97,22 +106,22 @@ class Case:
 
 
 CASES = {
-    "int8_hnsw": Case("int8_hnsw"),
-    "int8_hnsw, flat to 80,000": Case("int8_hnsw", flat_to=80_000),
-    "int8_hnsw, merged at the end": Case(
+    "int8_hnsw": IndexCase("int8_hnsw"),
+    "int8_hnsw, flat to 80,000": IndexCase("int8_hnsw", flat_to=80_000),
+    "int8_hnsw, merged at the end": IndexCase(
         "int8_hnsw", importing={"index.merge.policy.max_merged_segment": "25mb"}, merged=True
     ),
-    "hnsw": Case("hnsw"),
-    "bbq_hnsw": Case("bbq_hnsw"),
-    "bbq_hnsw, graphs above 20,000, oversampled twice": Case(
+    "hnsw": IndexCase("hnsw"),
+    "bbq_hnsw": IndexCase("bbq_hnsw"),
+    "bbq_hnsw, graphs above 20,000, oversampled twice": IndexCase(
         "bbq_hnsw", flat_to=20_833, options={"rescore_vector": {"oversample": 2}}
     ),
-    "bbq_disk": Case("bbq_disk"),
+    "bbq_disk": IndexCase("bbq_disk"),
 }
 """The compared configurations, by name."""
 
 
-class Corpus:
+class GraphCorpus:
     """Entries by number, and the exact neighbours of questions.
 
     Args:
@@ -127,12 +136,12 @@ class Corpus:
     def build_batches(self) -> Iterator[list[dict[str, Any]]]:
         """Yield the actions that write the large tenant's entries, in the batches of a sync."""
         for numbers in self._clusters.split_batches(self.count):
-            yield _actions(_OWNER, numbers, self._clusters.vectors(numbers))
+            yield _build_actions(_OWNER, numbers, self._clusters.vectors(numbers))
 
-    def neighbours(self) -> list[dict[str, Any]]:
+    def build_neighbour_actions(self) -> list[dict[str, Any]]:
         """Return the actions that write the small tenant's entries."""
         numbers = range(_NEIGHBOURS)
-        return _actions(_OTHER, numbers, self._others.vectors(numbers))
+        return _build_actions(_OTHER, numbers, self._others.vectors(numbers))
 
     @cached_property
     def questions(self) -> Vectors:
@@ -158,17 +167,17 @@ class Corpus:
                 np.hstack([numbers_of_best, known]), places, axis=1
             )
             best = np.take_along_axis(seen, places, axis=1)
-        return [{entry_id(_OWNER, *_place(int(n))) for n in row} for row in numbers_of_best]
+        return [{entry_id(_OWNER, *_split_number(int(n))) for n in row} for row in numbers_of_best]
 
     @cached_property
     def neighbours_nearest(self) -> list[set[str]]:
         """Return the ids of the small tenant's entries nearest to each of its questions."""
         vectors = self._others.vectors(range(_NEIGHBOURS))
         order = np.argsort(-(self.neighbours_questions @ vectors.T), axis=1)[:, :TOP]
-        return [{entry_id(_OTHER, *_place(int(n))) for n in row} for row in order]
+        return [{entry_id(_OTHER, *_split_number(int(n))) for n in row} for row in order]
 
 
-def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, Any]]:
+def _build_actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, Any]]:
     """Build bulk actions as the project does, except that all digests are the same."""
     document = EntryDocument(
         document_id="",
@@ -187,7 +196,7 @@ def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, A
     alike = upsert_action(_INDEX, Entry(owner, document, chunk, vectors[0]))
     actions = []
     for number, vector in zip(numbers, vectors, strict=True):
-        document_id, index_key, ordinal = _place(number)
+        document_id, index_key, ordinal = _split_number(number)
         changed = {
             "document_id": document_id,
             "index_key": index_key,
@@ -199,13 +208,13 @@ def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, A
     return actions
 
 
-def _place(number: int) -> tuple[str, str, int]:
+def _split_number(number: int) -> tuple[str, str, int]:
     """Return the document, its version and the ordinal of an entry."""
     document_id = f"{number // PASSAGES:032x}"
     return document_id, sha256_hex(document_id), number % PASSAGES
 
 
-class Bench:
+class CaseRunner:
     """Measures cases on a server.
 
     Args:
@@ -221,42 +230,42 @@ class Bench:
 
     def close(self) -> None:
         """Remove the index, and close the connection."""
-        self._drop()
+        self._drop_index()
         self._client.close()
 
-    def row(self, name: str, case: Case, corpus: Corpus) -> dict[str, Any]:
+    def measure_case(self, name: str, case: IndexCase, corpus: GraphCorpus) -> dict[str, Any]:
         """Measure a case; if the server refuses its index type, return the reason instead."""
-        self._drop()
-        found: dict[str, Any] = {"case": name, "entries": corpus.count, "load": load()[0]}
+        self._drop_index()
+        found: dict[str, Any] = {"case": name, "entries": corpus.count, "load": read_load()[0]}
         try:
             aliases = {alias_for_writes(_INDEX): {}}
-            self._client.indices.create(index=_INDEX, aliases=aliases, **case.body())
-            return found | self._built(case, corpus) | self._state() | self._searched(corpus)
+            self._client.indices.create(index=_INDEX, aliases=aliases, **case.build_body())
+            return found | self._build(case, corpus) | self._read_state() | self._search(corpus)
         except (ApiError, IndexInconsistent) as error:
-            return found | {"refused": self._reason() or str(error)}
+            return found | {"refused": self._read_refusal() or str(error)}
 
-    def _built(self, case: Case, corpus: Corpus) -> dict[str, float]:
-        self._set(case.importing)
-        self._write(corpus.neighbours())
-        self._quiet()
-        writing, before = 0.0, tree_cpu(self._pid)
+    def _build(self, case: IndexCase, corpus: GraphCorpus) -> dict[str, float]:
+        self._apply_settings(case.importing)
+        self._write(corpus.build_neighbour_actions())
+        self._wait_until_merged()
+        writing, before = 0.0, read_tree_cpu(self._pid)
         for batch in corpus.build_batches():
             started = time.perf_counter()
             self._write(batch)
             writing += time.perf_counter() - started
-        written, ended = tree_cpu(self._pid) - before, time.perf_counter()
-        self._set(dict.fromkeys(case.importing))
+        written, ended = read_tree_cpu(self._pid) - before, time.perf_counter()
+        self._apply_settings(dict.fromkeys(case.importing))
         if case.merged:
             self._client.indices.forcemerge(index=_INDEX, max_num_segments=1)
-        self._quiet()
+        self._wait_until_merged()
         return {
             "writing": writing,
             "settling": time.perf_counter() - ended,
             "cpu_writing": written,
-            "cpu": tree_cpu(self._pid) - before,
+            "cpu": read_tree_cpu(self._pid) - before,
         }
 
-    def _state(self) -> dict[str, Any]:
+    def _read_state(self) -> dict[str, Any]:
         self._client.indices.flush(index=_INDEX)
         stats = self._client.indices.stats(index=_INDEX)["indices"][_INDEX]["primaries"]
         shards = self._client.indices.segments(index=_INDEX)["indices"][_INDEX]["shards"]
@@ -272,21 +281,25 @@ class Bench:
             "merges": stats["merges"]["total"],
             "merged_documents": stats["merges"]["total_docs"],
             "heap_mb": node["jvm"]["mem"]["heap_used_in_bytes"] / 1e6,
-            "process_mb": memory_of(self._pid) / 1e6,
+            "process_mb": read_memory(self._pid) / 1e6,
             "segments": len(sizes),
             "largest_segment": max(sizes),
         }
 
-    def _searched(self, corpus: Corpus) -> dict[str, Any]:
-        large = self._asked(_OWNER, corpus.questions, corpus.nearest)
-        other = self._asked(_OTHER, corpus.neighbours_questions, corpus.neighbours_nearest)
+    def _search(self, corpus: GraphCorpus) -> dict[str, Any]:
+        large = self._measure_search(_OWNER, corpus.questions, corpus.nearest)
+        other = self._measure_search(_OTHER, corpus.neighbours_questions, corpus.neighbours_nearest)
         return large | {f"neighbour_{name}": value for name, value in other.items()}
 
-    def _asked(self, owner: Owner, questions: Vectors, nearest: list[set[str]]) -> dict[str, float]:
-        asyncio.run(self._found(owner, questions[:100]))  # compiles, and fills the page cache
-        before = tree_cpu(self._pid)
-        found, times = asyncio.run(self._found(owner, questions))
-        spent = tree_cpu(self._pid) - before
+    def _measure_search(
+        self, owner: Owner, questions: Vectors, nearest: list[set[str]]
+    ) -> dict[str, float]:
+        asyncio.run(
+            self._run_searches(owner, questions[:100])
+        )  # compiles, and fills the page cache
+        before = read_tree_cpu(self._pid)
+        found, times = asyncio.run(self._run_searches(owner, questions))
+        spent = read_tree_cpu(self._pid) - before
         right = sum(len(ids & exact) for ids, exact in zip(found, nearest, strict=True))
         percentiles = quantiles(times, n=20)
         return {
@@ -296,7 +309,9 @@ class Bench:
             "cpu_search": spent / len(questions),
         }
 
-    async def _found(self, owner: Owner, questions: Vectors) -> tuple[list[set[str]], list[float]]:
+    async def _run_searches(
+        self, owner: Owner, questions: Vectors
+    ) -> tuple[list[set[str]], list[float]]:
         """Return the first ids of each answer, and its seconds."""
         found, times = [], []
         searcher = ElasticsearchSearcher(self._url)
@@ -309,7 +324,7 @@ class Bench:
         await searcher.close()
         return found, times
 
-    def _reason(self) -> str | None:
+    def _read_refusal(self) -> str | None:
         """Return the server's reason for refusing a vector."""
         try:
             self._client.index(index=_INDEX, routing="large", document={"vector": [1.0] * 384})
@@ -317,7 +332,7 @@ class Bench:
             return str(error.body["error"]["reason"])
         return None
 
-    def _quiet(self) -> None:
+    def _wait_until_merged(self) -> None:
         """Wait until no merge is running."""
         while True:
             self._meter.settle()
@@ -329,11 +344,11 @@ class Bench:
         bulk(self._client, actions, make_writable=lambda name: False)
         self._client.indices.refresh(index=_INDEX)
 
-    def _set(self, settings: Mapping[str, Any]) -> None:
+    def _apply_settings(self, settings: Mapping[str, Any]) -> None:
         if settings:
             self._client.indices.put_settings(index=_INDEX, settings=dict(settings))
 
-    def _drop(self) -> None:
+    def _drop_index(self) -> None:
         self._client.indices.delete(index=_INDEX, ignore_unavailable=True)
 
 
@@ -355,7 +370,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "dimensions": DIMENSIONS,
-        "machine": machine(),
+        "machine": describe_machine(),
     }
     server = EmbeddedElasticsearch(arguments.work)
     try:
@@ -363,22 +378,22 @@ def main() -> None:
         record = server.process.find()
         if record is None:
             sys.exit("Elasticsearch ended")
-        bench = Bench(url, record.pid, arguments.work / "commands.log")
+        runner = CaseRunner(url, record.pid, arguments.work / "commands.log")
         for kind in ("int8_hnsw", "bbq_hnsw"):  # compiles what every case needs
-            bench.row("warm-up", CASES[kind], Corpus(_NEIGHBOURS * 8))
+            runner.measure_case("warm-up", CASES[kind], GraphCorpus(_NEIGHBOURS * 8))
         for size in arguments.sizes:
-            corpus = Corpus(size)
+            corpus = GraphCorpus(size)
             for name in arguments.cases:
-                rows[name, size] = bench.row(name, CASES[name], corpus)
+                rows[name, size] = runner.measure_case(name, CASES[name], corpus)
                 print(json.dumps(rows[name, size]), flush=True)
-                ordered = sorted(rows.values(), key=_order)
+                ordered = sorted(rows.values(), key=_get_sort_key)
                 save(arguments.name, json.loads(json.dumps(result | {"rows": ordered})))
-        bench.close()
+        runner.close()
     finally:
         server.stop()
 
 
-def _order(row: Mapping[str, Any]) -> tuple[int, int]:
+def _get_sort_key(row: Mapping[str, Any]) -> tuple[int, int]:
     return row["entries"], list(CASES).index(row["case"])
 
 

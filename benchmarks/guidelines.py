@@ -34,9 +34,9 @@ import jwt
 import numpy as np
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
-from benchmarks.uploads import serving
+from benchmarks.uploads import run_service
 from rag_assets.client import Client
 
 WORK = PROJECT / ".local" / "benchmark-guidelines"
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--name", default="guidelines", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -74,30 +74,32 @@ def main() -> None:
             "RAG_ASSETS_SERVICE_RATE": "100000/minute",
         }
         make_projects(home, url)
-        with running(), serving(home) as (_, port):
-            results = measured(port, arguments)
+        with run_background(), run_service(home) as (_, port):
+            results = measure(port, arguments)
     result = {
         "benchmark": "team guidelines",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "embedder_ms": LATENCY,
         **results,
     }
     print(save(arguments.name, result))
 
 
-def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Measure one upload alone, contexts at rest, and several uploads with contexts meanwhile."""
     clients = [
-        Client(f"http://127.0.0.1:{port}", _token(organization), project=PROJECT_ID, timeout=120)
+        Client(
+            f"http://127.0.0.1:{port}", _create_token(organization), project=PROJECT_ID, timeout=120
+        )
         for organization in ORGANIZATIONS
     ]
     first, *_ = clients
-    one = pdf(0, arguments.sections)
-    alone = upload(first, "alone.pdf", one)
-    rest = [_seconds_of_context(first, f"at rest {n}") for n in range(arguments.contexts)]
-    files = [pdf(1 + n, arguments.sections) for n in range(arguments.at_once)]
+    first_pdf = build_pdf(0, arguments.sections)
+    alone = upload(first, "alone.pdf", first_pdf)
+    rest = [_time_context(first, f"at rest {n}") for n in range(arguments.contexts)]
+    files = [build_pdf(1 + n, arguments.sections) for n in range(arguments.at_once)]
     busy: list[float] = []
     ended = threading.Event()
 
@@ -105,7 +107,7 @@ def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
         number = 0
         while not ended.is_set():
             number += 1
-            busy.append(_seconds_of_context(first, f"meanwhile {number}"))
+            busy.append(_time_context(first, f"meanwhile {number}"))
 
     asker = threading.Thread(target=ask)
     asker.start()
@@ -123,7 +125,7 @@ def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
     for client in clients:
         client.close()
     return {
-        "pdf_mb": round(len(one) / 1e6, 1),
+        "pdf_mb": round(len(first_pdf) / 1e6, 1),
         "alone": alone,
         "at_once": {
             "files": len(files),
@@ -132,8 +134,8 @@ def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
             "ready_seconds": sorted(each["ready_seconds"] for each in at_once),
             "chunks": sum(each["chunks"] for each in at_once),
         },
-        "contexts_at_rest": _spread(rest),
-        "contexts_meanwhile": _spread(busy),
+        "contexts_at_rest": _compute_percentiles(rest),
+        "contexts_meanwhile": _compute_percentiles(busy),
     }
 
 
@@ -173,18 +175,18 @@ def upload(
     sys.exit(f"{name}: not READY within {_READY_SECONDS} seconds")
 
 
-def pdf(seed: int, sections: int) -> bytes:
+def build_pdf(seed: int, sections: int) -> bytes:
     """Return a PDF of that many sections of prose, different for each seed."""
     from reportlab.lib.styles import getSampleStyleSheet
     from reportlab.platypus import Paragraph, SimpleDocTemplate
 
-    rng, styles, made = random.Random(seed), getSampleStyleSheet(), io.BytesIO()
+    rng, styles, buffer = random.Random(seed), getSampleStyleSheet(), io.BytesIO()
     flow: list[Any] = []
     for _ in range(sections):
-        flow.append(Paragraph(prose.title(rng), styles["Heading2"]))
-        flow += [Paragraph(prose.paragraph(rng), styles["BodyText"]) for _ in range(3)]
-    SimpleDocTemplate(made).build(flow)
-    return made.getvalue()
+        flow.append(Paragraph(prose.draw_title(rng), styles["Heading2"]))
+        flow += [Paragraph(prose.draw_paragraph(rng), styles["BodyText"]) for _ in range(3)]
+    SimpleDocTemplate(buffer).build(flow)
+    return buffer.getvalue()
 
 
 def make_projects(home: Path, url: str) -> None:
@@ -201,7 +203,7 @@ def make_projects(home: Path, url: str) -> None:
 
 
 @contextmanager
-def running() -> Iterator[None]:
+def run_background() -> Iterator[None]:
     """Run the daemon and the watcher until the block ends."""
     _run("up")
     try:
@@ -230,7 +232,7 @@ def embedding_server() -> Iterator[str]:
         process.wait()
 
 
-def _seconds_of_context(client: Client, task: str) -> float:
+def _time_context(client: Client, task: str) -> float:
     began = time.monotonic()
     context = client.guideline_context(task)
     seconds = time.monotonic() - began
@@ -239,12 +241,12 @@ def _seconds_of_context(client: Client, task: str) -> float:
     return seconds
 
 
-def _spread(seconds: Sequence[float]) -> dict[str, Any]:
+def _compute_percentiles(seconds: Sequence[float]) -> dict[str, Any]:
     p50, p95, p99 = (round(1_000 * float(np.percentile(seconds, at))) for at in (50, 95, 99))
     return {"contexts": len(seconds), "p50_ms": p50, "p95_ms": p95, "p99_ms": p99}
 
 
-def _token(organization: str) -> str:
+def _create_token(organization: str) -> str:
     claims = {"sub": "bench", "exp": int(time.time()) + 7_200, "role": "admin"}
     return jwt.encode({**claims, "organization": organization}, _SECRET)
 

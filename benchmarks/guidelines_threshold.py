@@ -16,8 +16,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.quality import THRESHOLDS, TOP_K, Asked, calibrated
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.quality import THRESHOLDS, TOP_K, ProfileSearcher, calibrate
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
@@ -30,25 +30,25 @@ TENANT = "guidelines"
 
 def main() -> None:
     """Measure and save the result."""
-    before = machine()
+    before = describe_machine()
     questions = judged_questions()
     with benchmark_servers(WORK) as servers:
         prepare(servers, WORK / "home")
         with Session() as session:
-            asked = Asked(session)
+            searcher = ProfileSearcher(session)
             found = {
-                least: asked.answers(TENANT, questions, top_k=TOP_K, min_score=least)
+                least: searcher.search_all(TENANT, questions, top_k=TOP_K, min_score=least)
                 for least in THRESHOLDS
             }
-            asked.close()
+            searcher.close()
             passages = sum(d.chunk_count for d in session.catalog.documents.all(TENANT))
     result = {
         "benchmark": "guidelines-threshold",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "passages": passages,
-        **calibrated(questions, found),
+        **calibrate(questions, found),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(save("guidelines-threshold", result))
 

@@ -36,7 +36,7 @@ _FIRST_WORD = 1996
 _LOWEST = -1e4
 
 
-def build(folder: Path) -> None:
+def build_reranker(folder: Path) -> None:
     """Write the reranker's files into a folder.
 
     Args:
@@ -46,13 +46,13 @@ def build(folder: Path) -> None:
     shipped = MODELS / DEFAULT_MODEL
     encoder = onnx.load(str(shipped / "model_quantized.onnx"))
     config = json.loads((shipped / "config.json").read_text(encoding="utf-8"))
-    onnx.save(_model(encoder, config["vocab_size"]), str(folder / "model.onnx"))
+    onnx.save(_build_model(encoder, config["vocab_size"]), str(folder / "model.onnx"))
     shutil.copy(shipped / "tokenizer.json", folder / "tokenizer.json")
     window = json.dumps({"max_seq_length": _WINDOW})
     (folder / "sentence_bert_config.json").write_text(window, encoding="utf-8")
 
 
-def rarity(vocabulary: int) -> np.ndarray:
+def compute_rarity(vocabulary: int) -> np.ndarray:
     """Return the weight of each word piece; shape (vocabulary,), float32.
 
     Args:
@@ -64,7 +64,7 @@ def rarity(vocabulary: int) -> np.ndarray:
     return weights
 
 
-def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
+def _build_model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
     constants = {
         "zero": np.array(0, np.int64),
         "one": np.array(1, np.int64),
@@ -73,13 +73,13 @@ def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
         "lowest": np.array(_LOWEST, np.float32),
         "tiny": np.array(1e-9, np.float32),
         "first_word_piece": np.array(_SPECIAL, np.int64),
-        "rarity": rarity(vocabulary),
+        "rarity": compute_rarity(vocabulary),
     }
     nodes = [
-        *_cut_in_two(),
-        *_copy(encoder.graph, "question"),
-        *_copy(encoder.graph, "passage"),
-        *_scored(),
+        *_split_pair(),
+        *_copy_nodes(encoder.graph, "question"),
+        *_copy_nodes(encoder.graph, "passage"),
+        *_score(),
     ]
     graph = helper.make_graph(
         nodes,
@@ -100,7 +100,7 @@ def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
     return model
 
 
-def _cut_in_two() -> Iterator[onnx.NodeProto]:
+def _split_pair() -> Iterator[onnx.NodeProto]:
     """Yield nodes that split a pair into [CLS] question [SEP] and [CLS] passage [SEP]."""
     node = helper.make_node
     # The question, cut to the longest of the batch.
@@ -141,7 +141,7 @@ def _cut_in_two() -> Iterator[onnx.NodeProto]:
     yield node("Mul", ["passage.attention_mask", "zero"], ["passage.token_type_ids"])
 
 
-def _copy(encoder: onnx.GraphProto, prefix: str) -> Iterator[onnx.NodeProto]:
+def _copy_nodes(encoder: onnx.GraphProto, prefix: str) -> Iterator[onnx.NodeProto]:
     """Yield a copy of the encoder's nodes, with the same weights and prefixed names."""
     weights = {tensor.name for tensor in encoder.initializer}
     for original in encoder.node:
@@ -157,11 +157,11 @@ def _rename(names: list[str], prefix: str, weights: set[str]) -> None:
     names[:] = [name if name in weights or not name else f"{prefix}.{name}" for name in names]
 
 
-def _scored() -> Iterator[onnx.NodeProto]:
+def _score() -> Iterator[onnx.NodeProto]:
     """Yield nodes that reduce all word-piece vectors to a score per pair, shape (batch, 1)."""
     node = helper.make_node
-    yield from _unit("question.last_hidden_state", "question.pieces")
-    yield from _unit("passage.last_hidden_state", "passage.pieces")
+    yield from _normalize("question.last_hidden_state", "question.pieces")
+    yield from _normalize("passage.last_hidden_state", "passage.pieces")
     yield node("Transpose", ["passage.pieces"], ["passage.pieces_across"], perm=[0, 2, 1])
     yield node("MatMul", ["question.pieces", "passage.pieces_across"], ["cosines"])
     # Special pieces and padding cannot be a token's nearest word piece.
@@ -181,11 +181,11 @@ def _scored() -> Iterator[onnx.NodeProto]:
     yield node("Div", ["sum", "weight_safe"], ["logits"])
 
 
-def _unit(source: str, target: str) -> Iterator[onnx.NodeProto]:
+def _normalize(source: str, target: str) -> Iterator[onnx.NodeProto]:
     yield helper.make_node("ReduceL2", [source], [f"{target}.length"], axes=[2], keepdims=1)
     yield helper.make_node("Max", [f"{target}.length", "tiny"], [f"{target}.safe"])
     yield helper.make_node("Div", [source, f"{target}.safe"], [target])
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    build_reranker(Path(sys.argv[1]))

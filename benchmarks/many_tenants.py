@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, Meter, load, machine, memory_of, save
+from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, read_memory, save
 from benchmarks.servers import Servers, benchmark_servers, start_fork_server
 
 FILES = 20
@@ -49,9 +49,9 @@ def main() -> None:
     parser.add_argument("--tick", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.tick:
-        tick()
+        measure_tick()
         return
-    before = machine()
+    before = describe_machine()
     shutil.rmtree(arguments.work / "home", ignore_errors=True)
     with benchmark_servers(arguments.work) as servers:
         results = measure(servers, arguments.work, arguments.tenants, arguments.changes)
@@ -62,7 +62,7 @@ def main() -> None:
         "tenants": arguments.tenants,
         "files": FILES,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
     print(save(arguments.name, result))
@@ -85,18 +85,19 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
     for phase in ("cold", "noop"):
         cost = meter.run([*cli, "sync", "--all", "--json"])
         results[phase] = {**cost.as_json(), "answer": None}
-        report(phase, results[phase])
+        print_cost(phase, results[phase])
     ticking = [sys.executable, "-m", "benchmarks.many_tenants", "--tick"]
     results["tick"] = meter.run(ticking).as_json()
-    report("tick", results["tick"])
+    print_cost("tick", results["tick"])
     cost = meter.run([sys.executable, "-m", "benchmarks.upkeep", "--night"])
     results["night"] = {**cost.as_json(), "answer": None, "read_mb": cost.answer["read_mb"]}
-    report("night", results["night"])
-    with running(cli, {**os.environ, **environment}):
+    print_cost("night", results["night"])
+    with run_dagster(cli, {**os.environ, **environment}):
         results["change_seconds"] = [
-            change(home, cli, {**os.environ, **environment}, number) for number in range(changes)
+            measure_change(home, cli, {**os.environ, **environment}, number)
+            for number in range(changes)
         ]
-        results["memory_mb"] = memory(home)
+        results["memory_mb"] = read_memory_by_process(home)
     print(results["change_seconds"], results["memory_mb"], flush=True)
     return results
 
@@ -110,7 +111,7 @@ def write_tenants(home: Path, tenants: int) -> None:
         folder = home / "sources" / f"{number:04}"
         folder.mkdir(parents=True)
         for file in range(FILES):
-            text = prose.document(rng, 2)
+            text = prose.draw_document(rng, 2)
             (folder / f"{file}.md").write_text(text)
         entries.append(
             {
@@ -122,7 +123,7 @@ def write_tenants(home: Path, tenants: int) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": entries}))  # JSON is YAML
 
 
-def tick() -> None:
+def measure_tick() -> None:
     """Evaluate the sensor twice; report the second time, with connections open."""
     import dagster as dg
 
@@ -148,7 +149,7 @@ def tick() -> None:
 
 
 @contextmanager
-def running(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
+def run_dagster(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
     """Run Dagster's UI and daemon until the block ends."""
     subprocess.run([*cli, "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
     try:
@@ -157,7 +158,9 @@ def running(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
         subprocess.run([*cli, "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
-def change(home: Path, cli: list[str], environment: Mapping[str, str], number: int) -> float:
+def measure_change(
+    home: Path, cli: list[str], environment: Mapping[str, str], number: int
+) -> float:
     """Write a file, and wait until a search finds it; return the seconds."""
     mark = f"zanzibar{number}"
     (home / "sources" / "0000" / "0.md").write_text(f"# {mark}\n\nThe word is {mark}.\n")
@@ -174,7 +177,7 @@ def change(home: Path, cli: list[str], environment: Mapping[str, str], number: i
     sys.exit(f"the change was not searchable after {_TIMEOUT_SECONDS} s")
 
 
-def memory(home: Path) -> dict[str, float]:
+def read_memory_by_process(home: Path) -> dict[str, float]:
     """Return the megabytes (PSS) of each of the installation's Dagster processes."""
     found: dict[str, float] = {}
     for process in psutil.process_iter(["cmdline", "environ"]):
@@ -182,11 +185,11 @@ def memory(home: Path) -> dict[str, float]:
             continue
         line = " ".join(process.info["cmdline"] or ())
         name = next((name for name, part in _PROCESSES.items() if part in line), "other")
-        found[name] = round(found.get(name, 0.0) + memory_of(process.pid) / 1e6, 1)
+        found[name] = round(found.get(name, 0.0) + read_memory(process.pid) / 1e6, 1)
     return found
 
 
-def report(phase: str, cost: Mapping[str, Any]) -> None:
+def print_cost(phase: str, cost: Mapping[str, Any]) -> None:
     """Print one line with the cost of a phase."""
     print(f"{phase:6} {cost['wall']:8.2f} s, CPU {cost['cpu']:.1f} s, {cost['inside']}", flush=True)
 

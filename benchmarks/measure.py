@@ -130,7 +130,9 @@ class Meter:
             wall = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)
             out.seek(0)
-            answer = self._answer(process.returncode, out.read(), killed=kill_after is not None)
+            answer = self._parse_answer(
+                process.returncode, out.read(), killed=kill_after is not None
+            )
         self.settle()
         after = self._servers_cpu()
         cpu = usage.ru_utime + usage.ru_stime + self._helpers_cpu() - helped
@@ -159,7 +161,7 @@ class Meter:
             busy = any(now[name] - before[name] > _SETTLED_CPU_SECONDS for name in now)
             before, quiet = now, 0 if busy else quiet + 1
 
-    def _answer(self, code: int, out: str, *, killed: bool) -> dict[str, Any]:
+    def _parse_answer(self, code: int, out: str, *, killed: bool) -> dict[str, Any]:
         if killed and code == _KILLED:
             return {}
         if killed:
@@ -170,10 +172,10 @@ class Meter:
         return answer
 
     def _helpers_cpu(self) -> float:
-        return sum(map(tree_cpu, self.helpers))
+        return sum(map(read_tree_cpu, self.helpers))
 
     def _servers_cpu(self) -> dict[str, float]:
-        return {name: tree_cpu(pid) for name, pid in self._servers.items()}
+        return {name: read_tree_cpu(pid) for name, pid in self._servers.items()}
 
 
 class _Sampler:
@@ -195,20 +197,20 @@ class _Sampler:
 
     def _watch(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):
-            self.peak = max(self.peak, sum(map(_tree_memory, self._pids)))
+            self.peak = max(self.peak, sum(map(_read_tree_memory, self._pids)))
 
 
-def _tree_memory(pid: int) -> int:
+def _read_tree_memory(pid: int) -> int:
     """Return the bytes of a process and its descendants; shared pages count once."""
     try:
         process = psutil.Process(pid)
         members = [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
         return 0
-    return sum(memory_of(member.pid) for member in members)
+    return sum(read_memory(member.pid) for member in members)
 
 
-def memory_of(pid: int) -> int:
+def read_memory(pid: int) -> int:
     """Return the PSS of a process in bytes; 0 if it has ended."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
@@ -217,7 +219,7 @@ def memory_of(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line[:4] == "Pss:")
 
 
-def tree_cpu(pid: int) -> float:
+def read_tree_cpu(pid: int) -> float:
     """Return the CPU seconds of a process, its descendants, and its ended children."""
     process = psutil.Process(pid)
     total = sum(process.cpu_times()[:4])  # user, system, and both of ended children
@@ -229,10 +231,10 @@ def tree_cpu(pid: int) -> float:
     return total
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Describe the machine: cores, memory, versions and load."""
     return {
-        "processor": _processor(),
+        "processor": _read_processor(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "system": f"{platform.system()} {platform.machine()}",
@@ -241,16 +243,16 @@ def machine() -> dict[str, Any]:
             "elasticsearch server": ELASTICSEARCH_VERSION,
             **{name: version(name) for name in _PACKAGES},
         },
-        "load_average": load(),
+        "load_average": read_load(),
     }
 
 
-def load() -> list[float]:
+def read_load() -> list[float]:
     """Return the load averages over 1, 5 and 15 minutes."""
     return [round(value, 2) for value in os.getloadavg()]
 
 
-def _processor() -> str:
+def _read_processor() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_embedder
 from rag_assets.systems.experience.assignment import BOUNDS, Bounds
@@ -44,7 +44,7 @@ class Pair:
     """
 
     category: str
-    same: bool
+    is_same: bool
     problem: float
     solution: float
     differs: str | None
@@ -60,16 +60,16 @@ class Pair:
 
 def main() -> None:
     """Measure and save the result."""
-    before = machine()
+    before = describe_machine()
     bounds = BOUNDS[MODEL]
-    chosen_on, held_out = pairs(CHOSEN_ON), pairs(HELD_OUT)
+    chosen_on, held_out = read_pairs(CHOSEN_ON), read_pairs(HELD_OUT)
     result = {
         "benchmark": "merging",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "model": MODEL,
         "bounds": {"problem": bounds.problem, "solution": bounds.solution},
-        "chosen_on": rates(chosen_on, bounds),
-        "held_out": rates(held_out, bounds),
+        "chosen_on": compute_rates(chosen_on, bounds),
+        "held_out": compute_rates(held_out, bounds),
         "by_category": {
             category: {
                 "pairs": len(of_it),
@@ -80,17 +80,18 @@ def main() -> None:
             if (of_it := [one for one in held_out if one.category == category])
         },
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(save("merging", result))
 
 
-def pairs(path: Path) -> list[Pair]:
+def read_pairs(path: Path) -> list[Pair]:
     """Return the labelled pairs of a file, with their cosines."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     cosines = {
         part: np.sum(
-            vectors(row["a"][part] for row in rows) * vectors(row["b"][part] for row in rows),
+            embed_texts(row["a"][part] for row in rows)
+            * embed_texts(row["b"][part] for row in rows),
             axis=1,
         )
         for part in ("problem", "solution")
@@ -108,7 +109,7 @@ def pairs(path: Path) -> list[Pair]:
     ]
 
 
-def vectors(texts: Iterable[str]) -> Any:
+def embed_texts(texts: Iterable[str]) -> Any:
     """Return unit vectors of shape (texts, dimensions)."""
     embedder, todo = build_embedder(EmbedderConfig(provider="local")), list(texts)
 
@@ -123,15 +124,15 @@ def vectors(texts: Iterable[str]) -> Any:
     return asyncio.run(embed())
 
 
-def rates(found: Sequence[Pair], bounds: Bounds) -> dict[str, float]:
+def compute_rates(pairs: Sequence[Pair], bounds: Bounds) -> dict[str, float]:
     """Return precision and recall of merges with these bounds."""
-    merged = [pair for pair in found if pair.is_merged(bounds)]
-    right = sum(one.same for one in merged)
+    merged = [pair for pair in pairs if pair.is_merged(bounds)]
+    right = sum(one.is_same for one in merged)
     return {
-        "pairs": len(found),
+        "pairs": len(pairs),
         "merged": len(merged),
         "precision": round(right / len(merged), 4) if merged else 1.0,
-        "recall": round(right / sum(pair.same for pair in found), 4),
+        "recall": round(right / sum(pair.is_same for pair in pairs), 4),
     }
 
 

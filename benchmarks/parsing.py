@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.documents import documents_of
+from benchmarks.documents import load_documents
 from benchmarks.libraries import LIBRARIES
-from benchmarks.measure import WORK, load, machine, save, tree_cpu
+from benchmarks.measure import WORK, describe_machine, read_load, read_tree_cpu, save
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parse, warm_up_parser
@@ -34,7 +34,7 @@ _LEAST_SECONDS = 1.0
 
 def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     """Return medians for one format; None if there are no documents to measure it with."""
-    documents = documents_of(media_type)
+    documents = load_documents(media_type)
     if not documents:
         return None
     libraries = LIBRARIES.get(media_type, ())
@@ -43,17 +43,19 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
         library.name: lambda read=library.read: sum(read(data) for data in documents)
         for library in libraries
     }
-    contestants["parser"] = lambda: sum(_parsed(data, media_type) for data in documents)
+    contestants["parser"] = lambda: sum(_parse(data, media_type) for data in documents)
     rates: dict[str, list[float]] = {name: [] for name in [*contestants, "pool", "pool wall"]}
     for library in libraries:
         library.read(documents[0])  # loads what it needs
     units = contestants["parser"]()
     with WorkerPool(1, ParseLimits(), cache) as pool:
-        _through(pool, documents[:1], media_type)  # starts the worker
+        _parse_in_pool(pool, documents[:1], media_type)  # starts the worker
         for _ in range(rounds):
             for name, run in contestants.items():
-                rates[name].append(_rate(run, units)[0])
-            by_cpu, by_time = _rate(lambda: _through(pool, documents, media_type), units)
+                rates[name].append(_measure_rate(run, units)[0])
+            by_cpu, by_time = _measure_rate(
+                lambda: _parse_in_pool(pool, documents, media_type), units
+            )
             rates["pool"].append(by_cpu)
             rates["pool wall"].append(by_time)
     medians = {name: round(statistics.median(values), 1) for name, values in rates.items()}
@@ -72,11 +74,11 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     }
 
 
-def _parsed(data: bytes, media_type: str) -> int:
+def _parse(data: bytes, media_type: str) -> int:
     return parse(data, media_type).pages or 1
 
 
-def _through(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> int:
+def _parse_in_pool(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> int:
     """Parse documents as a sync does; raise the first refusal."""
     tasks = (
         ParseTask(str(number), f"{number}", media_type, lambda data=data: data)
@@ -89,14 +91,14 @@ def _through(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> i
     return len(results)
 
 
-def _rate(run: Callable[[], int], units: int) -> tuple[float, float]:
+def _measure_rate(run: Callable[[], int], units: int) -> tuple[float, float]:
     """Return units per CPU second and per second of wall time, measured over at least a second."""
-    cpu, started, times = tree_cpu(os.getpid()), time.perf_counter(), 0
+    cpu, started, times = read_tree_cpu(os.getpid()), time.perf_counter(), 0
     while time.perf_counter() - started < _LEAST_SECONDS:
         run()
         times += 1
     # The kernel counts CPU in hundredths of a second.
-    used = max(tree_cpu(os.getpid()) - cpu, 0.01)
+    used = max(read_tree_cpu(os.getpid()) - cpu, 0.01)
     return times * units / used, times * units / (time.perf_counter() - started)
 
 
@@ -109,7 +111,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder for a scanner's cache")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
-    facts, formats = machine(), {}
+    facts, formats = describe_machine(), {}
     for media_type in arguments.only:
         found = measure(media_type, arguments.rounds, arguments.work / "cache")
         if found is None:
@@ -123,7 +125,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": arguments.rounds,
         "machine": facts,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "formats": formats,
     }
     print(save(arguments.name, result))

@@ -25,7 +25,7 @@ from typing import Any
 import psycopg
 from ruamel.yaml import YAML
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import Servers, benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-pulling"
@@ -55,27 +55,27 @@ def main() -> None:
     parser.add_argument("--name", default="pulling", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     with benchmark_servers(arguments.work) as servers:
-        steps = measured(servers, home, arguments.rows)
+        steps = measure(servers, home, arguments.rows)
     result = {
         "benchmark": "pulled records",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "rows": arguments.rows,
         "steps": steps,
     }
     print(save(arguments.name, result))
 
 
-def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
+def measure(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
     """Pull all rows, no changes, edits and deletions; return the cost of each step."""
     application = servers.database("application")
-    _do(application, _PAGES.format(rows=rows))
+    _execute(application, _PAGES.format(rows=rows))
     source = {"name": "app", "type": "sql", "url": "$APPLICATION", "queries": {"page": _QUERY}}
     local = {"provider": "local"}
     tenant = {"id": "wiki", "profile": "workspace", "embedder": local, "sources": [source]}
@@ -90,17 +90,17 @@ def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any
     steps: dict[str, Callable[[], dict[str, Any]]] = {
         "all": _pull,
         "nothing": _pull,
-        "1,000 edits": lambda: (_do(application, _EDITS), _pull())[1],
+        "1,000 edits": lambda: (_execute(application, _EDITS), _pull())[1],
         "all keys": lambda: _pull("--keys"),
         "a tenth is gone": lambda: (
-            _do(application, "DELETE FROM pages WHERE id % 10 = 0"),
+            _execute(application, "DELETE FROM pages WHERE id % 10 = 0"),
             _pull("--keys"),
         )[1],
     }
     return {name: step() for name, step in steps.items()}
 
 
-def _do(url: str, statements: str) -> None:
+def _execute(url: str, statements: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statements)
 
@@ -113,10 +113,10 @@ def _pull(*options: str) -> dict[str, Any]:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        said = out.read()
+        output = out.read()
     if process.returncode:
-        sys.exit(f"the pull failed with {process.returncode}: {said.decode()}")
-    [report] = json.loads(said)["sources"]
+        sys.exit(f"the pull failed with {process.returncode}: {output.decode()}")
+    [report] = json.loads(output)["sources"]
     return {
         "seconds": round(time.perf_counter() - began, 2),
         "pull_seconds": round(report["seconds"], 2),

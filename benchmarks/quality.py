@@ -25,8 +25,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.quality_metrics import best_separating, harmless, kept_by
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.quality_metrics import choose_harmless, choose_separating, measure_threshold
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, halves, judged_questions, save_pool
@@ -75,16 +75,16 @@ def main() -> None:
         "--pool", action="store_true", help="print and record passages without a judgement"
     )
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     questions = judged_questions()
     answerable = [question for question in questions if question.answerable]
-    reranker = (arguments.reranker or stand_in(arguments.work)).resolve()
+    reranker = (arguments.reranker or build_stand_in(arguments.work)).resolve()
     with (
         benchmark_servers(arguments.work) as servers,
-        asking(servers, arguments.work, reranker) as asked,
+        open_searcher(servers, arguments.work, reranker) as searcher,
     ):
         rankings = {
-            name: asked.answers("documents", answerable, top_k=DEPTH, **mode)
+            name: searcher.search_all("documents", answerable, top_k=DEPTH, **mode)
             for name, mode in MODES.items()
         }
         if arguments.pool:
@@ -92,40 +92,40 @@ def main() -> None:
             return
         curves = {
             profile: {
-                least: asked.answers(profile, questions, top_k=TOP_K, min_score=least)
+                least: searcher.search_all(profile, questions, top_k=TOP_K, min_score=least)
                 for least in THRESHOLDS
             }
             for profile in PROFILES
         }
-        corpus = asked.corpus()
+        corpus = searcher.count_corpus()
     result = {
         "benchmark": "quality",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "reranker": arguments.reranker.name if arguments.reranker else None,
         "corpus": corpus,
-        **ranked(answerable, rankings),
-        "thresholds": {name: calibrated(questions, curve) for name, curve in curves.items()},
+        **compare_modes(answerable, rankings),
+        "thresholds": {name: calibrate(questions, curve) for name, curve in curves.items()},
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(save(arguments.name, result))
 
 
-class Asked:
+class ProfileSearcher:
     """An installation with a tenant for each profile, all with the same documents."""
 
     def __init__(self, session: Session) -> None:
         self._catalog = session.catalog
         self._retriever = Retriever(session.catalog, session.store, session.embedders)
 
-    def answers(
+    def search_all(
         self, tenant: str, questions: Sequence[JudgedQuestion], **request: Any
     ) -> dict[str, Sequence[Hit]]:
         """Return the hits of every question, by question id."""
-        return {question.id: self._hits(tenant, question, request) for question in questions}
+        return {question.id: self._search(tenant, question, request) for question in questions}
 
-    def _hits(
+    def _search(
         self, tenant: str, question: JudgedQuestion, request: Mapping[str, Any]
     ) -> Sequence[Hit]:
         asked = SearchRequest(query=question.question, **request)
@@ -134,7 +134,7 @@ class Asked:
             sys.exit(f"{question.id} was answered without {', '.join(answer.degraded)}")
         return answer.hits
 
-    def corpus(self) -> dict[str, dict[str, int]]:
+    def count_corpus(self) -> dict[str, dict[str, int]]:
         """Count the documents and passages of each tenant."""
         documents = {
             profile: [d for d in self._catalog.documents.all(profile) if d.status == "READY"]
@@ -154,7 +154,7 @@ class Asked:
 
 
 @contextmanager
-def asking(servers: Servers, work: Path, reranker: Path) -> Iterator[Asked]:
+def open_searcher(servers: Servers, work: Path, reranker: Path) -> Iterator[ProfileSearcher]:
     """Sync a new installation; yield an object that asks it questions."""
     home = work / "home"
     shutil.rmtree(home, ignore_errors=True)
@@ -169,19 +169,19 @@ def asking(servers: Servers, work: Path, reranker: Path) -> Iterator[Asked]:
     subprocess.run([*cli, "up", "--no-dagster"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([*cli, "sync", "--all"], check=True)
     with Session() as session:
-        asked = Asked(session)
+        searcher = ProfileSearcher(session)
         try:
-            yield asked
+            yield searcher
         finally:
-            asked.close()
+            searcher.close()
 
 
-def stand_in(work: Path) -> Path:
+def build_stand_in(work: Path) -> Path:
     """Build a reranker's folder from the shipped model."""
-    from benchmarks.late_interaction import build
+    from benchmarks.late_interaction import build_reranker
 
     folder = work / "stand-in"
-    build(folder)
+    build_reranker(folder)
     return folder
 
 
@@ -207,7 +207,9 @@ def write_tenants(path: Path, reranker: Path) -> None:
     path.write_text(json.dumps({"tenants": tenants}))  # JSON is YAML
 
 
-def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> dict[str, Any]:
+def compare_modes(
+    questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]
+) -> dict[str, Any]:
     """Return each mode's measures, also by kind of question, and the differences between modes."""
     report_unanswered(questions, rankings)
     kinds: dict[str, list[str]] = {"all": [question.id for question in questions]}
@@ -240,13 +242,13 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
     }
 
 
-def calibrated(
+def calibrate(
     questions: Sequence[JudgedQuestion], by_threshold: Mapping[float, Answers]
 ) -> dict[str, Any]:
     """Evaluate every threshold; choose two on one half, and report them on the other."""
     first, second = halves(questions)
     curves = [
-        [kept_by(least, part, found) for least, found in by_threshold.items()]
+        [measure_threshold(least, part, found) for least, found in by_threshold.items()]
         for part in (questions, first, second)
     ]
     whole, to_choose, to_report = curves
@@ -255,7 +257,7 @@ def calibrated(
         "curve": [kept.as_json() for kept in whole],
         "chosen": {
             name: reported[choose(to_choose).min_score].as_json()
-            for name, choose in (("harmless", harmless), ("separating", best_separating))
+            for name, choose in (("harmless", choose_harmless), ("separating", choose_separating))
         },
     }
 

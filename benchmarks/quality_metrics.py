@@ -13,7 +13,7 @@ _MOST_LOST = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ThresholdEffect:
     """The answers that a threshold keeps and rejects.
 
     Attributes:
@@ -40,28 +40,31 @@ class Kept:
         return asdict(self)
 
 
-def kept_by(
+def measure_threshold(
     min_score: float,
     questions: Sequence[JudgedQuestion],
-    found: Mapping[str, Sequence[JudgeablePassage]],
-) -> Kept:
+    hits_by_question: Mapping[str, Sequence[JudgeablePassage]],
+) -> ThresholdEffect:
     """Count the answers that a threshold keeps and rejects.
 
     Args:
-        found: the hits above that threshold, by question id.
+        hits_by_question: the hits above that threshold, by question id.
     """
     answerable = [question for question in questions if question.answerable]
     others = [question for question in questions if not question.answerable]
-    return Kept(
+    return ThresholdEffect(
         min_score,
-        sum(any(map(question.is_answered_by, found[question.id])) for question in answerable),
+        sum(
+            any(map(question.is_answered_by, hits_by_question[question.id]))
+            for question in answerable
+        ),
         len(answerable),
-        sum(not found[question.id] for question in others),
+        sum(not hits_by_question[question.id] for question in others),
         len(others),
     )
 
 
-def harmless(curve: Sequence[Kept]) -> Kept:
+def choose_harmless(curve: Sequence[ThresholdEffect]) -> ThresholdEffect:
     """Return the highest threshold that loses next to no answer.
 
     Args:
@@ -71,6 +74,6 @@ def harmless(curve: Sequence[Kept]) -> Kept:
     return max((k for k in curve if k.answered >= fewest), key=lambda k: k.min_score)
 
 
-def best_separating(curve: Sequence[Kept]) -> Kept:
+def choose_separating(curve: Sequence[ThresholdEffect]) -> ThresholdEffect:
     """Return the threshold that best separates answered questions from the others."""
     return max(curve, key=lambda kept: kept.informedness)

@@ -30,7 +30,7 @@ from pydantic import SecretStr
 
 from benchmarks.embedding import compare, make_texts
 from benchmarks.latency_server import TEXTS
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
@@ -52,7 +52,7 @@ WORDS = 180
 
 
 @contextmanager
-def latency_server(dimensions: int) -> Iterator[int]:
+def run_latency_server(dimensions: int) -> Iterator[int]:
     """Run a server in a process of its own; yield its port."""
     command = [sys.executable, "-m", "benchmarks.latency_server"]
     options = ["--milliseconds", str(MILLISECONDS), "--dimensions", str(dimensions)]
@@ -83,11 +83,11 @@ class Sender:
         self._texts = texts
         self._options = options
 
-    def seconds(self, requests: int) -> float:
+    def time_requests(self, requests: int) -> float:
         """Send requests of TEXTS texts each; return the seconds, without imports and connecting."""
         with tempfile.TemporaryDirectory() as folder:
             lake = Lake(folder).tenant("bench", 1)
-            embedder = self._embedder()
+            embedder = self._build_embedder()
 
             def keep(keys: Sequence[str], vectors: Vectors) -> None:
                 lake.append_vectors(embedder.embedder_id, keys, vectors)
@@ -105,7 +105,7 @@ class Sender:
             sys.exit(f"only {outcome.embedded} of {len(items)} texts, {outcome.retries} retries")
         return taken
 
-    def _embedder(self) -> Embedder:
+    def _build_embedder(self) -> Embedder:
         config = EmbedderConfig(
             provider="openai", base_url=f"http://127.0.0.1:{self._port}/v1", **self._options
         )
@@ -113,18 +113,18 @@ class Sender:
         return build_embedder(config, credentials=lambda: SecretStr("none"), network=allowed)
 
 
-def concurrent(
+def measure_concurrency(
     port: int, dimensions: int, texts: Sequence[str], rounds: int
 ) -> list[dict[str, Any]]:
     """Return texts per second by concurrency; the concurrencies take turns."""
     # The first request imports the modules that are imported lazily.
-    Sender(port, texts, dimensions=dimensions).seconds(1)
+    Sender(port, texts, dimensions=dimensions).time_requests(1)
     seen: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
     for _ in range(rounds):
         for concurrency, rates in seen.items():
             requests = round(concurrency * SECONDS * 1000 / MILLISECONDS)
             options = {"concurrency": concurrency, "dimensions": dimensions}
-            taken = Sender(port, texts, **options).seconds(requests)
+            taken = Sender(port, texts, **options).time_requests(requests)
             rates.append(requests * TEXTS / taken)
     return [
         {
@@ -139,13 +139,13 @@ def concurrent(
     ]
 
 
-def limited(port: int, texts: Sequence[str]) -> dict[str, Any]:
+def measure_limit(port: int, texts: Sequence[str]) -> dict[str, Any]:
     """Send two minutes' worth of requests and one more, under a limit of requests per minute."""
-    before = len(arrivals(port))
+    before = len(read_arrivals(port))
     requests = 2 * A_MINUTE + 1
     options = {"dimensions": DIMENSIONS[0], "requests_per_minute": A_MINUTE}
-    taken = Sender(port, texts, **options).seconds(requests)
-    came = arrivals(port)[before:]
+    taken = Sender(port, texts, **options).time_requests(requests)
+    came = read_arrivals(port)[before:]
     most = max(sum(first <= other < first + 60 for other in came) for first in came)
     return {
         "requests_per_minute": A_MINUTE,
@@ -156,13 +156,13 @@ def limited(port: int, texts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def arrivals(port: int) -> list[float]:
+def read_arrivals(port: int) -> list[float]:
     """Return when the server received each request so far."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/arrivals") as answer:
         return list(json.load(answer))
 
 
-def local(rounds: int) -> list[dict[str, Any]]:
+def measure_local(rounds: int) -> list[dict[str, Any]]:
     """Measure the local model by length of text."""
     threads = count_cores()
     return [
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--name", default="throughput")
     arguments = parser.parse_args()
     result: dict[str, Any] = {
-        "machine": machine(),
+        "machine": describe_machine(),
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": arguments.rounds,
         "milliseconds": MILLISECONDS,
@@ -188,14 +188,14 @@ def main() -> None:
     }
     texts = make_texts(500, WORDS)
     for dimensions in DIMENSIONS:
-        with latency_server(dimensions) as port:
-            result["concurrent"] += concurrent(port, dimensions, texts, arguments.rounds)
+        with run_latency_server(dimensions) as port:
+            result["concurrent"] += measure_concurrency(port, dimensions, texts, arguments.rounds)
     if "limits" not in arguments.skip:
-        with latency_server(DIMENSIONS[0]) as port:
-            result["limited"] = limited(port, texts)
+        with run_latency_server(DIMENSIONS[0]) as port:
+            result["limited"] = measure_limit(port, texts)
     if "local" not in arguments.skip:
-        result["local"] = local(arguments.rounds)
-    result["load_average_after"] = load()
+        result["local"] = measure_local(arguments.rounds)
+    result["load_average_after"] = read_load()
     print(json.dumps({name: value for name, value in result.items() if name != "machine"}))
     print(save(arguments.name, result))
 

@@ -21,8 +21,8 @@ from pathlib import Path
 import pygit2
 
 from benchmarks.code_memory import TENANT, commit_all
-from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.saved_to_searchable import Probe, latencies, running, wait_for
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.saved_to_searchable import Probe, run_stack, summarize_latencies, wait_for
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.common.settings import Settings
@@ -43,7 +43,7 @@ def main() -> None:
     )
     parser.add_argument("--repository", type=Path, default=PROJECT / "examples" / "laravel")
     options = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = WORK / "home"
     root = prepare(home, options.repository)
     with benchmark_servers(WORK) as servers:
@@ -52,15 +52,15 @@ def main() -> None:
             "RAG_ASSETS_DATABASE_URL": servers.database("told"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
-        with running():
-            found = trials(root, options.trials, hook=options.hook)
+        with run_stack():
+            results = run_trials(root, options.trials, hook=options.hook)
     result = {
         "benchmark": "told to searchable",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "told by": "a hook" if options.hook else "an event",
-        **found,
+        **results,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
     print(save("told-to-searchable" + ("-hook" if options.hook else ""), result))
@@ -85,10 +85,10 @@ def prepare(home: Path, repository: Path) -> Path:
     return root
 
 
-def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
+def run_trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
     """Commit edits one after another, report each, and wait until it is found."""
     probe = Probe()
-    wait_for(probe.idle)
+    wait_for(probe.is_idle)
     if hook:
         install_hooks(Settings.from_environment().local, TENANT, root)
     edited = next(iter(sorted(root.glob("app/**/*.php"))))
@@ -100,10 +100,10 @@ def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
         runs.put(record.ref, Run(RUN), by="a benchmark")
         tenant = Tenant.from_config(record.config)
         for number in range(count):
-            word, said = f"zanzibar{number}x", f"mombasa{number}x"
+            word, event_word = f"zanzibar{number}x", f"mombasa{number}x"
             edited.write_text(f"{text}\n// {word}\n")
             commit_all(root)
-            told = time.monotonic()
+            reported_at = time.monotonic()
             if hook:
                 subprocess.run([str(root / ".git" / "hooks" / "post-commit")], check=True)
                 words = [word]
@@ -114,16 +114,18 @@ def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
                         "kind": "file_updated",
                         "path": str(edited.relative_to(root)),
                         "action": "edit",
-                        "summary": f"The word is {said}.",
+                        "summary": f"The word is {event_word}.",
                     }
                 )
                 runs.receive(record.ref, tenant, RUN, [event])
-                words = [word, said]
-            wait_for(lambda words=words: all(probe.finds(TENANT, one) for one in words), pause=0.1)
-            seconds.append(time.monotonic() - told)
+                words = [word, event_word]
+            wait_for(
+                lambda words=words: all(probe.is_found(TENANT, one) for one in words), pause=0.1
+            )
+            seconds.append(time.monotonic() - reported_at)
             print(f"{seconds[-1]:6.2f} s", flush=True)
             time.sleep(2)
-    return {"trials": count, **latencies(seconds)}
+    return {"trials": count, **summarize_latencies(seconds)}
 
 
 if __name__ == "__main__":

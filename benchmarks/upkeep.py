@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, Meter, load, machine, save
+from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, save
 from benchmarks.servers import Servers, benchmark_servers, start_fork_server
 
 PASSAGES = 200
@@ -47,12 +47,12 @@ def main() -> None:
     parser.add_argument("--purge", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.night:
-        measured(night)
+        run_measured(run_night)
         return
     if arguments.purge:
-        measured(lambda: purge(arguments.purge))
+        run_measured(lambda: purge_document(arguments.purge))
         return
-    before = machine()
+    before = describe_machine()
     again = arguments.again
     if not again:
         shutil.rmtree(arguments.work / "home", ignore_errors=True)
@@ -64,7 +64,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
     print(save(arguments.name, result))
@@ -108,7 +108,7 @@ def write_tenant(home: Path, entries: int) -> None:
     folder.mkdir(parents=True)
     documents = max(2, entries // PASSAGES)
     for number in range(documents):
-        passages = (_passage(rng) for _ in range(PASSAGES))
+        passages = (_build_passage(rng) for _ in range(PASSAGES))
         (folder / f"{number:06}.md").write_text("\n".join(passages))
     tenant = {
         "id": _TENANT,
@@ -119,15 +119,15 @@ def write_tenant(home: Path, entries: int) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
 
 
-def _passage(rng: random.Random) -> str:
+def _build_passage(rng: random.Random) -> str:
     """Return a heading and text that becomes one chunk."""
-    return f"## {prose.title(rng)}\n\n{prose.sentence(rng)} {prose.sentence(rng)}\n"
+    return f"## {prose.draw_title(rng)}\n\n{prose.draw_sentence(rng)} {prose.draw_sentence(rng)}\n"
 
 
-def measured(work: Callable[[], None]) -> None:
+def run_measured(work: Callable[[], None]) -> None:
     """Run `work`, and print as JSON its time, CPU and bytes read."""
     process = psutil.Process()
-    read, network = process.io_counters().read_chars, _received()
+    read, network = process.io_counters().read_chars, _read_received_bytes()
     started, cpu = time.perf_counter(), time.process_time()
     work()
     print(
@@ -137,14 +137,14 @@ def measured(work: Callable[[], None]) -> None:
                 "cpu": time.process_time() - cpu,
                 "read_mb": {
                     "files": round((process.io_counters().read_chars - read) / 1e6, 1),
-                    "network": round((_received() - network) / 1e6, 1),
+                    "network": round((_read_received_bytes() - network) / 1e6, 1),
                 },
             }
         )
     )
 
 
-def night() -> None:
+def run_night() -> None:
     """Run the nightly comparison of all tenants; end the benchmark if a check fails."""
     from rag_assets.cli.runs import get_repository
     from rag_assets.cli.session import Session
@@ -165,7 +165,7 @@ def night() -> None:
         sys.exit(f"the night found differences: {found}")
 
 
-def purge(name: str) -> None:
+def purge_document(name: str) -> None:
     """Purge the document of a file; end the benchmark if the proof is not complete."""
     from rag_assets.cli.session import Session, operator
     from rag_assets.pipeline.erasure import purge_documents
@@ -183,7 +183,7 @@ def purge(name: str) -> None:
         sys.exit(f"the purge is not complete: {receipt.proof}")
 
 
-def _received() -> int:
+def _read_received_bytes() -> int:
     """Return the bytes received over the loopback interface, which connects servers and clients."""
     return psutil.net_io_counters(pernic=True)["lo"].bytes_recv
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-uploads"
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--name", default="uploads", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -56,21 +56,23 @@ def main() -> None:
             "RAG_ASSETS_DATABASE_URL": servers.database("uploads"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
-        tokens = [_tenant(tenant) for tenant in TENANTS]
-        with serving(home) as (pid, port):
+        tokens = [_create_tenant(tenant) for tenant in TENANTS]
+        with run_service(home) as (pid, port):
             _upload(port, tokens[0], 0, 1 << 20)  # loads what the first upload needs
-            results = measured(pid, port, tokens, arguments.files, arguments.megabytes << 20)
+            results = measure_uploads(pid, port, tokens, arguments.files, arguments.megabytes << 20)
     result = {
         "benchmark": "uploads at once",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
     print(save(arguments.name, result))
 
 
-def measured(pid: int, port: int, tokens: list[str], files: int, size: int) -> dict[str, Any]:
+def measure_uploads(
+    pid: int, port: int, tokens: list[str], files: int, size: int
+) -> dict[str, Any]:
     """Upload files concurrently; return statuses, seconds, and memory of the service."""
     process = psutil.Process(pid)
     began_with = process.memory_full_info().uss
@@ -130,7 +132,7 @@ def _upload(port: int, token: str, number: int, size: int) -> int:
     return int(received.split()[1])
 
 
-def _tenant(tenant: str) -> str:
+def _create_tenant(tenant: str) -> str:
     """Create a tenant that accepts uploads; return an admin's token."""
     _run("tenants", "add", tenant, "--uploads", "--json")
     made = _run("tokens", "create", tenant, "--role", "admin", "--json")
@@ -144,21 +146,21 @@ def _run(*arguments: str) -> str:
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[tuple[int, int]]:
+def run_service(home: Path) -> Iterator[tuple[int, int]]:
     """Run a service until the block ends; yield its pid and port."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = int(listener.getsockname()[1])
     with (home / "service.log").open("w") as log:
         process = subprocess.Popen([*_CLI, "serve", "--port", str(port)], cwd=PROJECT, stderr=log)
         try:
-            _wait(process, port)
+            _wait_until_ready(process, port)
             yield process.pid, port
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:

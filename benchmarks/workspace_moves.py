@@ -28,10 +28,10 @@ from typing import Any
 
 from sqlalchemy import func, insert, select
 
-from benchmarks.asked_moves import asked_moves, push
-from benchmarks.measure import PROJECT, load, machine, save, tree_cpu
+from benchmarks.asked_moves import push, time_moves
+from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save
 from benchmarks.servers import benchmark_servers
-from benchmarks.workspace_questions.site import prepare, service, sync
+from benchmarks.workspace_questions.site import prepare, run_service, start_sync
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.ingest.sources.records import ROOT
@@ -69,7 +69,7 @@ def main() -> None:
         embedder = {"embedder": {"provider": "deterministic", "dimensions": 384}}
         prepare(servers, arguments.work / "home", {TENANT: embedder, ASKED: embedder})
         for tenant in (TENANT, ASKED):
-            sync(tenant).wait()
+            start_sync(tenant).wait()
         with Session() as session:
             tree, asked = (
                 Tree(session.catalog, session.catalog.tenants.get(tenant).ref)
@@ -78,12 +78,12 @@ def main() -> None:
             uuids = asked.grow_pages("moved", pages)
             for name in ("moved", "other", "another"):
                 tree.grow(name, pages, arguments.records)
-            with service(arguments.work / "service.log") as site:
+            with run_service(arguments.work / "service.log") as site:
                 push(site.client(ASKED), uuids)
-                sync(ASKED).wait()
-                before = machine()
-                answered = [*asked_moves(site, ASKED, arguments.moves)]
-            moves = tree.moves(arguments.moves, servers.pids["postgres"])
+                start_sync(ASKED).wait()
+                before = describe_machine()
+                answered = [*time_moves(site, ASKED, arguments.moves)]
+            moves = tree.measure_moves(arguments.moves, servers.pids["postgres"])
     seconds = [move["seconds"] for move in moves]
     slowest = max(*seconds, *(move.seconds for move in answered))
     holds = all(move["holds"] for move in moves) and all(move.holds for move in answered)
@@ -94,7 +94,7 @@ def main() -> None:
         "records": arguments.records,
         "pages": pages,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "p50": round(median(seconds), 3),
         "max": round(max(seconds), 3),
         "client_cpu": round(median(move["client_cpu"] for move in moves), 3),
@@ -135,7 +135,7 @@ class Tree:
     def grow(self, name: str, pages: int, records: int) -> None:
         """Make a subtree of that many pages below `left`, with the records spread over them."""
         uuids = self.grow_pages(name, pages)
-        changes = list(_documents(uuids, records))
+        changes = list(_list_documents(uuids, records))
         for at in range(0, records, _BATCH):
             self._catalog.documents.record(self._ref, changes[at : at + _BATCH], lane=0)
         self._catalog.index.refresh_statistics()
@@ -144,28 +144,28 @@ class Tree:
     def grow_pages(self, name: str, pages: int) -> list[str]:
         """Make a subtree of that many pages below `left`; return their ids."""
         self._put(name, "left")
-        below = [*_pages_below(name, pages)]
+        below = [*_list_pages_below(name, pages)]
         self._put_at_once(name, below)
         return [name, *(page.uuid for page in below)]
 
-    def moves(self, count: int, postgres: int) -> list[dict[str, Any]]:
+    def measure_moves(self, count: int, postgres: int) -> list[dict[str, Any]]:
         """Move the first subtree back and forth; return each move's cost, and whether it held."""
         done = []
-        everything = self._readable("of-left")
+        everything = self._count_readable("of-left")
         for number in range(count):
             side = ("right", "left")[number % 2]
-            cpu, of_postgres = time.process_time(), tree_cpu(postgres)
+            cpu, of_postgres = time.process_time(), read_tree_cpu(postgres)
             began = time.perf_counter()
             self._put("moved", side)
             seconds = time.perf_counter() - began
-            there = (self._readable("of-left"), self._readable("of-right"))
+            there = (self._count_readable("of-left"), self._count_readable("of-right"))
             stayed = everything - self._records
             wanted = (stayed, self._records) if side == "right" else (everything, 0)
             done.append(
                 {
                     "seconds": seconds,
                     "client_cpu": time.process_time() - cpu,
-                    "postgres_cpu": tree_cpu(postgres) - of_postgres,
+                    "postgres_cpu": read_tree_cpu(postgres) - of_postgres,
                     "holds": there == wanted,
                 }
             )
@@ -189,10 +189,10 @@ class Tree:
             connection.execute(insert(tables.pages), rows)
             connection.execute(insert(tables.scope_ancestors), chains)
 
-    def _put(self, uuid: str, parent: str, **said: Any) -> None:
-        TreeTable(self._catalog.database).put(self._ref, Page(uuid=uuid, parent=parent, **said))
+    def _put(self, uuid: str, parent: str, **fields: Any) -> None:
+        TreeTable(self._catalog.database).put(self._ref, Page(uuid=uuid, parent=parent, **fields))
 
-    def _readable(self, principal: str) -> int:
+    def _count_readable(self, principal: str) -> int:
         """Count the documents that a principal may read now."""
         query = select(func.count()).where(
             documents.c.tenant == self._ref.id, is_readable(documents, [principal])
@@ -201,7 +201,7 @@ class Tree:
             return int(connection.scalar(query) or 0)
 
 
-def _pages_below(name: str, pages: int) -> Iterator[Page]:
+def _list_pages_below(name: str, pages: int) -> Iterator[Page]:
     rng = random.Random(name)
     uuids = [name]
     for number in range(1, pages):
@@ -211,7 +211,7 @@ def _pages_below(name: str, pages: int) -> Iterator[Page]:
         yield Page(uuid=uuids[-1], parent=parent, readers=readers)
 
 
-def _documents(uuids: Sequence[str], records: int) -> Iterator[DocumentChange]:
+def _list_documents(uuids: Sequence[str], records: int) -> Iterator[DocumentChange]:
     for number in range(records):
         uuid = uuids[number % len(uuids)]
         yield DocumentChange(

@@ -22,9 +22,9 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
-from benchmarks.workspace_questions.site import Site, prepare, service, sync
+from benchmarks.workspace_questions.site import Site, prepare, run_service, start_sync
 from examples.workspace.data import Person
 from rag_assets.cli.session import Session
 from rag_assets.client import Client, Question
@@ -47,19 +47,22 @@ def main() -> None:
     parser.add_argument("--name", default="workspace-scopes", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     with benchmark_servers(arguments.work) as servers:
         embedder = {"embedder": {"provider": "deterministic", "dimensions": 384}}
         prepare(servers, arguments.work / "home", {"many": embedder, "few": embedder})
         for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
-            sync(tenant).wait()
+            start_sync(tenant).wait()
             put_pages(tenant, pages)
-        with service(arguments.work / "service.log") as site:
+        with run_service(arguments.work / "service.log") as site:
             for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
                 push(site.client(tenant), arguments.scopes, pages)
-                sync(tenant).wait()
-            seconds = asked(site, arguments.questions)
-    modes = {mode: {who: spread(of) for who, of in by.items()} for mode, by in seconds.items()}
+                start_sync(tenant).wait()
+            seconds = time_searches(site, arguments.questions)
+    modes = {
+        mode: {who: compute_percentiles(of) for who, of in by.items()}
+        for mode, by in seconds.items()
+    }
     ratios = {mode: round(by["many"]["p95"] / by["few"]["p95"], 2) for mode, by in modes.items()}
     result = {
         "benchmark": "scopes of a workspace",
@@ -68,7 +71,7 @@ def main() -> None:
         "scopes": arguments.scopes,
         "questions": arguments.questions,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "milliseconds": modes,
         "p95_ratio": ratios,
     }
@@ -103,7 +106,7 @@ def push(client: Client, records: int, pages: int) -> None:
             batch = []
 
 
-def asked(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
+def time_searches(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
     """Return the seconds of questions by mode and caller; the callers take turns."""
     reader, visitor = (Person(name, "guest", ()) for name in ("reader", "visitor"))
     callers = {
@@ -114,7 +117,7 @@ def asked(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
     seconds: dict[str, dict[str, list[float]]] = {}
     for mode in MODES:
         taken = seconds.setdefault(mode, {who: [] for who in callers})
-        for number, question in enumerate(questions(count + 20)):
+        for number, question in enumerate(draw_questions(count + 20)):
             for who, client in callers.items():
                 began = time.perf_counter()
                 hits = client.query(Question(query=question, mode=mode, top_k=8)).hits
@@ -126,14 +129,14 @@ def asked(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
     return seconds
 
 
-def questions(count: int) -> Iterator[str]:
+def draw_questions(count: int) -> Iterator[str]:
     """Yield questions of three words from the records' vocabulary."""
     rng = random.Random(5)
     for _ in range(count):
         yield " ".join(f"word{rng.randrange(_WORDS)}" for _ in range(3))
 
 
-def spread(seconds: Sequence[float]) -> dict[str, float]:
+def compute_percentiles(seconds: Sequence[float]) -> dict[str, float]:
     """Return percentiles in milliseconds."""
     cuts = quantiles(seconds, n=100, method="inclusive")
     return {f"p{at}": round(1_000 * cuts[at - 1], 1) for at in (50, 95)}

@@ -21,7 +21,7 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import Comparison, compare
-from benchmarks.code_truth.repository import commit_of
+from benchmarks.code_truth.repository import read_commit
 from benchmarks.measure import PROJECT, save
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
@@ -58,7 +58,7 @@ def compare_exports(root: Path) -> dict[str, Any]:
     true = list_compiler_exports(root, list(texts))
     found = {path: list_exports(texts[path], "text/x-typescript") for path in true}
     return {
-        "commit": commit_of(root),
+        "commit": read_commit(root),
         "modules": len(true),
         **_as_json(compare(_format_names(true), _format_names(found))),
     }

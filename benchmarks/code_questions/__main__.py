@@ -28,7 +28,7 @@ from benchmarks.code_questions.questions import (
     read_application,
     read_questions,
 )
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 
 WORK: Final = PROJECT / ".local" / "benchmark-code-questions"
@@ -42,7 +42,7 @@ def main() -> None:
     halves = HALVES[options.half]
     all_questions = read_questions(options.repository)
     chosen = [question for question in all_questions if question.is_tuned in halves]
-    before = machine()
+    before = describe_machine()
     with (
         benchmark_servers(options.work, fresh=not options.keep) as servers,
         open_indexed(
@@ -66,7 +66,7 @@ def main() -> None:
         "depth": DEPTH,
         "variants": measured,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(save(options.name, result))
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from benchmarks.code_questions.ours import TENANT, open_indexed
 from benchmarks.code_questions.questions import DEPTH
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import parse_path
@@ -56,7 +56,7 @@ FORMS: Final = (
 def main() -> None:
     """Search for the names in each repository, print the shares, and save them."""
     options = _parse_options()
-    before = machine()
+    before = describe_machine()
     measured: dict[str, Any] = {}
     for root in sorted(path.parent for path in options.checkouts.glob("*/.git")):
         if options.only and root.name not in options.only:
@@ -75,7 +75,9 @@ def main() -> None:
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
     result = {"benchmark": "code-identifiers", "taken": taken, "seed": options.seed}
     result |= {"drawn": options.drawn, "depth": DEPTH, "repositories": measured}
-    print(save("code-identifiers", {**result, "machine": before, "load_average_after": load()}))
+    print(
+        save("code-identifiers", {**result, "machine": before, "load_average_after": read_load()})
+    )
 
 
 def measure(session: Session, count: int, seed: int, has_details: bool = False) -> dict[str, Any]:

@@ -36,9 +36,9 @@ class Variant:
 
     Attributes:
         name: label in tables.
-        without: steps that are left out.
+        omitted_steps: steps that are left out.
         request: fields of the request.
-        changed: values to patch in retrieval modules, by module and name.
+        patches: values to patch in retrieval modules, by module and name.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Answers:
     """The answers of a variant.
 
     Attributes:
-        found: passages by question.
+        passages: passages by question.
         milliseconds: median of the questions.
     """
 

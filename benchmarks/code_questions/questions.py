@@ -46,7 +46,7 @@ class AnswerLocation:
         path: path of the file.
         lines: first and last line of the method or route; None for the whole file.
         symbol: a symbol derived from several files, such as a table; it has no path.
-        named: name of a route, which also identifies its derived document.
+        route: name of a route, which also identifies its derived document.
     """
 
     path: str = ""
@@ -73,7 +73,7 @@ class Question:
 
     Attributes:
         answer: locations that answer together; each is a tuple of alternatives.
-        tuned: whether it is in the half used to choose changes.
+        is_tuned: whether it is in the half used to choose changes.
     """
 
     id: str

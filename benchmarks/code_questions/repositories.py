@@ -28,7 +28,7 @@ from benchmarks.code_questions.questions import (
     AnswerLocation,
     Question,
 )
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.access import DocumentReader
@@ -43,7 +43,7 @@ _COMPARED: Final = ("code memory", "hybrid, as other profiles", "words alone (BM
 def main() -> None:
     """Ask every set, print its figures, and save them."""
     options = _parse_options()
-    before = machine()
+    before = describe_machine()
     measured: dict[str, Any] = {}
     for file in sorted(SETS.glob("*.yaml")):
         if options.only and file.stem not in options.only:
@@ -55,7 +55,9 @@ def main() -> None:
         return
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
     result = {"benchmark": "code-repositories", "taken": taken, "depth": DEPTH, "sets": measured}
-    print(save("code-repositories", {**result, "machine": before, "load_average_after": load()}))
+    print(
+        save("code-repositories", {**result, "machine": before, "load_average_after": read_load()})
+    )
 
 
 def measure(entry: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any]:

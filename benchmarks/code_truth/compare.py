@@ -18,12 +18,12 @@ class Comparison:
     """The differences between two multisets of names.
 
     Attributes:
-        true, found, same: number of true names, of derived names, and of names that are both.
+        true, derived, same: number of true names, of derived names, and of names that are both.
         missed, wrong: names that are only true, and names that are only derived.
     """
 
     true: int
-    found: int
+    derived: int
     same: int
     missed: tuple[str, ...]
     wrong: tuple[str, ...]
@@ -36,7 +36,7 @@ class Comparison:
     @property
     def precision(self) -> float:
         """Return the share of derived names that are true."""
-        return self.same / self.found if self.found else 1.0
+        return self.same / self.derived if self.derived else 1.0
 
 
 def compare(true: Iterable[str], found: Iterable[str]) -> Comparison:
@@ -52,7 +52,7 @@ def compare(true: Iterable[str], found: Iterable[str]) -> Comparison:
     return Comparison(wanted.total(), had.total(), same.total(), tuple(missed), tuple(wrong))
 
 
-def route_names(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False) -> list[str]:
+def format_routes(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False) -> list[str]:
     """Identify each route by methods, domain, path, name and action.
 
     Args:
@@ -73,17 +73,17 @@ def route_names(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False
     ]
 
 
-def column_names(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+def list_columns(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
     """Return `table.column` for every column of tables read from SQLite."""
     return [f"{name}.{column['name']}" for name, columns in tables.items() for column in columns]
 
 
-def derived_columns(tables: Mapping[str, MigratedTable]) -> list[str]:
+def list_derived_columns(tables: Mapping[str, MigratedTable]) -> list[str]:
     """Return `table.column` for every column of derived tables."""
     return [f"{name}.{column}" for name, table in tables.items() for column in table.columns]
 
 
-def explained(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str, list[str]]:
+def group_by_cause(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str, list[str]]:
     """Group differences by cause.
 
     Args:

@@ -29,7 +29,7 @@ class Checkout:
     files: tuple[FileFacts, ...]
 
 
-def checkout(root: Path) -> Checkout:
+def read_checkout(root: Path) -> Checkout:
     """Read the checked-out files of a repository; run none of its code.
 
     Args:
@@ -44,10 +44,10 @@ def checkout(root: Path) -> Checkout:
             files.append(
                 FileFacts(listed.path, get_language_of_type(listed.media_type), read.facts)
             )
-    return Checkout(root, commit_of(root), tuple(files))
+    return Checkout(root, read_commit(root), tuple(files))
 
 
-def commit_of(root: Path) -> str:
+def read_commit(root: Path) -> str:
     """Return the commit that is checked out.
 
     Args:

@@ -37,21 +37,21 @@ from benchmarks.fusion.lists import (
     SAMPLED_QUESTIONS,
     Array,
     ListedSet,
-    embedded_texts,
-    entries_of,
-    vectors_of,
+    build_entries,
+    embed_set,
+    list_embedding_texts,
 )
-from benchmarks.fusion.lists import load as load_lists
+from benchmarks.fusion.lists import load_sets as load_lists
 from benchmarks.fusion.rules import (
     FETCHED,
     Candidates,
     Rule,
-    product,
-    vectors_alone,
-    words_alone,
+    rank_by_vectors,
+    rank_by_words,
+    score_product,
 )
 from benchmarks.fusion.sets import SETS, JudgedSet
-from benchmarks.measure import PROJECT, RESULTS, WORK, load, machine, save
+from benchmarks.measure import PROJECT, RESULTS, WORK, describe_machine, read_load, save
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.servers import benchmark_servers
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -66,9 +66,9 @@ RIVALS: Final = ("bm25s", "langchain", "llamaindex")
 TIMED: Final = "python-faq"
 """The set for measuring costs, with 1,500 passages."""
 _MODES: Final[Mapping[str, tuple[Rule, Sequence[RankingKind]]]] = {
-    "text": (words_alone, ("words",)),
-    "knn": (vectors_alone, ("vector",)),
-    "hybrid": (product, ("words", "vector")),
+    "text": (rank_by_words, ("words",)),
+    "knn": (rank_by_vectors, ("vector",)),
+    "hybrid": (score_product, ("words", "vector")),
 }
 _HITS: Final = 10
 _RESAMPLES: Final = 9_999
@@ -84,7 +84,7 @@ _VERSIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedSet:
     """The rankings of a set's questions: passage numbers, best first, by program."""
 
     listed: ListedSet
@@ -109,14 +109,14 @@ def main() -> None:
         result = json.loads((RESULTS / f"{arguments.name}.json").read_text(encoding="utf-8"))
         print(save(arguments.name, {**result, "multilingual": _rank_multilingual()}))
         return
-    before = machine()
+    before = describe_machine()
     folder = (arguments.work / "judged").absolute()
     lists = list(load_lists())
     judged = {listed.name: _read_set(listed, arguments.data) for listed in lists}
-    ranked = [_ranked(listed, judged[listed.name]) for listed in lists]
+    ranked = [_rank_set(listed, judged[listed.name]) for listed in lists]
     for one in ranked:
         _write_task(folder / one.listed.name, judged[one.listed.name], one.programs["knn"])
-    vectors = asyncio.run(vectors_of(judged[TIMED], OnnxEmbedder()))
+    vectors = asyncio.run(embed_set(judged[TIMED], OnnxEmbedder()))
     _write_task(
         folder / "timed",
         judged[TIMED],
@@ -126,7 +126,7 @@ def main() -> None:
     answers = {
         name: _run_rival(name, arguments.work, folder, [*judged, "timed"]) for name in RIVALS
     }
-    with _elasticsearch(arguments.url, arguments.work) as url:
+    with _open_elasticsearch(arguments.url, arguments.work) as url:
         milliseconds = _time_product(url, judged[TIMED], vectors)
     for name, of_sets in answers.items():
         milliseconds[name] = round(median(of_sets["timed"]["milliseconds"]), 1)
@@ -145,11 +145,11 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "machine": before,
-        "load_average_after": load(),
-        "versions": _versions(),
+        "load_average_after": read_load(),
+        "versions": _read_versions(),
         "milliseconds": {"set": TIMED, "programs": milliseconds},
-        "sets": [_row(one) for one in ranked],
-        "overall": _overall(ranked),
+        "sets": [_build_row(one) for one in ranked],
+        "overall": _compute_overall(ranked),
         "multilingual": _rank_multilingual(),
     }
     print(save(arguments.name, result))
@@ -161,7 +161,7 @@ def _rank_multilingual() -> dict[str, Any]:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "passages": SAMPLED_PASSAGES,
         "questions": SAMPLED_QUESTIONS,
-        "sets": [_row(_ranked(listed)) for listed in load_lists(MULTILINGUAL)],
+        "sets": [_build_row(_rank_set(listed)) for listed in load_lists(MULTILINGUAL)],
     }
 
 
@@ -181,21 +181,25 @@ def _read_set(listed: ListedSet, data: Path) -> JudgedSet:
     return judged
 
 
-def _ranked(listed: ListedSet, judged: JudgedSet | None = None) -> Ranked:
+def _rank_set(listed: ListedSet, judged: JudgedSet | None = None) -> RankedSet:
     """Rank a set with each mode of the product."""
-    found = Candidates.of(listed)
+    candidates = Candidates.from_set(listed)
     programs = {}
     for mode, (rule, _) in _MODES.items():
-        scores = np.where(found.exists, rule(found), -np.inf)
+        scores = np.where(candidates.exists, rule(candidates), -np.inf)
         if mode != "hybrid":  # keep only candidates of this ranking
-            ranks = found.word_ranks if mode == "text" else found.vector_ranks
+            ranks = candidates.word_ranks if mode == "text" else candidates.vector_ranks
             scores = np.where(ranks < scores.shape[1], scores, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :_HITS]
         programs[mode] = [
-            [int(found.passages[at, column]) for column in columns if scores[at, column] > -np.inf]
+            [
+                int(candidates.passages[at, column])
+                for column in columns
+                if scores[at, column] > -np.inf
+            ]
             for at, columns in enumerate(order)
         ]
-    return Ranked(listed, len(judged.passages) if judged else 0, programs)
+    return RankedSet(listed, len(judged.passages) if judged else 0, programs)
 
 
 def _write_task(
@@ -208,7 +212,7 @@ def _write_task(
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
         "language": judged.language,
-        "passages": embedded_texts(judged),
+        "passages": list_embedding_texts(judged),
         "questions": [question for question, _ in judged.questions],
         "nearest": nearest,
     }
@@ -235,10 +239,10 @@ def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> 
         spec = IndexSpec(dimensions=passages.shape[1])
         index_name = store.indexes.place(spec, "any", "shared").name
         owner = Owner("contest", 1, 1, b"k" * 32)
-        entries = zip(entries_of(judged, owner), passages, strict=True)
+        entries = zip(build_entries(judged, owner), passages, strict=True)
         store.entries.write(index_name, [replace(one, vector=vector) for one, vector in entries])
 
-        async def timed() -> dict[str, float]:
+        async def time_questions() -> dict[str, float]:
             searcher = store.searcher()
             spent: dict[str, list[float]] = {mode: [] for mode in _MODES}
             for (question, _), vector in zip(judged.questions, questions, strict=True):
@@ -255,14 +259,14 @@ def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> 
             await searcher.close()
             return {mode: round(median(of_mode), 1) for mode, of_mode in spent.items()}
 
-        return asyncio.run(timed())
+        return asyncio.run(time_questions())
     finally:
         for name in store.indexes.names():
             store.indexes.drop(name)
         store.close()
 
 
-def _values(ranked: Ranked, program: str) -> dict[str, Array]:
+def _compute_values(ranked: RankedSet, program: str) -> dict[str, Array]:
     """Return nDCG@10 and recall@5 of every question."""
     qrels = {
         str(at): {str(passage): grade for passage, grade in grades.items()}
@@ -279,10 +283,10 @@ def _values(ranked: Ranked, program: str) -> dict[str, Array]:
     return values
 
 
-def _row(ranked: Ranked) -> dict[str, Any]:
+def _build_row(ranked: RankedSet) -> dict[str, Any]:
     """Return each program's scores on a set, and the p-value of its difference from hybrid."""
     listed = ranked.listed
-    values = {program: _values(ranked, program) for program in ranked.programs}
+    values = {program: _compute_values(ranked, program) for program in ranked.programs}
     row = {
         "set": listed.name,
         "kind": listed.kind,
@@ -291,9 +295,9 @@ def _row(ranked: Ranked) -> dict[str, Any]:
         "passages": ranked.passages,
         "programs": {
             program: {
-                "ndcg": _short(of["ndcg"].mean()),
-                "recall": _short(of["recall"].mean()),
-                "p": _p(values["hybrid"]["ndcg"], of["ndcg"]),
+                "ndcg": _round(of["ndcg"].mean()),
+                "recall": _round(of["recall"].mean()),
+                "p": _compute_p_value(values["hybrid"]["ndcg"], of["ndcg"]),
             }
             for program, of in values.items()
         },
@@ -303,34 +307,35 @@ def _row(ranked: Ranked) -> dict[str, Any]:
     return row
 
 
-def _overall(ranked: Sequence[Ranked]) -> dict[str, Any]:
+def _compute_overall(ranked: Sequence[RankedSet]) -> dict[str, Any]:
     """Return means over the English sets and over all others, with p-values by question."""
-    found = {}
+    means = {}
     for group, is_group_english in {"English": True, "other languages": False}.items():
         sets = [one for one in ranked if (one.listed.language == "en") == is_group_english]
         values = {
-            program: [_values(one, program)["ndcg"] for one in sets] for program in sets[0].programs
+            program: [_compute_values(one, program)["ndcg"] for one in sets]
+            for program in sets[0].programs
         }
         hybrid = np.concatenate(values["hybrid"])
-        found[group] = {
+        means[group] = {
             "sets": len(sets),
             "programs": {
                 program: {
-                    "ndcg": _short(np.mean([of_set.mean() for of_set in of_sets])),
-                    "p": _p(hybrid, np.concatenate(of_sets)),
+                    "ndcg": _round(np.mean([of_set.mean() for of_set in of_sets])),
+                    "p": _compute_p_value(hybrid, np.concatenate(of_sets)),
                 }
                 for program, of_sets in values.items()
             },
         }
-    return found
+    return means
 
 
-def _p(one: Array, other: Array) -> float:
+def _compute_p_value(first: Array, second: Array) -> float:
     """Return the p-value of a paired permutation test of the means."""
-    if np.array_equal(one, other):
+    if np.array_equal(first, second):
         return 1.0
     tested = permutation_test(
-        (one, other),
+        (first, second),
         lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
         permutation_type="samples",
         vectorized=True,
@@ -338,14 +343,14 @@ def _p(one: Array, other: Array) -> float:
         batch=500,
         rng=_SEED,
     )
-    return _short(tested.pvalue)
+    return _round(tested.pvalue)
 
 
-def _short(value: Any) -> float:
+def _round(value: Any) -> float:
     return round(float(value), 4)
 
 
-def _versions() -> dict[str, str]:
+def _read_versions() -> dict[str, str]:
     pins = [
         line.split()[0].split("==")
         for name in RIVALS
@@ -356,7 +361,7 @@ def _versions() -> dict[str, str]:
 
 
 @contextmanager
-def _elasticsearch(url: str | None, work: Path) -> Iterator[str]:
+def _open_elasticsearch(url: str | None, work: Path) -> Iterator[str]:
     with ExitStack() as stack:
         yield url or stack.enter_context(benchmark_servers(work)).elasticsearch_url
 

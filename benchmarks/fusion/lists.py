@@ -120,11 +120,15 @@ def main() -> None:
             judged = sample(judged)
         path = folder / f"{name}.npz"
         by_vectors = (
-            {key: value for key, value in _stored(path).items() if key.startswith("vectors")}
+            {key: value for key, value in _read_arrays(path).items() if key.startswith("vectors")}
             if arguments.words
-            else asyncio.run(_by_vectors(judged, embedder))
+            else asyncio.run(_rank_by_vectors(judged, embedder))
         )
-        _save(path, judged, {**_by_words(judged), **_of_questions(judged, embedder), **by_vectors})
+        _save_set(
+            path,
+            judged,
+            {**_rank_by_words(judged), **_describe_questions(judged, embedder), **by_vectors},
+        )
         counts = f"{len(judged.questions)} questions, {len(judged.passages)} passages"
         print(f"{name}: {counts}, {time.monotonic() - began:.0f} s", flush=True)
 
@@ -145,10 +149,10 @@ def sample(judged: JudgedSet) -> JudgedSet:
     )
 
 
-def _by_words(judged: JudgedSet) -> dict[str, Array]:
+def _rank_by_words(judged: JudgedSet) -> dict[str, Array]:
     rows = [
         Row(entry.id, _OWNER.tenant, entry_source(entry), entry.vector)
-        for entry in entries_of(judged, _OWNER)
+        for entry in build_entries(judged, _OWNER)
     ]
     place = {row.id: at for at, row in enumerate(rows)}
     ranked: list[list[tuple[int, float]]] = []
@@ -157,33 +161,33 @@ def _by_words(judged: JudgedSet) -> dict[str, Array]:
         found = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
         ranked.append([(place[one.id], one.score) for one in found])
         terms.append((found[0].matched if found else 0, len(parse_query_words(question).terms)))
-    return {**_packed("words", ranked), "terms": np.array(terms, np.uint16)}
+    return {**_pack("words", ranked), "terms": np.array(terms, np.uint16)}
 
 
-async def _by_vectors(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
-    passages, questions = await vectors_of(judged, embedder)
+async def _rank_by_vectors(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
+    passages, questions = await embed_set(judged, embedder)
     ranked = [
         [(int(at), float(row[at])) for at in np.argsort(-row, kind="stable")[:DEPTH]]
         for row in questions @ passages.T
     ]
-    return _packed("vectors", ranked)
+    return _pack("vectors", ranked)
 
 
-async def vectors_of(judged: JudgedSet, embedder: LocalEmbedder) -> tuple[Array, Array]:
+async def embed_set(judged: JudgedSet, embedder: LocalEmbedder) -> tuple[Array, Array]:
     """Return the unit vectors of a set's passages and of its questions."""
     questions = [question for question, _ in judged.questions]
     return (
-        await _embedded(embedder, embedded_texts(judged), "document"),
-        await _embedded(embedder, questions, "query"),
+        await _embed(embedder, list_embedding_texts(judged), "document"),
+        await _embed(embedder, questions, "query"),
     )
 
 
-def embedded_texts(judged: JudgedSet) -> list[str]:
+def list_embedding_texts(judged: JudgedSet) -> list[str]:
     """Return the texts to embed for the passages: title and text."""
     return [build_embedding_text(title, (), text) for title, text in judged.passages]
 
 
-def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
+def _describe_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
     questions = [question for question, _ in judged.questions]
     return {
         "english": np.array([is_english(question) for question in questions], np.bool_),
@@ -197,16 +201,16 @@ def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array
     }
 
 
-def entries_of(judged: JudgedSet, owner: Owner) -> list[Entry]:
+def build_entries(judged: JudgedSet, owner: Owner) -> list[Entry]:
     """Return the passages as entries without vectors, each in its own document."""
     counts = count_tokens([text for _, text in judged.passages])
     return [
-        _entry(owner, at, judged.language, passage, counts[at])
+        _build_entry(owner, at, judged.language, passage, counts[at])
         for at, passage in enumerate(judged.passages)
     ]
 
 
-def _entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) -> Entry:
+def _build_entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) -> Entry:
     title, text = passage
     document = EntryDocument(
         document_id=f"{at:05}",
@@ -226,7 +230,7 @@ def _entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) 
     return Entry(owner, document, chunk, np.zeros(0, np.float32))
 
 
-async def _embedded(embedder: LocalEmbedder, texts: Sequence[str], purpose: Purpose) -> Array:
+async def _embed(embedder: LocalEmbedder, texts: Sequence[str], purpose: Purpose) -> Array:
     parts = [
         (await embedder.embed(texts[at : at + _BATCH], purpose=purpose)).vectors
         for at in range(0, len(texts), _BATCH)
@@ -234,7 +238,7 @@ async def _embedded(embedder: LocalEmbedder, texts: Sequence[str], purpose: Purp
     return np.concatenate(parts)
 
 
-def _packed(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[str, Array]:
+def _pack(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[str, Array]:
     """Return passage numbers, and scores as 16-bit shares of the best score."""
     ids = np.zeros((len(lists), DEPTH), np.uint16)
     shares = np.zeros((len(lists), DEPTH), np.uint16)
@@ -247,26 +251,26 @@ def _packed(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[s
     return {ranker: ids, f"{ranker}_shares": shares, f"{ranker}_best": best}
 
 
-def _save(path: Path, judged: JudgedSet, arrays: Mapping[str, Array]) -> None:
+def _save_set(path: Path, judged: JudgedSet, arrays: Mapping[str, Array]) -> None:
     grades = [{str(at): grade for at, grade in given.items()} for _, given in judged.questions]
     about = {"kind": judged.kind, "language": judged.language, "grades": grades}
     packed = np.frombuffer(json.dumps(about).encode(), np.uint8)
     np.savez_compressed(path, about=packed, **arrays)
 
 
-def load(folder: Path = FOLDER) -> list[ListedSet]:
+def load_sets(folder: Path = FOLDER) -> list[ListedSet]:
     """Return the stored sets of a folder, in the order of SETS."""
     paths = {name: folder / f"{name}.npz" for name in SETS}
-    return [_loaded(name, path) for name, path in paths.items() if path.is_file()]
+    return [_read_set(name, path) for name, path in paths.items() if path.is_file()]
 
 
-def _stored(path: Path) -> dict[str, Array]:
+def _read_arrays(path: Path) -> dict[str, Array]:
     with np.load(path) as stored:
         return {key: stored[key] for key in stored.files}
 
 
-def _loaded(name: str, path: Path) -> ListedSet:
-    arrays = _stored(path)
+def _read_set(name: str, path: Path) -> ListedSet:
+    arrays = _read_arrays(path)
     about = json.loads(arrays["about"].tobytes())
     scores = {
         ranker: arrays[f"{ranker}_shares"] / _SCALE * arrays[f"{ranker}_best"][:, None]

@@ -47,7 +47,7 @@ class Candidates:
     exists: Array
 
     @classmethod
-    def of(cls, listed: ListedSet) -> Candidates:
+    def from_set(cls, listed: ListedSet) -> Candidates:
         """Number the candidates of each question."""
         count, depth = listed.words.shape
         shape = (count, 2 * depth)
@@ -77,21 +77,25 @@ Weight: TypeAlias = Callable[[Candidates], Array]
 """Returns the part of the fused score that words decide, between 0 and 1, by question."""
 
 
-def product(found: Candidates) -> Array:
+def score_product(candidates: Candidates) -> Array:
     """Score with the product's own fusion; drop vectors of questions the embedder cannot read."""
-    listed = found.listed
-    scores = np.full(found.grades.shape, -np.inf)
+    listed = candidates.listed
+    scores = np.full(candidates.grades.shape, -np.inf)
     for at in range(len(scores)):
-        columns = {"words": found.word_ranks[at], "vector": found.vector_ranks[at]}
-        rankings = [_ranking("words", listed.words[at], columns["words"], listed, at)]
+        columns = {"words": candidates.word_ranks[at], "vector": candidates.vector_ranks[at]}
+        rankings = [_build_ranking("words", listed.words[at], columns["words"], listed, at)]
         if listed.unread[at] < UNREAD:
-            rankings.append(_ranking("vector", listed.vectors[at], columns["vector"], listed, at))
+            rankings.append(
+                _build_ranking("vector", listed.vectors[at], columns["vector"], listed, at)
+            )
         for column, score in fuse_rankings(rankings).items():
             scores[at, int(column)] = score
     return scores
 
 
-def _ranking(kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, at: int) -> Ranking:
+def _build_ranking(
+    kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, at: int
+) -> Ranking:
     """Return a ranking in a search's format; columns stand for the ids of its candidates."""
     matched, terms = (int(count) for count in listed.terms[at])
     candidates = [
@@ -104,33 +108,35 @@ def _ranking(kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, 
     return Ranking(kind, candidates, terms=terms if is_counted else 0, is_foreign=is_foreign)
 
 
-def words_alone(found: Candidates) -> Array:
+def rank_by_words(candidates: Candidates) -> Array:
     """Rank by words alone."""
-    return -found.word_ranks.astype(float)
+    return -candidates.word_ranks.astype(float)
 
 
-def vectors_alone(found: Candidates) -> Array:
+def rank_by_vectors(candidates: Candidates) -> Array:
     """Rank by vectors alone."""
-    return -found.vector_ranks.astype(float)
+    return -candidates.vector_ranks.astype(float)
 
 
-def reciprocal_ranks(found: Candidates, *, k: int, words: float) -> Array:
+def fuse_reciprocal_ranks(candidates: Candidates, *, k: int, words: float) -> Array:
     """Add reciprocal ranks."""
-    fused: Array = words / (k + 1 + found.word_ranks) * (found.word_ranks < _ABSENT)
-    fused += (1 - words) / (k + 1 + found.vector_ranks) * (found.vector_ranks < _ABSENT)
+    fused: Array = words / (k + 1 + candidates.word_ranks) * (candidates.word_ranks < _ABSENT)
+    fused += (1 - words) / (k + 1 + candidates.vector_ranks) * (candidates.vector_ranks < _ABSENT)
     return fused
 
 
-def linear(found: Candidates, *, normalize: Normalize, weight: Weight) -> Array:
+def fuse_linearly(candidates: Candidates, *, normalize: Normalize, weight: Weight) -> Array:
     """Add normalized scores."""
-    words = weight(found)[:, None]
-    by_words = _spread(found.word_ranks, *normalize(found.listed.words, True))
-    by_vectors = _spread(found.vector_ranks, *normalize(found.listed.vectors, False))
+    words = weight(candidates)[:, None]
+    by_words = _look_up_scores(candidates.word_ranks, *normalize(candidates.listed.words, True))
+    by_vectors = _look_up_scores(
+        candidates.vector_ranks, *normalize(candidates.listed.vectors, False)
+    )
     fused: Array = words * by_words + (1 - words) * by_vectors
     return fused
 
 
-def _spread(ranks: Array, scores: Array, absent: Array) -> Array:
+def _look_up_scores(ranks: Array, scores: Array, absent: Array) -> Array:
     """Return the score of each candidate, by its rank."""
     within = np.minimum(ranks, scores.shape[1] - 1)
     taken = np.take_along_axis(scores, within, axis=1)
@@ -138,18 +144,18 @@ def _spread(ranks: Array, scores: Array, absent: Array) -> Array:
     return spread
 
 
-def by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]:
+def normalize_by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]:
     """Map the best score to 1 and the 30th to 0; lower scores approach -0.1 (decision 16)."""
     zero = scores[:, 29]
     if not of_words:
-        zero = np.where(zero == 0, _last(scores), zero)
+        zero = np.where(zero == 0, _find_last_scores(scores), zero)
     width = scores[:, 0] - zero
     shares = (scores - zero[:, None]) / np.where(width == 0, 1, width)[:, None]
     bent = np.where(shares >= 0, shares, -0.1 * shares / np.minimum(shares - 1, -1))
     return bent, np.full(len(scores), -0.1)
 
 
-def by_deviation(scores: Array, of_words: bool) -> tuple[Array, Array]:
+def normalize_by_deviation(scores: Array, of_words: bool) -> tuple[Array, Array]:
     """Map scores to z-scores; an absent candidate gets the last score."""
     values = np.where(scores == 0, np.nan, scores)
     has = ~np.isnan(values)
@@ -157,76 +163,91 @@ def by_deviation(scores: Array, of_words: bool) -> tuple[Array, Array]:
     mean = np.nansum(values, axis=1) / count
     deviation = np.sqrt(np.nansum((values - mean[:, None]) ** 2, axis=1) / count)
     deviation = np.where(deviation == 0, 1, deviation)
-    return (scores - mean[:, None]) / deviation[:, None], (_last(scores) - mean) / deviation
+    return (scores - mean[:, None]) / deviation[:, None], (
+        _find_last_scores(scores) - mean
+    ) / deviation
 
 
-def _last(scores: Array) -> Array:
+def _find_last_scores(scores: Array) -> Array:
     last = np.maximum(np.count_nonzero(scores, axis=1) - 1, 0)
     taken: Array = scores[np.arange(len(scores)), last]
     return taken
 
 
-def peak(scores: Array) -> Array:
+def compute_peak(scores: Array) -> Array:
     """Return how many standard deviations the best score lies above the mean."""
-    normalized, _ = by_deviation(scores, True)
+    normalized, _ = normalize_by_deviation(scores, True)
     best: Array = normalized[:, 0]
     return best
 
 
-def constant(found: Candidates, *, words: float) -> Array:
+def weigh_constantly(candidates: Candidates, *, words: float) -> Array:
     """Return the same weight for every question."""
-    return np.full(len(found.grades), words)
+    return np.full(len(candidates.grades), words)
 
 
-def of_share(found: Candidates, *, least: float, gain: float) -> Array:
+def weigh_by_share(candidates: Candidates, *, least: float, gain: float) -> Array:
     """Return a weight that grows with the share of matched terms."""
-    weight: Array = least + gain * found.listed.share
+    weight: Array = least + gain * candidates.listed.share
     return weight
 
 
-def of_present(found: Candidates) -> Array:
+def weigh_by_english_share(candidates: Candidates) -> Array:
     """Return the weight of the first linear fusion: vectors 1, words the share of English terms."""
-    share = np.where(found.listed.english, found.listed.share, 1.0)
+    share = np.where(candidates.listed.english, candidates.listed.share, 1.0)
     weight: Array = share / (1 + share)
     return weight
 
 
-def of_peaks(found: Candidates) -> Array:
+def weigh_by_peaks(candidates: Candidates) -> Array:
     """Return the weight of words that earlier replays suggested."""
-    weight = 0.25 + 0.3 * found.listed.share
-    weight += 0.06 * (peak(found.listed.words) - peak(found.listed.vectors))
+    weight = 0.25 + 0.3 * candidates.listed.share
+    weight += 0.06 * (
+        compute_peak(candidates.listed.words) - compute_peak(candidates.listed.vectors)
+    )
     limited: Array = np.clip(weight, 0.2, 0.65)
     return limited
 
 
-_NORMALIZED: Final[Mapping[str, Normalize]] = {"z-scores": by_deviation, "reference": by_reference}
+_NORMALIZED: Final[Mapping[str, Normalize]] = {
+    "z-scores": normalize_by_deviation,
+    "reference": normalize_by_reference,
+}
 
 
-def families() -> dict[str, dict[str, Rule]]:
+def list_families() -> dict[str, dict[str, Rule]]:
     """Return the rules by family; the rules of a family differ in their constants."""
-    found: dict[str, dict[str, Rule]] = {
-        "words": {"": words_alone},
-        "knn": {"": vectors_alone},
+    rules: dict[str, dict[str, Rule]] = {
+        "words": {"": rank_by_words},
+        "knn": {"": rank_by_vectors},
         "ranks": {
-            f"k={k}, words {words:g}": partial(reciprocal_ranks, k=k, words=words)
+            f"k={k}, words {words:g}": partial(fuse_reciprocal_ranks, k=k, words=words)
             for k in (10, 30, 60)
             for words in (0.4, 0.5, 0.6)
         },
-        "linear fusion": {"": partial(linear, normalize=by_reference, weight=of_present)},
-        "share and peaks": {"": partial(linear, normalize=by_deviation, weight=of_peaks)},
+        "linear fusion": {
+            "": partial(
+                fuse_linearly, normalize=normalize_by_reference, weight=weigh_by_english_share
+            )
+        },
+        "share and peaks": {
+            "": partial(fuse_linearly, normalize=normalize_by_deviation, weight=weigh_by_peaks)
+        },
     }
     for name, normalize in _NORMALIZED.items():
-        found[f"{name}, constant"] = {
+        rules[f"{name}, constant"] = {
             f"{words:g}": partial(
-                linear, normalize=normalize, weight=partial(constant, words=words)
+                fuse_linearly, normalize=normalize, weight=partial(weigh_constantly, words=words)
             )
             for words in (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
         }
-        found[f"{name}, share"] = {
+        rules[f"{name}, share"] = {
             f"{least:g} + {gain:g} share": partial(
-                linear, normalize=normalize, weight=partial(of_share, least=least, gain=gain)
+                fuse_linearly,
+                normalize=normalize,
+                weight=partial(weigh_by_share, least=least, gain=gain),
             )
             for least in (0.15, 0.2, 0.25, 0.3, 0.35)
             for gain in (0.1, 0.2, 0.3, 0.4)
         }
-    return {**found, "product": {"": product}}
+    return {**rules, "product": {"": score_product}}

@@ -22,14 +22,14 @@ class Edit:
     """An edit of one document.
 
     Attributes:
-        saved: time of the save, in seconds since the epoch.
-        found: time when a search first found it; None if none did.
+        saved_at: time of the save, in seconds since the epoch.
+        found_at: time when a search first found it; None if none did.
     """
 
     uri: str
     edition: int
-    saved: float
-    found: float | None
+    saved_at: float
+    found_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Deletion:
     """A deletion of one document.
 
     Attributes:
-        deleted: time of the deletion, in seconds since the epoch.
-        gone: time when a search no longer found it; None if every search did.
+        deleted_at: time of the deletion, in seconds since the epoch.
+        gone_at: time when a search no longer found it; None if every search did.
     """
 
     uri: str
-    deleted: float
-    gone: float | None
+    deleted_at: float
+    gone_at: float | None
 
 
 def write_documents(folder: Path, *, steady: int, edited: int, doomed: int) -> list[str]:
@@ -59,25 +59,25 @@ def write_documents(folder: Path, *, steady: int, edited: int, doomed: int) -> l
     folder.mkdir(parents=True, exist_ok=True)
     questions = []
     for number in range(steady):
-        text = prose.document(rng, 3)
+        text = prose.draw_document(rng, 3)
         (folder / f"steady-{number}.md").write_text(text)
         words = text.split()
         begin = rng.randrange(max(1, len(words) - _QUESTION_WORDS))
         questions.append(" ".join(words[begin : begin + _QUESTION_WORDS]))
     for number in range(edited):
-        (folder / f"edited-{number}.md").write_text(_passage(f"edited-{number}.md", 0, rng))
+        (folder / f"edited-{number}.md").write_text(_build_passage(f"edited-{number}.md", 0, rng))
     for number in range(doomed):
-        (folder / f"doomed-{number}.md").write_text(_passage(f"doomed-{number}.md", 0, rng))
+        (folder / f"doomed-{number}.md").write_text(_build_passage(f"doomed-{number}.md", 0, rng))
     return questions
 
 
-def _passage(name: str, edition: int, rng: random.Random) -> str:
+def _build_passage(name: str, edition: int, rng: random.Random) -> str:
     """Return a document of one short passage with a mark and words that other documents use."""
-    sentence = " ".join(prose.document(rng, 1).split()[10:22])
-    return f"# {name}\n\n{mark(name, edition)}: edition {edition} of {name}. {sentence}\n"
+    sentence = " ".join(prose.draw_document(rng, 1).split()[10:22])
+    return f"# {name}\n\n{build_mark(name, edition)}: edition {edition} of {name}. {sentence}\n"
 
 
-def mark(name: str, edition: int) -> str:
+def build_mark(name: str, edition: int) -> str:
     """Return the word that only this edition of this document contains."""
     return f"zanzibar{name.removesuffix('.md').replace('-', '')}x{edition}"
 
@@ -112,11 +112,11 @@ class Editor:
         edition = len(self.edits) + 1
         name = f"edited-{edition % self._edited}.md"
         draft = self._folder / f".{name}.draft"
-        draft.write_text(_passage(name, edition, self._rng))
+        draft.write_text(_build_passage(name, edition, self._rng))
         saved = time.time()
         draft.replace(self._folder / name)
         self._follow()
-        found = self._awaited(lambda: self._finds(mark(name, edition)))
+        found = self._wait_for(lambda: self._finds(build_mark(name, edition)))
         self.edits.append(Edit(f"files/{name}", edition, saved, found))
 
     def delete(self) -> None:
@@ -128,10 +128,10 @@ class Editor:
         deleted = time.time()
         (self._folder / name).unlink()
         self._follow()
-        gone = self._awaited(lambda: not self._finds(mark(name, 0)))
+        gone = self._wait_for(lambda: not self._finds(build_mark(name, 0)))
         self.deletions.append(Deletion(f"files/{name}", deleted, gone))
 
-    def _awaited(self, condition: Callable[[], bool]) -> float | None:
+    def _wait_for(self, condition: Callable[[], bool]) -> float | None:
         deadline = time.monotonic() + _WAIT_SECONDS
         while not condition():
             if time.monotonic() > deadline:

@@ -36,7 +36,7 @@ _OK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class HitPassage:
     """A hit.
 
     Attributes:
@@ -55,27 +55,27 @@ class Answer:
     """A question and its answer.
 
     Attributes:
-        at: due time of the question, in seconds since the epoch.
+        due_at: due time of the question, in seconds since the epoch.
         seconds: time until it was answered.
         failure: status and beginning of the body of a failed request.
         generation: the build that answered.
     """
 
-    at: float
+    due_at: float
     seconds: float
     mode: str
     failure: str | None = None
     generation: int | None = None
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[HitPassage, ...] = ()
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Answer:
         """Parse a row of the answers file."""
-        return cls(**{**row, "passages": tuple(Passage(**one) for one in row["passages"])})
+        return cls(**{**row, "passages": tuple(HitPassage(**one) for one in row["passages"])})
 
 
 @contextmanager
-def asked(
+def run_load(
     url: str, token: str, questions: Sequence[str], answers: Path, *, rate: float
 ) -> Iterator[None]:
     """Run a process that asks questions in all modes until the block ends; see read_answers."""
@@ -106,18 +106,18 @@ async def ask_until(
 ) -> list[Answer]:
     """Ask at this rate until the event is set; return every answer."""
     started, epoch = time.perf_counter(), time.time()
-    asked: list[asyncio.Task[Answer]] = []
+    tasks: list[asyncio.Task[Answer]] = []
     for number in itertools.count():
         await asyncio.sleep(max(0.0, started + number / rate - time.perf_counter()))
         if ended.is_set():
-            return await asyncio.gather(*asked)
+            return await asyncio.gather(*tasks)
         due = started + number / rate
         body = {
             "query": questions[number // len(MODES) % len(questions)],
             "mode": MODES[number % len(MODES)],
             "top_k": TOP_K,
         }
-        asked.append(asyncio.create_task(_ask(client, body, due, epoch + due - started)))
+        tasks.append(asyncio.create_task(_ask(client, body, due, epoch + due - started)))
     raise AssertionError
 
 
@@ -132,19 +132,19 @@ async def _ask(client: httpx.AsyncClient, body: Mapping[str, Any], due: float, a
         failure = f"{response.status_code} {response.text[:300]}"
         return Answer(at, seconds, mode, failure=failure)
     answer = response.json()
-    passages = tuple(passage for hit in answer["hits"] for passage in _passages(hit))
+    passages = tuple(passage for hit in answer["hits"] for passage in _read_passages(hit))
     return Answer(at, seconds, mode, generation=answer["generation"], passages=passages)
 
 
-def _passages(hit: Mapping[str, Any]) -> Iterator[Passage]:
+def _read_passages(hit: Mapping[str, Any]) -> Iterator[HitPassage]:
     for part in hit["ranges"]:
         text = hit["text"][part["start"] - hit["start"] : part["end"] - hit["start"]]
         found = EDITION.search(text)
         edition = None if found is None else int(found[1])
-        yield Passage(hit["uri"], part["start"], part["end"], edition)
+        yield HitPassage(hit["uri"], part["start"], part["end"], edition)
 
 
-async def _run(options: argparse.Namespace, stream: TextIO) -> list[Answer]:
+async def _run_until_closed(options: argparse.Namespace, stream: TextIO) -> list[Answer]:
     headers = {"Authorization": f"Bearer {os.environ['RAG_ASSETS_TOKEN']}"}
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("answers", type=Path)
     parser.add_argument("--rate", type=float, default=20.0)
     options = parser.parse_args()
-    answers = asyncio.run(_run(options, sys.stdin))
+    answers = asyncio.run(_run_until_closed(options, sys.stdin))
     options.answers.write_text("".join(json.dumps(asdict(answer)) + "\n" for answer in answers))
 
 

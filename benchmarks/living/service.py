@@ -20,7 +20,7 @@ _CLI = (sys.executable, "-m", "rag_assets.cli")
 
 
 @contextmanager
-def service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
+def run_service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
     """Run `rag-assets serve` for the installation of the environment until the block ends.
 
     Args:
@@ -43,13 +43,13 @@ def service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
         ) as process,
     ):
         try:
-            _wait_for(f"{url}/health/ready", process, log)
+            _wait_until_ready(f"{url}/health/ready", process, log)
             yield url, str(json.loads(made.stdout)["token"])
         finally:
             process.terminate()
 
 
-def finds(url: str, token: str, word: str) -> bool:
+def is_found(url: str, token: str, word: str) -> bool:
     """Return whether a search for a word finds it in a document now."""
     body = json.dumps({"query": word, "mode": "text", "top_k": 20}).encode()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -59,7 +59,7 @@ def finds(url: str, token: str, word: str) -> bool:
     return any(word in hit["text"] for hit in hits)
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:

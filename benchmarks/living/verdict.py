@@ -15,7 +15,7 @@ EDIT_SECONDS = 60.0
 MOST_SLOWER = 3.0
 """Maximum ratio of p95 during the trial to p95 at rest."""
 
-Places = Mapping[int, Mapping[str, frozenset[tuple[int, int]]]]
+RangesByBuild = Mapping[int, Mapping[str, frozenset[tuple[int, int]]]]
 """Ranges of the passages of steady documents: by build, by URI."""
 
 
@@ -37,79 +37,79 @@ class Move:
     waited: tuple[str, ...] = ()
 
 
-def faults(
+def find_faults(
     answers: Sequence[Answer],
     moves: Sequence[Move],
     edits: Sequence[Edit],
     deletions: Sequence[Deletion],
-    places: Places,
+    places: RangesByBuild,
 ) -> dict[str, list[str]]:
     """Return the violated conditions, each with its examples."""
-    found = {
+    examples_by_fault = {
         "no answer": [f"{a.mode}: {a.failure}" for a in answers if a.failure is not None],
-        "empty": [_of(a) for a in answers if a.failure is None and not a.passages],
-        "passages that its build has not": [*_of_other_builds(answers, places)],
-        "of another build than the published one": [*_of_former_builds(answers, moves)],
-        "a deleted document": [*_with_deleted(answers, deletions)],
-        "a former edition after 60 seconds": [*_with_former(answers, edits)],
+        "empty": [_describe(a) for a in answers if a.failure is None and not a.passages],
+        "passages that its build has not": [*_find_foreign_passages(answers, places)],
+        "of another build than the published one": [*_find_stale_builds(answers, moves)],
+        "a deleted document": [*_find_deleted(answers, deletions)],
+        "a former edition after 60 seconds": [*_find_outdated(answers, edits)],
         "edits that took over 60 seconds": [
-            f"{e.uri}, edition {e.edition}" for e in edits if _lasted(e) > EDIT_SECONDS
+            f"{e.uri}, edition {e.edition}" for e in edits if _compute_duration(e) > EDIT_SECONDS
         ],
-        "deletions without effect": [d.uri for d in deletions if d.gone is None],
+        "deletions without effect": [d.uri for d in deletions if d.gone_at is None],
     }
-    return {what: examples for what, examples in found.items() if examples}
+    return {what: examples for what, examples in examples_by_fault.items() if examples}
 
 
-def _of(answer: Answer) -> str:
-    return f"{answer.mode}, generation {answer.generation}, at {answer.at:.2f}"
+def _describe(answer: Answer) -> str:
+    return f"{answer.mode}, generation {answer.generation}, at {answer.due_at:.2f}"
 
 
-def _of_other_builds(answers: Sequence[Answer], places: Places) -> Iterator[str]:
+def _find_foreign_passages(answers: Sequence[Answer], places: RangesByBuild) -> Iterator[str]:
     for answer in answers:
         known = places.get(answer.generation or 0)
         if known is None:
             continue
         for passage in answer.passages:
             if passage.uri in known and (passage.start, passage.end) not in known[passage.uri]:
-                yield f"{_of(answer)}: {passage.uri} from {passage.start} to {passage.end}"
+                yield f"{_describe(answer)}: {passage.uri} from {passage.start} to {passage.end}"
 
 
-def _of_former_builds(answers: Sequence[Answer], moves: Sequence[Move]) -> Iterator[str]:
+def _find_stale_builds(answers: Sequence[Answer], moves: Sequence[Move]) -> Iterator[str]:
     """Yield answers between two moves that another build than the published one gave."""
     for move, after in zip(moves, [*moves[1:], None], strict=True):
         until = float("inf") if after is None else after.began
         for answer in answers:
-            is_between = move.ended < answer.at and answer.at + answer.seconds < until
+            is_between = move.ended < answer.due_at and answer.due_at + answer.seconds < until
             if is_between and answer.generation not in {move.generation, None}:
-                yield f"{_of(answer)}: {move.generation} was published at {move.ended:.2f}"
+                yield f"{_describe(answer)}: {move.generation} was published at {move.ended:.2f}"
 
 
-def _with_deleted(answers: Sequence[Answer], deletions: Sequence[Deletion]) -> Iterator[str]:
-    gone = {d.uri: d.gone for d in deletions if d.gone is not None}
+def _find_deleted(answers: Sequence[Answer], deletions: Sequence[Deletion]) -> Iterator[str]:
+    gone = {d.uri: d.gone_at for d in deletions if d.gone_at is not None}
     for answer in answers:
         for uri in {passage.uri for passage in answer.passages} & gone.keys():
-            if answer.at > gone[uri]:
-                yield f"{_of(answer)}: {uri}, gone at {gone[uri]:.2f}"
+            if answer.due_at > gone[uri]:
+                yield f"{_describe(answer)}: {uri}, gone at {gone[uri]:.2f}"
 
 
-def _with_former(answers: Sequence[Answer], edits: Sequence[Edit]) -> Iterator[str]:
+def _find_outdated(answers: Sequence[Answer], edits: Sequence[Edit]) -> Iterator[str]:
     saved: dict[str, list[tuple[float, int]]] = {}
     for edit in edits:
-        saved.setdefault(edit.uri, []).append((edit.saved, edit.edition))
+        saved.setdefault(edit.uri, []).append((edit.saved_at, edit.edition))
     for answer in answers:
         for passage in answer.passages:
             if passage.edition is None:
                 continue
-            due = [e for at, e in saved.get(passage.uri, ()) if at + EDIT_SECONDS < answer.at]
+            due = [e for at, e in saved.get(passage.uri, ()) if at + EDIT_SECONDS < answer.due_at]
             if due and passage.edition < max(due):
-                yield f"{_of(answer)}: {passage.uri}, edition {passage.edition} of {max(due)}"
+                yield f"{_describe(answer)}: {passage.uri}, edition {passage.edition} of {max(due)}"
 
 
-def _lasted(edit: Edit) -> float:
-    return float("inf") if edit.found is None else edit.found - edit.saved
+def _compute_duration(edit: Edit) -> float:
+    return float("inf") if edit.found_at is None else edit.found_at - edit.saved_at
 
 
-def latencies(answers: Sequence[Answer]) -> dict[str, float]:
+def compute_latencies(answers: Sequence[Answer]) -> dict[str, float]:
     """Return percentiles of the answers' latency, in milliseconds."""
     seconds = [answer.seconds for answer in answers]
     cuts = quantiles(seconds, n=100, method="inclusive")
@@ -117,7 +117,7 @@ def latencies(answers: Sequence[Answer]) -> dict[str, float]:
     return {name: round(1_000 * value, 1) for name, value in found.items()}
 
 
-def places_of(ctx: TenantContext) -> Places:
+def read_places(ctx: TenantContext) -> RangesByBuild:
     """Return the ranges of all passages of steady documents, by build and URI.
 
     Args:

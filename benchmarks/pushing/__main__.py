@@ -6,7 +6,7 @@
     python -m benchmarks.pushing bulk --records 50000     lines, with 50 edits meanwhile and kills
 
 The embedder is the deterministic one: its vectors have no meaning, and all searches are by words.
-The exit code is 1 if any condition fails (see `faults` of both modules).
+The exit code is 1 if any condition fails (see `find_faults` in both modules).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any
 
 import psutil
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.pushing import bulk, changing_page
 from benchmarks.pushing.site import SOURCE, Service, Workspace
-from benchmarks.saved_to_searchable import cpu_of, cpu_since, running
+from benchmarks.saved_to_searchable import compute_cpu_since, read_cpu, run_stack
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.client import Client
@@ -59,26 +59,28 @@ def main() -> None:
     parser.add_argument("--name", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
-    with workspace(arguments.work) as (made, meter):
-        cpu = cpu_of(meter)
+    before = describe_machine()
+    with open_workspace(arguments.work) as (made, meter):
+        cpu = read_cpu(meter)
         if arguments.trial != "bulk":
             kills = _KILLS_WHILE_CHANGING if arguments.kills else {}
-            trial = changing_page.tried(made, arguments.seconds, kind=arguments.trial, kills=kills)
-            results = changing_page.result_of(trial)
+            trial = changing_page.run_trial(
+                made, arguments.seconds, kind=arguments.trial, kills=kills
+            )
+            results = changing_page.build_result(trial)
         else:
             kills = {} if arguments.no_kills else _KILLS
-            plan = bulk.Plan(arguments.records, arguments.edits, arguments.every, 5.0, kills)
-            results = bulk.result_of(plan, bulk.tried(made, plan))
+            plan = bulk.BulkPlan(arguments.records, arguments.edits, arguments.every, 5.0, kills)
+            results = bulk.build_result(plan, bulk.run_trial(made, plan))
         # Killed processes have no CPU figures.
         alive = {name: pid for name, pid in meter.items() if psutil.pid_exists(pid)}
-        results["cpu"] = cpu_since(cpu, alive)
+        results["cpu"] = compute_cpu_since(cpu, alive)
     result = {
         "benchmark": f"pushing: {arguments.trial}",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
     print(json.dumps(results))
@@ -87,7 +89,7 @@ def main() -> None:
 
 
 @contextmanager
-def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
+def open_workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
     """Start `rag-assets up` and the service; yield a workspace, and the pids by name."""
     home = work / "home"
     shutil.rmtree(home, ignore_errors=True)
@@ -106,7 +108,7 @@ def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         stack = LocalStack(Settings.from_environment())
-        with running() as pids, Session() as session:
+        with run_stack() as pids, Session() as session:
             created = ("tokens", "create", TENANT, "--principal", "app", "--role", "admin")
             made = subprocess.run(
                 [*_CLI, *created, "--json"], check=True, capture_output=True, text=True

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.pushing.recount import Counted, counted
-from benchmarks.pushing.site import Workspace, page
+from benchmarks.pushing.recount import QueueDepth, count_queue
+from benchmarks.pushing.site import Workspace, build_page
 
 PROMISED_SECONDS = 60.0
 BATCH = 1_000
@@ -30,7 +30,7 @@ AND (document.status IS DISTINCT FROM 'READY' OR document.revision IS DISTINCT F
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BulkPlan:
     """The records to push, and the times of edits and kills.
 
     Attributes:
@@ -52,13 +52,13 @@ class Plan:
         """Yield the records, each with its own mark."""
         rng = random.Random(7)
         for number in range(self.records):
-            words = f"{' '.join(rng.choices(_WORDS, k=40))} {mark_of(number)}"
+            words = f"{' '.join(rng.choices(_WORDS, k=40))} {build_mark(number)}"
             kind, body = _BODIES[number % len(_BODIES)](words)
             yield {"op": "put", "type": kind, "id": f"bulk-{number}", **body}
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class PageEdit:
     """The outcome of an edit of a page.
 
     Attributes:
@@ -71,7 +71,7 @@ class Edit:
 
 
 @dataclass
-class Trial:
+class BulkTrial:
     """The observations of a trial.
 
     Attributes:
@@ -82,8 +82,8 @@ class Trial:
         left: number of documents that wait in the end.
     """
 
-    edits: list[Edit] = field(default_factory=list)
-    counts: list[Counted] = field(default_factory=list)
+    edits: list[PageEdit] = field(default_factory=list)
+    counts: list[QueueDepth] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
     entries: Counter[str] = field(default_factory=Counter)
     expected: set[str] = field(default_factory=set)
@@ -92,29 +92,29 @@ class Trial:
     indexed_seconds: float = 0.0
 
 
-def mark_of(number: int, edition: str = "bulk") -> str:
+def build_mark(number: int, edition: str = "bulk") -> str:
     """Return the word that only one version of one record contains."""
     return f"mark{edition}{number}x"
 
 
-def _comment(words: str) -> tuple[str, dict[str, Any]]:
+def _build_comment(words: str) -> tuple[str, dict[str, Any]]:
     return "comment", {"page_uuid": "edited-0", "text": words}
 
 
-def _row(words: str) -> tuple[str, dict[str, Any]]:
+def _build_row(words: str) -> tuple[str, dict[str, Any]]:
     return "db_row", {"database_uuid": "d", "values": [{"name": "note", "value_text": words}]}
 
 
-def _page(words: str) -> tuple[str, dict[str, Any]]:
-    return "page", page("A page", words)
+def _build_page(words: str) -> tuple[str, dict[str, Any]]:
+    return "page", build_page("A page", words)
 
 
 _BODIES: tuple[Callable[[str], tuple[str, dict[str, Any]]], ...] = (
-    *(_comment, _row, _row, _comment, _page),
+    *(_build_comment, _build_row, _build_row, _build_comment, _build_page),
 )
 
 
-def faults(trial: Trial) -> list[str]:
+def find_faults(trial: BulkTrial) -> list[str]:
     """Return the violated conditions."""
     # Edits listed with the last lines overtake none; if every edit waited for lines, none would.
     overtaking = sum(edit.overtaken > 0 for edit in trial.edits)
@@ -123,9 +123,9 @@ def faults(trial: Trial) -> list[str]:
         <= PROMISED_SECONDS,
         "single edits waited for lines": overtaking >= len(trial.edits) / 4,
         "queue_depth was not what was recounted": all(
-            count.told == count.recounted for count in trial.counts
+            count.reported == count.recounted for count in trial.counts
         ),
-        "no moment was sampled while records waited": any(count.told for count in trial.counts),
+        "no moment was sampled while records waited": any(count.reported for count in trial.counts),
         "records were lost": trial.expected <= trial.entries.keys(),
         "something that was replaced is found": trial.entries.keys() <= trial.expected,
         "records were doubled": max(trial.entries.values(), default=0) == 1,
@@ -134,9 +134,11 @@ def faults(trial: Trial) -> list[str]:
     return [what for what, holds in conditions.items() if not holds]
 
 
-def tried(workspace: Workspace, plan: Plan, say: Callable[[str], None] = print) -> Trial:
+def run_trial(
+    workspace: Workspace, plan: BulkPlan, say: Callable[[str], None] = print
+) -> BulkTrial:
     """Push everything, edit and kill meanwhile, and wait until all is indexed."""
-    trial, ended = Trial(), threading.Event()
+    trial, ended = BulkTrial(), threading.Event()
     _prepare(workspace, plan)
     began = time.monotonic()
     with ThreadPoolExecutor(plan.edits + len(plan.kills) + 2) as pool:
@@ -157,22 +159,22 @@ def tried(workspace: Workspace, plan: Plan, say: Callable[[str], None] = print) 
         trial.indexed_seconds = time.monotonic() - began
         ended.set()
         sampling.result()
-    trial.expected = {mark_of(n) for n in range(plan.records)}
-    trial.expected |= {mark_of(n, "after") for n in range(plan.edits)}
+    trial.expected = {build_mark(n) for n in range(plan.records)}
+    trial.expected |= {build_mark(n, "after") for n in range(plan.edits)}
     trial.entries = Counter(mark for text in workspace.entries() for mark in _MARK.findall(text))
     return trial
 
 
-def _prepare(workspace: Workspace, plan: Plan) -> None:
+def _prepare(workspace: Workspace, plan: BulkPlan) -> None:
     """Push the pages that edits will change, and wait until they are indexed."""
     for number in range(plan.edits):
         workspace.put_page(f"edited-{number}")
-        words = f"Before. {mark_of(number, 'before')}"
-        workspace.put("page", f"edited-{number}", page(f"Page {number}", words))
+        words = f"Before. {build_mark(number, 'before')}"
+        workspace.put("page", f"edited-{number}", build_page(f"Page {number}", words))
     _wait_until_indexed(workspace)
 
 
-def _push(workspace: Workspace, plan: Plan) -> float:
+def _push(workspace: Workspace, plan: BulkPlan) -> float:
     batch: list[dict[str, Any]] = []
     for line in plan.lines():
         batch.append(line)
@@ -191,23 +193,23 @@ def _push_batch(workspace: Workspace, batch: list[dict[str, Any]]) -> None:
         raise RuntimeError(f"lines were answered {sorted(outcomes)}")
 
 
-def _edit(workspace: Workspace, number: int) -> Edit:
-    mark = mark_of(number, "after")
+def _edit(workspace: Workspace, number: int) -> PageEdit:
+    mark = build_mark(number, "after")
     began, at = time.monotonic(), time.time()
-    workspace.put("page", f"edited-{number}", page(f"Page {number}", f"After. {mark}"))
-    while not workspace.finds(mark):
+    workspace.put("page", f"edited-{number}", build_page(f"Page {number}", f"After. {mark}"))
+    while not workspace.is_found(mark):
         if time.monotonic() - began > _PATIENCE:
             raise RuntimeError(f"edit {number} is not found")
         time.sleep(_PAUSE)
     seconds = time.monotonic() - began
     [row] = workspace.rows(_OVERTAKEN, at=at)
-    return Edit(round(seconds, 2), int(row[0]))
+    return PageEdit(round(seconds, 2), int(row[0]))
 
 
-def _sample(workspace: Workspace, trial: Trial, every: float, ended: threading.Event) -> None:
+def _sample(workspace: Workspace, trial: BulkTrial, every: float, ended: threading.Event) -> None:
     while not ended.wait(every):
-        trial.counts.append(counted(workspace))
-    trial.counts.append(counted(workspace))
+        trial.counts.append(count_queue(workspace))
+    trial.counts.append(count_queue(workspace))
 
 
 def _wait_until_indexed(workspace: Workspace) -> int:
@@ -218,7 +220,7 @@ def _wait_until_indexed(workspace: Workspace) -> int:
     return left
 
 
-def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
+def build_result(plan: BulkPlan, trial: BulkTrial) -> dict[str, Any]:
     """Return the figures of a trial."""
     seconds = sorted(edit.seconds for edit in trial.edits)
     overtaken = sorted(edit.overtaken for edit in trial.edits)
@@ -233,7 +235,7 @@ def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
         "pushed_seconds": round(trial.pushed_seconds, 1),
         "indexed_seconds": round(trial.indexed_seconds, 1),
         "moments": len(trial.counts),
-        "deepest": max(count.told for count in trial.counts),
+        "deepest": max(count.reported for count in trial.counts),
         "seconds": [edit.seconds for edit in trial.edits],
-        "faults": faults(trial),
+        "faults": find_faults(trial),
     }

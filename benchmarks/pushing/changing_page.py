@@ -12,8 +12,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks.pushing.long_put import LongPuts, mark_of
-from benchmarks.pushing.site import Workspace, page
+from benchmarks.pushing.long_put import LongPuts, build_mark
+from benchmarks.pushing.site import Workspace, build_page
 
 PROMISED_SECONDS = 60.0
 PAGE = "changing"
@@ -31,7 +31,7 @@ _NEVER = float("inf")
 
 
 @dataclass
-class Trial:
+class PageTrial:
     """When each state of the page was first pushed, listed and found, in seconds.
 
     Attributes:
@@ -60,7 +60,7 @@ class Trial:
         return [self.found.get(state, _NEVER) - at for state, at in self.listed.items()]
 
 
-def faults(trial: Trial) -> list[str]:
+def find_faults(trial: PageTrial) -> list[str]:
     """Return the violated conditions."""
     last = max(trial.pushed)
     order, runs = [*trial.found], [n for n in trial.written.values() if n]
@@ -84,13 +84,13 @@ def faults(trial: Trial) -> list[str]:
     return [*(what for what, holds in conditions.items() if not holds), *trial.others]
 
 
-def tried(
+def run_trial(
     workspace: Workspace,
     seconds: float,
     *,
     kind: str = "page",
     kills: Mapping[int, str] = MappingProxyType({}),
-) -> Trial:
+) -> PageTrial:
     """Save the page every second, and follow it until its last state is found.
 
     Args:
@@ -100,7 +100,7 @@ def tried(
         kills: what to kill, by the second; see Workspace.kill. The service is killed in the middle
             of a put of another file.
     """
-    trial, ended = Trial(), threading.Event()
+    trial, ended = PageTrial(), threading.Event()
     began, shas = time.time(), dict[str, int]()
     workspace.put_page(PAGE)
     if kind == "file":
@@ -125,48 +125,54 @@ def tried(
     finally:
         ended.set()
         watcher.join()
-    trial.written = {} if kills else workspace.written_entries(began)
-    trial.stored = shas.get(workspace.record_sha256(kind, PAGE) or "") == max(trial.pushed)
+    trial.written = {} if kills else workspace.count_written_entries(began)
+    trial.stored = shas.get(workspace.read_record_sha256(kind, PAGE) or "") == max(trial.pushed)
     if kills:
-        _wait_until_found(workspace, mark_of(len(long.stored)))
-        trial.others = [*long.faults(), *workspace.blob_faults()]
+        _wait_until_found(workspace, build_mark(len(long.stored)))
+        trial.others = [*long.faults(), *workspace.find_blob_faults()]
     return trial
 
 
 def _kill(workspace: Workspace, victim: str, long: LongPuts, pool: ThreadPoolExecutor) -> None:
     if victim == "service":
-        long.cut_off()
+        long.interrupt_put()
     else:
         workspace.kill(victim, pool)
 
 
-def _push(workspace: Workspace, trial: Trial, shas: dict[str, int], number: int, kind: str) -> None:
+def _push(
+    workspace: Workspace, trial: PageTrial, shas: dict[str, int], number: int, kind: str
+) -> None:
     words = f"The counter shows state{number}x."
     trial.pushed[number] = time.monotonic()
     if kind == "file":
         workspace.put_content(PAGE, f"# A file that changes\n\n{words}\n".encode())
     else:
-        workspace.put("page", PAGE, page("A page that changes", words))
-    [row] = workspace.rows(_PUSHED[kind], id=workspace.document_id(kind, PAGE))
+        workspace.put("page", PAGE, build_page("A page that changes", words))
+    [row] = workspace.rows(_PUSHED[kind], id=workspace.compute_document_id(kind, PAGE))
     shas[row.content_sha256] = number
 
 
 def _watch(
-    workspace: Workspace, trial: Trial, shas: Mapping[str, int], ended: threading.Event, kind: str
+    workspace: Workspace,
+    trial: PageTrial,
+    shas: Mapping[str, int],
+    ended: threading.Event,
+    kind: str,
 ) -> None:
     """Search continuously, and record which state was listed and found."""
-    id_ = workspace.document_id(kind, PAGE)
+    id_ = workspace.compute_document_id(kind, PAGE)
     while not ended.is_set():
         for row in workspace.rows(_LISTED, id=id_):
             state = shas.get(row.content_sha256)
             if state is not None:
                 trial.listed.setdefault(state, time.monotonic())
         if (texts := workspace.texts("counter shows")) is not None:
-            _look(trial, texts, time.monotonic())
+            _record_states(trial, texts, time.monotonic())
         ended.wait(_PAUSE)
 
 
-def _look(trial: Trial, texts: Sequence[str], now: float) -> None:
+def _record_states(trial: PageTrial, texts: Sequence[str], now: float) -> None:
     states = [int(found[1]) for text in texts if (found := _STATE.search(text))]
     trial.returned.append(len(states))
     for state in states:
@@ -177,13 +183,13 @@ def _look(trial: Trial, texts: Sequence[str], now: float) -> None:
 
 def _wait_until_found(workspace: Workspace, word: str) -> None:
     until = time.monotonic() + 2 * PROMISED_SECONDS
-    while not workspace.finds(word):
+    while not workspace.is_found(word):
         if time.monotonic() > until:
             raise RuntimeError(f"{word} is not found")
         time.sleep(_PAUSE)
 
 
-def result_of(trial: Trial) -> dict[str, Any]:
+def build_result(trial: PageTrial) -> dict[str, Any]:
     """Return the figures of a trial."""
     latencies = sorted(trial.latencies)
     return {
@@ -198,5 +204,5 @@ def result_of(trial: Trial) -> dict[str, Any]:
             "max": round(max(latency for latency in latencies if latency != _NEVER), 2),
         },
         "oldest_found": round(max(trial.ages), 2),
-        "faults": faults(trial),
+        "faults": find_faults(trial),
     }

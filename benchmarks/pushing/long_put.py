@@ -31,21 +31,21 @@ class LongPuts:
         """Put the file and its first content completely."""
         self.workspace.put_page(PAGE)
         self.workspace.put("file", FILE, {"page_uuid": PAGE, "name": "long.md"})
-        self.workspace.put_content(FILE, content_of(0))
+        self.workspace.put_content(FILE, build_content(0))
 
-    def cut_off(self) -> None:
+    def interrupt_put(self) -> None:
         """Send half of a new content, kill the service, record the stored hash, put all of it."""
         number = len(self.stored)
-        content = content_of(number + 1)
-        connection = self._sent(content[: len(content) // 2], of=len(content))
+        content = build_content(number + 1)
+        connection = self._send_part(content[: len(content) // 2], of=len(content))
         try:
             time.sleep(_ARRIVES_SECONDS)
             self.workspace.service.kill()
         finally:
             connection.close()
         self.workspace.service.start()
-        told = self.workspace.record_sha256("file", FILE)
-        self.stored.append((told, hash_of(content_of(number))))
+        told = self.workspace.read_record_sha256("file", FILE)
+        self.stored.append((told, compute_hash(build_content(number))))
         self.workspace.put_content(FILE, content)
 
     def faults(self) -> list[str]:
@@ -53,14 +53,14 @@ class LongPuts:
         last = len(self.stored)
         conditions = {
             "half of a file was taken for its content": all(a == b for a, b in self.stored),
-            "a file that was put again is not found": self.workspace.finds(mark_of(last)),
+            "a file that was put again is not found": self.workspace.is_found(build_mark(last)),
             "an earlier content of a file is found": not any(
-                self.workspace.finds(mark_of(number)) for number in range(last)
+                self.workspace.is_found(build_mark(number)) for number in range(last)
             ),
         }
         return [what for what, holds in conditions.items() if not holds]
 
-    def _sent(self, part: bytes, *, of: int) -> http.client.HTTPConnection:
+    def _send_part(self, part: bytes, *, of: int) -> http.client.HTTPConnection:
         """Return a connection that has sent the first part of a content."""
         place = urlsplit(self.workspace.service.url)
         connection = http.client.HTTPConnection(place.hostname or "", place.port)
@@ -72,17 +72,17 @@ class LongPuts:
         return connection
 
 
-def content_of(number: int) -> bytes:
+def build_content(number: int) -> bytes:
     """Return about 600 KB of Markdown; its last line has a mark."""
     lines = (f"Line {line} of content {number} has a few more words." for line in range(_LINES))
-    return "\n".join([*lines, "", f"The end of it is {mark_of(number)}.", ""]).encode()
+    return "\n".join([*lines, "", f"The end of it is {build_mark(number)}.", ""]).encode()
 
 
-def mark_of(number: int) -> str:
+def build_mark(number: int) -> str:
     """Return the word that only this content contains."""
     return f"long{number}x"
 
 
-def hash_of(content: bytes) -> str:
+def compute_hash(content: bytes) -> str:
     """Return the hash that identifies a content."""
     return hashlib.sha256(content).hexdigest()

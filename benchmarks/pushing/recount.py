@@ -38,31 +38,31 @@ _RESOLVED_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class QueueDepth:
     """The depth of the queue at one moment.
 
     Attributes:
-        told: depth that the product reports.
+        reported: depth that the product reports.
         recounted: depth counted from rows at the same moment.
     """
 
-    told: int
+    reported: int
     recounted: int
 
 
-def counted(workspace: Workspace) -> Counted:
+def count_queue(workspace: Workspace) -> QueueDepth:
     """Return the queue depth reported to an admin and its recount from rows, in one snapshot."""
     with workspace.catalog.database.begin() as connection:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
         catalog = Catalog(_OneMoment(connection))
         record = catalog.tenants.get(workspace.id)
-        told = read_status_of_records(catalog, record, readers=None).queue_depth
+        reported = read_status_of_records(catalog, record, readers=None).queue_depth
         days = record.config.get("workspace", {}).get("resolved_comment_days", _RESOLVED_DAYS)
         since = datetime.now(UTC) - timedelta(days=days)
-        return Counted(told, _recounted(connection, workspace.id, since))
+        return QueueDepth(reported, _recount(connection, workspace.id, since))
 
 
-def _recounted(connection: Connection, tenant_id: str, since: datetime) -> int:
+def _recount(connection: Connection, tenant_id: str, since: datetime) -> int:
     """Count the documents and records that wait; leave out comments resolved before `since`."""
 
     def rows(query: str) -> dict[str, Any]:

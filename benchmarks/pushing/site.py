@@ -117,21 +117,21 @@ class Workspace:
 
     def put(self, source_type: str, source_id: str, body: Mapping[str, Any]) -> str:
         """Push a record, with retries; return the outcome."""
-        sent = self._sent(lambda: self.client.put_typed_record(source_type, source_id, body))
+        sent = self._retry(lambda: self.client.put_typed_record(source_type, source_id, body))
         return str(sent.outcome)
 
     def put_content(self, source_id: str, content: bytes) -> None:
         """Put the content of a file, with retries."""
-        self._sent(lambda: self.client.put_record_content(source_id, content))
+        self._retry(lambda: self.client.put_record_content(source_id, content))
 
     def put_lines(self, lines: list[dict[str, Any]]) -> tuple[RecordLine, ...]:
         """Push many records, with retries."""
-        found: tuple[RecordLine, ...] = self._sent(lambda: self.client.write_records(lines)).lines
+        found: tuple[RecordLine, ...] = self._retry(lambda: self.client.write_records(lines)).lines
         return found
 
     def put_page(self, uuid: str) -> None:
         """Put a page that all members can read into the tree."""
-        self._sent(lambda: self.client.put_page(uuid))
+        self._retry(lambda: self.client.put_page(uuid))
 
     def entries(self) -> Iterator[str]:
         """Yield the text of each entry of the serving build."""
@@ -143,15 +143,15 @@ class Workspace:
 
     def status(self) -> Status:
         """Return the status that the service reports."""
-        found: Status = self._sent(self.client.status)
+        found: Status = self._retry(self.client.status)
         return found
 
-    def record_sha256(self, source_type: str, source_id: str) -> str | None:
+    def read_record_sha256(self, source_type: str, source_id: str) -> str | None:
         """Return the hash of a record's stored content, as the service reports it."""
-        found: RecordWhereabouts = self._sent(lambda: self.client.record(source_type, source_id))
+        found: RecordWhereabouts = self._retry(lambda: self.client.record(source_type, source_id))
         return found.sha256
 
-    def blob_faults(self) -> list[str]:
+    def find_blob_faults(self) -> list[str]:
         """Return the errors of reading every needed file content."""
         if self.blobs is None:
             raise RuntimeError("the workspace was opened without its blobs")
@@ -172,11 +172,11 @@ class Workspace:
             return [hit.text for hit in self.client.query(asked).hits]
         return None
 
-    def finds(self, word: str) -> bool:
+    def is_found(self, word: str) -> bool:
         """Return whether a search for a word finds it now."""
         return any(word in found for found in self.texts(word) or ())
 
-    def document_id(self, source_type: str, source_id: str) -> str:
+    def compute_document_id(self, source_type: str, source_id: str) -> str:
         """Return the id of a record's document."""
         return compute_record_document_id(SOURCE, source_type, source_id)
 
@@ -225,7 +225,7 @@ class Workspace:
             time.sleep(0.02)
         raise RuntimeError("no run was under way")
 
-    def written_entries(self, since: float) -> dict[str, int]:
+    def count_written_entries(self, since: float) -> dict[str, int]:
         """Return the number of entries that each run since a time has written, by run id."""
         found = {}
         for run in self.runs(since):
@@ -238,7 +238,7 @@ class Workspace:
                     found[run.run_id] = int(str(made.metadata["upserted"].value))
         return found
 
-    def _sent(self, call: Callable[[], Any]) -> Any:
+    def _retry(self, call: Callable[[], Any]) -> Any:
         until = time.monotonic() + _RETRY_SECONDS
         while True:
             try:
@@ -249,7 +249,7 @@ class Workspace:
                 time.sleep(0.2)
 
 
-def page(title: str, words: str) -> dict[str, Any]:
+def build_page(title: str, words: str) -> dict[str, Any]:
     """Return the body of a page with one block."""
     block = {"block_id": "b1", "type": "paragraph", "text": words}
     return {"title": title, "blocks": [block], "url": "https://app.example/p"}

@@ -28,12 +28,12 @@ from elasticsearch import NotFoundError
 
 from benchmarks import corpus
 from benchmarks.chain import PHASES, WAYS, Benchmark, clear, print_cost
-from benchmarks.measure import WORK, CommandFailed, Meter, load, machine, save
+from benchmarks.measure import WORK, CommandFailed, Meter, describe_machine, read_load, save
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.rivals.names import INDEX
 from benchmarks.servers import Servers, benchmark_servers
 
-_TOLD = (
+_REPORTED = (
     "cocoindex",
     "langchain-core",
     "langchain-elasticsearch",
@@ -85,18 +85,20 @@ class Contest:
         self.costs: dict[str, dict[str, list[dict[str, Any]]]] = {}
         self.failures: dict[str, str] = {}
 
-    def take(self, rival: Rival, round_number: int) -> None:
+    def run_rival(self, rival: Rival, round_number: int) -> None:
         """Run all phases of one framework; record the reason if it fails."""
         costs = self.costs.setdefault(rival.name, defaultdict(list))
         try:
-            python = environment_of(rival, self._work / "environments")
-            run = _Run(rival, python, self._servers, self._work)
-            self._phases(run, round_number, costs)
+            python = ensure_environment(rival, self._work / "environments")
+            run = _RivalRun(rival, python, self._servers, self._work)
+            self._run_phases(run, round_number, costs)
         except (CommandFailed, subprocess.CalledProcessError) as error:
             self.failures[rival.name] = str(error)
             print(f"{rival.name}: {error}")
 
-    def _phases(self, run: _Run, number: int, costs: dict[str, list[dict[str, Any]]]) -> None:
+    def _run_phases(
+        self, run: _RivalRun, number: int, costs: dict[str, list[dict[str, Any]]]
+    ) -> None:
         corpus.restore(self._folder, self._paths)
         changes = {
             "cold": list,
@@ -107,18 +109,18 @@ class Contest:
         }
         for phase, change in changes.items():
             change()
-            costs[phase].append(run.measured(phase, self._folder))
+            costs[phase].append(run.measure(phase, self._folder))
         before = run.entries()
-        run.lose()
+        run.drop_index()
         try:
-            lost = run.measured("loss", self._folder)
+            lost = run.measure("loss", self._folder)
         except CommandFailed as error:
             lost = {"failed": error.reason}
         costs["loss"].append({**lost, "restored": run.entries() == before})
-        run.lose()
+        run.drop_index()
 
 
-class _Run:
+class _RivalRun:
     """One framework without any state yet."""
 
     def __init__(self, rival: Rival, python: Path, servers: Servers, work: Path) -> None:
@@ -136,7 +138,7 @@ class _Run:
         }
         self._meter = Meter(servers.pids, environment, work / "commands.log")
 
-    def measured(self, phase: str, folder: Path) -> dict[str, Any]:
+    def measure(self, phase: str, folder: Path) -> dict[str, Any]:
         """Run it once; return its cost and the number of entries afterwards."""
         module = f"benchmarks.rivals.{self._rival.module}"
         cost = self._meter.run([str(self._python), "-m", module, str(folder), str(self._state)])
@@ -154,7 +156,7 @@ class _Run:
             return int(row[0]) if row else 0
         return 0
 
-    def lose(self) -> None:
+    def drop_index(self) -> None:
         """Drop the index or table, if there is one."""
         if self._rival.store == "elasticsearch":
             self._servers.drop_indexes(f"{INDEX}*")
@@ -163,19 +165,19 @@ class _Run:
             connection.execute(f"DROP TABLE IF EXISTS {INDEX}")
 
 
-def environment_of(rival: Rival, folder: Path) -> Path:
+def ensure_environment(rival: Rival, folder: Path) -> Path:
     """Return the interpreter of a framework's environment; create it if it is missing."""
     name = rival.name.partition("-")[0]
     return install_python(folder / name, REQUIREMENTS / f"{name}.txt")
 
 
-def versions_of(folder: Path, names: Sequence[str]) -> dict[str, str]:
+def read_versions(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """Return the pinned version of each framework's own packages."""
     found = {}
     for path in sorted(folder.glob("*.txt")):
         if path.stem in {name.partition("-")[0] for name in names}:
             pins = [line.split()[0] for line in path.read_text().splitlines() if "==" in line]
-            found.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _TOLD)
+            found.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _REPORTED)
     return found
 
 
@@ -190,7 +192,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     clear(arguments.work)
-    facts = machine()
+    facts = describe_machine()
     with benchmark_servers(arguments.work) as servers:
         contest = Contest(servers, arguments.work, arguments.files)
         chain = Benchmark(servers, arguments.work, arguments.files, _CHAIN_PHASES, WAYS)
@@ -199,15 +201,15 @@ def main() -> None:
                 chain.run_round(number)
             for rival in RIVALS:
                 if rival.name in arguments.only:
-                    contest.take(rival, number)
+                    contest.run_rival(rival, number)
     result = {
         "benchmark": "rivals",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "files": arguments.files,
         "rounds": arguments.rounds,
         "machine": facts,
-        "versions": versions_of(REQUIREMENTS, names),
-        "load_average_after": load(),
+        "versions": read_versions(REQUIREMENTS, names),
+        "load_average_after": read_load(),
         "failures": contest.failures,
         "entries": chain.entry_count,
         "costs": {"chain": chain.costs, **contest.costs},

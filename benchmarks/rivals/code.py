@@ -33,9 +33,9 @@ from benchmarks.code_questions.questions import (
     read_application,
     read_questions,
 )
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.rivals.code_graphs import CodeGraph, CodeReviewGraph, GitNexus
-from benchmarks.rivals.code_programs import CocoIndexCode, Place, Program, version_of
+from benchmarks.rivals.code_programs import CocoIndexCode, Program, ProgramFolders, read_version
 from benchmarks.rivals.environments import NotUsableError
 from benchmarks.rivals.model_server import model_server
 
@@ -50,16 +50,16 @@ PROGRAMS: Final[tuple[Program, ...]] = (
 
 def main() -> None:
     """Ask the programs and save the result."""
-    options = _options()
+    options = _parse_options()
     require_commit(options.repository)
-    asked = read_questions(options.repository)
-    facts = machine()
+    questions = read_questions(options.repository)
+    facts = describe_machine()
     programs: dict[str, Any] = {}
     with model_server() as address:
         for program in PROGRAMS:
             if options.only and program.name not in options.only:
                 continue
-            programs[program.name] = taken(program, options, address, asked)
+            programs[program.name] = measure_program(program, options, address, questions)
             print_figures({program.name: programs[program.name]})
     if options.only:
         return
@@ -72,22 +72,22 @@ def main() -> None:
         "depth": DEPTH,
         "programs": programs,
         "machine": facts,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(save(options.name, result))
 
 
-def taken(
-    program: Program, options: argparse.Namespace, address: str, asked: Sequence[Question]
+def measure_program(
+    program: Program, options: argparse.Namespace, address: str, questions: Sequence[Question]
 ) -> dict[str, Any]:
     """Return the figures of a program, or the reason why there are none."""
     environment = options.work / "environments" / program.name
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     root, home = options.work / program.name / "repository", options.work / program.name / "home"
-    place = Place(environment, root, home, address)
+    place = ProgramFolders(environment, root, home, address)
     try:
         program.install(environment)
-        told["version"] = version_of(program, environment)
+        result["version"] = read_version(program, environment)
         shutil.rmtree(options.work / program.name, ignore_errors=True)
         home.mkdir(parents=True)
         clone = ["git", "clone", "--quiet", "--no-hardlinks", str(options.repository), str(root)]
@@ -95,32 +95,32 @@ def taken(
         try:
             started = time.monotonic()
             program.index(place)
-            told["index_seconds"] = round(time.monotonic() - started, 1)
-            answers = _answers(program, place, asked)
+            result["index_seconds"] = round(time.monotonic() - started, 1)
+            answers = _ask_all(program, place, questions)
         finally:
             program.close(place)
     except subprocess.CalledProcessError as error:
-        return {**told, "failed": f"{error}: {(error.stderr or error.stdout or '')[-500:]}"}
+        return {**result, "failed": f"{error}: {(error.stderr or error.stdout or '')[-500:]}"}
     except NotUsableError as error:
-        return {**told, "failed": str(error)}
+        return {**result, "failed": str(error)}
     if options.show:
-        print_answers([question for question in asked if question.is_tuned], answers.passages)
-    return {**told, **compute_measures(asked, answers)}
+        print_answers([question for question in questions if question.is_tuned], answers.passages)
+    return {**result, **compute_measures(questions, answers)}
 
 
-def _answers(program: Program, place: Place, asked: Sequence[Question]) -> Answers:
-    found: dict[str, Sequence[FoundPassage]] = {}
+def _ask_all(program: Program, place: ProgramFolders, questions: Sequence[Question]) -> Answers:
+    passages: dict[str, Sequence[FoundPassage]] = {}
     spent = []
-    for question in asked:
+    for question in questions:
         started = time.perf_counter()
-        found[question.id] = program.ask(place, question.question)
+        passages[question.id] = program.ask(place, question.question)
         spent.append(1_000 * (time.perf_counter() - started))
-    if not any(found.values()):
+    if not any(passages.values()):
         raise NotUsableError("it answered every question with nothing")
-    return Answers(found, round(sorted(spent)[len(spent) // 2], 1))
+    return Answers(passages, round(sorted(spent)[len(spent) // 2], 1))
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repository", type=Path, required=True, help="clone at the commit")
     parser.add_argument("--only", nargs="+", help="programs to ask")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.code_questions.questions import DEPTH, FoundPassage
-from benchmarks.rivals.code_programs import Place
+from benchmarks.rivals.code_programs import ProgramFolders
 from benchmarks.rivals.environments import (
     REQUIREMENTS,
     NotUsableError,
@@ -31,11 +31,11 @@ class CodeGraph:
         """Install with npm, from a lock file."""
         install_node(folder, REQUIREMENTS / self.name)
 
-    def index(self, place: Place) -> None:
+    def index(self, place: ProgramFolders) -> None:
         """Index with `codegraph init`."""
         place.run([self._command(place), "init", "."], CODEGRAPH_TELEMETRY="0")
 
-    def ask(self, place: Place, question: str) -> list[FoundPassage]:
+    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `codegraph context`, which builds an agent's context for a task."""
         command = [self._command(place), "context", "-f", "json", "-n", str(DEPTH), question]
         told = json.loads(place.run(command, CODEGRAPH_TELEMETRY="0"))
@@ -47,11 +47,11 @@ class CodeGraph:
             for one in (nodes[id_] for id_ in ordered if id_ in nodes)
         ][:DEPTH]
 
-    def close(self, place: Place) -> None:
+    def close(self, place: ProgramFolders) -> None:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(place: Place) -> Path:
+    def _command(place: ProgramFolders) -> Path:
         return place.environment / "node_modules" / ".bin" / "codegraph"
 
 
@@ -67,19 +67,19 @@ class GitNexus:
         skipped = {"ONNXRUNTIME_NODE_INSTALL": "skip", "ONNXRUNTIME_NODE_INSTALL_CUDA": "skip"}
         install_node(folder, REQUIREMENTS / self.name, **skipped)
 
-    def index(self, place: Place) -> None:
+    def index(self, place: ProgramFolders) -> None:
         """Index with `gitnexus analyze` and the shipped model: its own is downloaded from a hub."""
         command = [self._command(place), "analyze", "--embeddings", "--skip-agents-md"]
         place.run([*command, "--force"], **self._variables(place))
 
-    def ask(self, place: Place, question: str) -> list[FoundPassage]:
+    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `gitnexus query`, which gives the answers of its server for agents.
 
         Raises:
             NotUsableError: neither words nor vectors can be searched.
         """
         command = [self._command(place), "query", "--limit", str(DEPTH), question]
-        done = place.ran(command, **self._variables(place))
+        done = place.run_completely(command, **self._variables(place))
         if missing := [line for line in done.stderr.splitlines() if _NO_EXTENSION in line]:
             raise NotUsableError(
                 "its database loads what searches from its own host when it runs, and its packages "
@@ -98,15 +98,15 @@ class GitNexus:
             if symbol.get("filePath")
         ][:DEPTH]
 
-    def close(self, place: Place) -> None:
+    def close(self, place: ProgramFolders) -> None:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(place: Place) -> Path:
+    def _command(place: ProgramFolders) -> Path:
         return place.environment / "node_modules" / ".bin" / "gitnexus"
 
     @staticmethod
-    def _variables(place: Place) -> dict[str, str]:
+    def _variables(place: ProgramFolders) -> dict[str, str]:
         return {
             "GITNEXUS_EMBEDDING_URL": place.model,
             "GITNEXUS_EMBEDDING_MODEL": MODEL,
@@ -129,12 +129,12 @@ class CodeReviewGraph:
         """Install with uv, from pinned requirements."""
         install_python(folder, REQUIREMENTS / f"{self.name}.txt")
 
-    def index(self, place: Place) -> None:
+    def index(self, place: ProgramFolders) -> None:
         """Index with `build` and `embed`, and the shipped model: its own comes from a hub."""
         for step in ("build", "embed"):
             place.run([self._command(place), step], **self._variables(place))
 
-    def ask(self, place: Place, question: str) -> list[FoundPassage]:
+    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `search`, its server's tool for questions in words.
 
         Raises:
@@ -154,15 +154,15 @@ class CodeReviewGraph:
             for one in told["results"]
         ]
 
-    def close(self, place: Place) -> None:
+    def close(self, place: ProgramFolders) -> None:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(place: Place) -> Path:
+    def _command(place: ProgramFolders) -> Path:
         return place.environment / "bin" / "code-review-graph"
 
     @staticmethod
-    def _variables(place: Place) -> dict[str, str]:
+    def _variables(place: ProgramFolders) -> dict[str, str]:
         return {
             "CRG_OPENAI_BASE_URL": place.model,
             "CRG_OPENAI_API_KEY": "none",

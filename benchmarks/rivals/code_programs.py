@@ -20,7 +20,7 @@ from benchmarks.rivals.model_server import MODEL
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramFolders:
     """The folders and the model of a program.
 
     Attributes:
@@ -41,9 +41,9 @@ class Place:
         Raises:
             CalledProcessError: it failed.
         """
-        return self.ran(command, **variables).stdout
+        return self.run_completely(command, **variables).stdout
 
-    def ran(
+    def run_completely(
         self, command: Sequence[str | Path], **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command and return the completed process.
@@ -76,13 +76,13 @@ class Program(Protocol):
     def install(self, folder: Path) -> None:
         """Create its environment, unless it exists."""
 
-    def index(self, place: Place) -> None:
+    def index(self, place: ProgramFolders) -> None:
         """Index the repository."""
 
-    def ask(self, place: Place, question: str) -> list[FoundPassage]:
+    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
         """Return the first passages that it finds."""
 
-    def close(self, place: Place) -> None:
+    def close(self, place: ProgramFolders) -> None:
         """Stop the processes it has started."""
 
 
@@ -98,7 +98,7 @@ class CocoIndexCode:
         wanted = REQUIREMENTS / f"{self.name}.txt"
         install_python(folder, wanted, python_with_extensions())
 
-    def index(self, place: Place) -> None:
+    def index(self, place: ProgramFolders) -> None:
         """Index with the shipped model: its own default is downloaded from a hub."""
         embedding = {"model": f"openai/{MODEL}", "provider": "litellm"}
         (place.home / ".cocoindex_code").mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class CocoIndexCode:
             else:
                 return
 
-    def ask(self, place: Place, question: str) -> list[FoundPassage]:
+    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `ccc search`."""
         command = [self._command(place), "search", "--json", "--limit", str(DEPTH), "--", question]
         found = json.loads(place.run(command, **self._variables(place)))
@@ -124,16 +124,16 @@ class CocoIndexCode:
             for one in found["results"]
         ]
 
-    def close(self, place: Place) -> None:
+    def close(self, place: ProgramFolders) -> None:
         """Stop its daemon with `ccc daemon stop`."""
         place.run([self._command(place), "daemon", "stop"], **self._variables(place))
 
     @staticmethod
-    def _command(place: Place) -> Path:
+    def _command(place: ProgramFolders) -> Path:
         return place.environment / "bin" / "ccc"
 
     @staticmethod
-    def _variables(place: Place) -> dict[str, str]:
+    def _variables(place: ProgramFolders) -> dict[str, str]:
         return {
             "OPENAI_API_BASE": place.model,
             "OPENAI_API_KEY": "none",
@@ -142,7 +142,7 @@ class CocoIndexCode:
         }
 
 
-def version_of(program: Program, environment: Path) -> str:
+def read_version(program: Program, environment: Path) -> str:
     """Return the version of a program's package in its environment."""
     manifest = environment / "node_modules" / program.package / "package.json"
     if manifest.exists():

@@ -46,7 +46,7 @@ class Deterministic(BaseEmbedding):
         return [vector.tolist() for vector in answer.vectors]
 
 
-class Store(ElasticsearchStore):
+class BulkDeletingStore(ElasticsearchStore):
     """LlamaIndex's Elasticsearch store, which deletes without a query."""
 
     async def adelete(self, ref_doc_id: str, **_: Any) -> None:
@@ -65,7 +65,7 @@ async def _synchronise(task: common.Task) -> dict[str, Any]:
     docstore = SimpleDocumentStore()
     if remembered.exists():
         docstore = SimpleDocumentStore.from_persist_path(str(remembered))
-    store = Store(
+    store = BulkDeletingStore(
         index_name=INDEX,
         es_client=AsyncElasticsearch(common.elasticsearch_url(), request_timeout=120),
         batch_size=500,

@@ -52,7 +52,7 @@ Search = Callable[[str], Sequence[int]]
 """Returns the numbers of the first passages for a question."""
 
 
-class Task:
+class JudgedTask:
     """The texts of a judged set, and the nearest passages of each question.
 
     Args:
@@ -87,7 +87,7 @@ class Task:
         return self._vectors[text]
 
 
-def search_bm25s(task: Task) -> Search:
+def search_bm25s(task: JudgedTask) -> Search:
     """Index the passages with bm25s; return its search."""
     import bm25s
 
@@ -108,7 +108,7 @@ def search_bm25s(task: Task) -> Search:
     return search
 
 
-def search_langchain(task: Task) -> Search:
+def search_langchain(task: JudgedTask) -> Search:
     """Index the passages with LangChain; return its search."""
     from langchain_classic.retrievers import EnsembleRetriever
     from langchain_community.retrievers import BM25Retriever
@@ -138,7 +138,7 @@ def search_langchain(task: Task) -> Search:
     return lambda question: [found.metadata["at"] for found in ensemble.invoke(question)][:DEPTH]
 
 
-def search_llamaindex(task: Task) -> Search:
+def search_llamaindex(task: JudgedTask) -> Search:
     """Index the passages with LlamaIndex; return its search."""
     from llama_index.core import VectorStoreIndex
     from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -202,7 +202,7 @@ def _stop_words(language: str) -> Sequence[str]:
     return list(words)
 
 
-_SEARCHES: Final[Mapping[str, Callable[[Task], Search]]] = {
+_SEARCHES: Final[Mapping[str, Callable[[JudgedTask], Search]]] = {
     "bm25s": search_bm25s,
     "langchain": search_langchain,
     "llamaindex": search_llamaindex,
@@ -212,7 +212,7 @@ _SEARCHES: Final[Mapping[str, Callable[[Task], Search]]] = {
 def main(name: str, folders: Sequence[Path]) -> None:
     """Index the passages of each set, and ask all of its questions once."""
     for folder in folders:
-        task = Task(folder)
+        task = JudgedTask(folder)
         search = _SEARCHES[name](task)
         search(task.questions[0])  # loads what the first question needs, outside the timing
         rankings: list[Sequence[int]] = []

@@ -18,16 +18,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
-from benchmarks.serving.cases import Case, cases
-from benchmarks.serving.installation import Installation
+from benchmarks.serving.cases import LoadCase, list_cases
+from benchmarks.serving.installation import ServingInstallation
 from benchmarks.serving.runner import Runner
 
 WORK = PROJECT / ".local" / "benchmark-serving"
 
 
-def measure(runner: Runner, wanted: Sequence[Case], rounds: int) -> list[dict[str, Any]]:
+def measure(runner: Runner, wanted: Sequence[LoadCase], rounds: int) -> list[dict[str, Any]]:
     """Run every case, round after round; cases without `every_round` run in the first only."""
     runner.warm_up()
     return [
@@ -50,11 +50,11 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     tenants = ["bench", "small", *(["large"] if arguments.large else [])]
-    wanted = [case for case in cases(tenants) if case.name.startswith(arguments.only)]
+    wanted = [case for case in list_cases(tenants) if case.name.startswith(arguments.only)]
     with benchmark_servers(arguments.work, fresh=False) as servers:
-        installation = Installation(servers, arguments.work, tenants)
+        installation = ServingInstallation(servers, arguments.work, tenants)
         chunks = installation.index()
-        before = machine()
+        before = describe_machine()
         with installation.service(arguments.workers) as service:
             runner = Runner(servers, installation, service, arguments.requests)
             runs = measure(runner, wanted, arguments.rounds)
@@ -66,7 +66,7 @@ def main() -> None:
         "workers": arguments.workers,
         "chunks": chunks,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "runs": runs,
     }
     print(save(arguments.name, result))

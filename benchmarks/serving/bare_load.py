@@ -20,8 +20,8 @@ import numpy as np
 from elastic_transport import OrjsonSerializer
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-from benchmarks.serving.load import LoadOptions, Timed, parser
-from benchmarks.serving.questions import Drawn, read
+from benchmarks.serving.load import LoadOptions, LoadTimer, build_parser
+from benchmarks.serving.questions import DrawnQuestions, read_questions
 from rag_assets.search.recall import compute_candidate_count
 from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
@@ -40,7 +40,7 @@ class BareLoadOptions(LoadOptions):
     lean: bool
 
 
-def lines_of(options: BareLoadOptions, drawn: Drawn, number: int) -> _Lines:
+def build_lines(options: BareLoadOptions, drawn: DrawnQuestions, number: int) -> _Lines:
     """Return the service's searches for a question, as lines of a multi-search."""
     limit = options.top_k if options.lean else compute_candidate_count(options.top_k)
     narrowing = EntryFilter(scopes=frozenset({"public"}))
@@ -61,63 +61,68 @@ def lines_of(options: BareLoadOptions, drawn: Drawn, number: int) -> _Lines:
     return found
 
 
-async def search(url: str, searches: list[_Lines], callers: int) -> tuple[Timed, list[int]]:
+async def search(url: str, searches: list[_Lines], callers: int) -> tuple[LoadTimer, list[int]]:
     """Search with one client on one event loop."""
-    timed, hits, requests = Timed(), [], iter(searches)
+    timed, hits, requests = LoadTimer(), [], iter(searches)
     async with AsyncElasticsearch(url, connections_per_node=callers, **_OPTIONS) as client:
         # Open the connections.
         await asyncio.gather(*(client.msearch(searches=searches[0]) for _ in range(callers)))
 
         async def call() -> None:
             for lines in requests:
-                with timed.one():
+                with timed.time_request():
                     answer = await client.msearch(searches=lines)
-                hits.append(_hits(answer["responses"]))
+                hits.append(_count_hits(answer["responses"]))
 
-        with timed.all():
+        with timed.time_load():
             await asyncio.gather(*(call() for _ in range(callers)))
     return timed, hits
 
 
-def search_in_threads(url: str, searches: list[_Lines], callers: int) -> tuple[Timed, list[int]]:
+def search_in_threads(
+    url: str, searches: list[_Lines], callers: int
+) -> tuple[LoadTimer, list[int]]:
     """Search with one client and a thread for each caller."""
-    timed, hits, requests = Timed(), [], iter(searches)
+    timed, hits, requests = LoadTimer(), [], iter(searches)
     with (
         Elasticsearch(url, connections_per_node=callers, **_OPTIONS) as client,
         ThreadPoolExecutor(callers) as pool,
     ):
-        _wait(pool, lambda: client.msearch(searches=searches[0]), callers)
+        _run_in_threads(pool, lambda: client.msearch(searches=searches[0]), callers)
 
         def call() -> None:
             for lines in requests:
-                with timed.one():
+                with timed.time_request():
                     answer = client.msearch(searches=lines)
-                hits.append(_hits(answer["responses"]))
+                hits.append(_count_hits(answer["responses"]))
 
-        with timed.all():
-            _wait(pool, call, callers)
+        with timed.time_load():
+            _run_in_threads(pool, call, callers)
     return timed, hits
 
 
-def _wait(pool: ThreadPoolExecutor, call: Callable[[], object], times: int) -> None:
+def _run_in_threads(pool: ThreadPoolExecutor, call: Callable[[], object], times: int) -> None:
     for future in [pool.submit(call) for _ in range(times)]:
         future.result()
 
 
-def _hits(responses: list[Mapping[str, Any]]) -> int:
+def _count_hits(responses: list[Mapping[str, Any]]) -> int:
     return sum(len(response["hits"]["hits"]) for response in responses)
 
 
 def main() -> None:
     """Send the searches, and report their times."""
-    arguments = parser(__doc__)
+    arguments = build_parser(__doc__)
     arguments.add_argument("--client", choices=("async", "threads"), default="async")
     arguments.add_argument(
         "--lean", action="store_true", help="request no more candidates than hits"
     )
     options = arguments.parse_args(namespace=BareLoadOptions())
-    drawn = read(options.questions)
-    made = [lines_of(options, drawn, number) for number in options.chosen(len(drawn.queries))]
+    drawn = read_questions(options.questions)
+    made = [
+        build_lines(options, drawn, number)
+        for number in options.choose_questions(len(drawn.queries))
+    ]
     # The URL holds a password, and every user of the machine can read arguments.
     url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     if options.client == "async":

@@ -15,7 +15,7 @@ candidates than hits; the service under load from wrk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LoadCase:
     """One kind of load.
 
     Attributes:
@@ -38,13 +38,13 @@ class Case:
         return f"{self.target}-{self.mode}-top{self.top_k}-{self.callers}-{self.tenant}{questions}"
 
 
-def cases(tenants: Sequence[str]) -> list[Case]:
+def list_cases(tenants: Sequence[str]) -> list[LoadCase]:
     """Return all cases, each for the service and for Elasticsearch.
 
     Args:
         tenants: the indexed tenants; `bench` has all cases.
     """
-    first = Case("service", every_round=True)
+    first = LoadCase("service", every_round=True)
     found = [
         first,
         replace(first, target="bare"),
@@ -54,14 +54,14 @@ def cases(tenants: Sequence[str]) -> list[Case]:
     ]
     if shutil.which("wrk"):
         found.append(replace(first, target="wrk", every_round=False))
-    for case in _others(tenants):
+    for case in _list_other_cases(tenants):
         found += [case, replace(case, target="bare")]
     return found
 
 
-def _others(tenants: Sequence[str]) -> Iterator[Case]:
-    yield from (Case("service", callers=callers) for callers in (1, 10))
-    yield from (Case("service", top_k=top_k) for top_k in (20, 50))
-    yield Case("service", mode="knn")
-    yield Case("service", mode="text")
-    yield from (Case("service", tenant=tenant) for tenant in tenants if tenant != "bench")
+def _list_other_cases(tenants: Sequence[str]) -> Iterator[LoadCase]:
+    yield from (LoadCase("service", callers=callers) for callers in (1, 10))
+    yield from (LoadCase("service", top_k=top_k) for top_k in (20, 50))
+    yield LoadCase("service", mode="knn")
+    yield LoadCase("service", mode="text")
+    yield from (LoadCase("service", tenant=tenant) for tenant in tenants if tenant != "bench")

@@ -23,7 +23,7 @@ import psutil
 from benchmarks import corpus
 from benchmarks.measure import PROJECT
 from benchmarks.servers import Servers
-from benchmarks.serving.questions import read
+from benchmarks.serving.questions import read_questions
 from rag_assets.runtime.net import find_free_port
 
 QUESTIONS = 20_000
@@ -41,7 +41,7 @@ _TENANT = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class RunningService:
     """The service in a process of its own.
 
     Attributes:
@@ -54,7 +54,7 @@ class Service:
     tokens: Mapping[str, str]
 
 
-class Installation:
+class ServingInstallation:
     """Tenants whose documents are indexed by the product, with its shipped model.
 
     Args:
@@ -88,19 +88,19 @@ class Installation:
 
     def index(self) -> dict[str, int]:
         """Index all tenants and draw their questions; return chunks by tenant."""
-        self._command("rag_assets.cli", "up", "--no-dagster")
+        self._run_command("rag_assets.cli", "up", "--no-dagster")
         chunks = {}
         for tenant in self._tenants:
             if not self._folder(tenant).exists():
                 corpus.write_corpus(self._folder(tenant), FILES[tenant])
             print(f"{tenant}: indexing {FILES[tenant]:,} files", flush=True)
-            self._command("rag_assets.cli", "sync", tenant, "--json")
-            self._command(
+            self._run_command("rag_assets.cli", "sync", tenant, "--json")
+            self._run_command(
                 "benchmarks.serving.questions",
                 *(str(self.questions(tenant)), tenant, str(self._folder(tenant))),
                 *("--count", str(QUESTIONS)),
             )
-            chunks[tenant] = read(self.questions(tenant)).place.chunks
+            chunks[tenant] = read_questions(self.questions(tenant)).place.chunks
         return chunks
 
     def questions(self, tenant: str) -> Path:
@@ -108,9 +108,9 @@ class Installation:
         return self._work / f"questions-{tenant}.json"
 
     @contextmanager
-    def service(self, workers: int) -> Iterator[Service]:
+    def service(self, workers: int) -> Iterator[RunningService]:
         """Run `rag-assets serve` until the block ends."""
-        tokens = {tenant: self._token(tenant) for tenant in self._tenants}
+        tokens = {tenant: self._create_token(tenant) for tenant in self._tenants}
         url = f"http://127.0.0.1:{(port := find_free_port())}"
         with (
             (self._work / "service.log").open("a") as log,
@@ -126,14 +126,14 @@ class Installation:
             ) as process,
         ):
             try:
-                _wait_for(f"{url}/health/ready", process)
-                yield Service(url, process.pid, tokens)
+                _wait_until_ready(f"{url}/health/ready", process)
+                yield RunningService(url, process.pid, tokens)
             finally:
                 process.terminate()
 
-    def _token(self, tenant: str) -> str:
+    def _create_token(self, tenant: str) -> str:
         made: dict[str, Any] = json.loads(
-            self._command(
+            self._run_command(
                 "rag_assets.cli", "tokens", "create", tenant, "--principal", "load", "--json"
             )
         )
@@ -142,7 +142,7 @@ class Installation:
     def _folder(self, tenant: str) -> Path:
         return self._work / f"corpus-{tenant}"
 
-    def _command(self, module: str, *arguments: str) -> str:
+    def _run_command(self, module: str, *arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=PROJECT,
@@ -156,7 +156,7 @@ class Installation:
         return done.stdout
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while psutil.pid_exists(process.pid) and process.poll() is None:
         try:

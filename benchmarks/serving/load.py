@@ -14,7 +14,7 @@ import psutil
 from rag_assets.tenants.modes import SearchMode
 
 
-class Timed:
+class LoadTimer:
     """Times requests, and prints the results.
 
     CPU is this process's own, between the first request and the last answer, without reading
@@ -26,15 +26,15 @@ class Timed:
         self._seconds = self._cpu = self._idle = 0.0
 
     @contextmanager
-    def all(self) -> Iterator[None]:
+    def time_load(self) -> Iterator[None]:
         """Time the whole load."""
-        started, cpu, idle = time.perf_counter(), time.process_time(), _idle()
+        started, cpu, idle = time.perf_counter(), time.process_time(), _read_idle()
         yield
         self._seconds = time.perf_counter() - started
-        self._cpu, self._idle = time.process_time() - cpu, _idle() - idle
+        self._cpu, self._idle = time.process_time() - cpu, _read_idle() - idle
 
     @contextmanager
-    def one(self) -> Iterator[None]:
+    def time_request(self) -> Iterator[None]:
         """Time one request."""
         started = time.perf_counter()
         yield
@@ -58,7 +58,7 @@ class Timed:
         print(json.dumps(report))
 
 
-def _idle() -> float:
+def _read_idle() -> float:
     times = psutil.cpu_times()
     return float(times.idle + getattr(times, "iowait", 0.0))
 
@@ -75,7 +75,7 @@ class LoadOptions(argparse.Namespace):
     mode: SearchMode
     top_k: int
 
-    def chosen(self, count: int) -> list[int]:
+    def choose_questions(self, count: int) -> list[int]:
         """Return the numbers of the questions to send, in order.
 
         Args:
@@ -85,7 +85,7 @@ class LoadOptions(argparse.Namespace):
         return [(self.start + n % different) % count for n in range(self.requests)]
 
 
-def parser(about: str) -> argparse.ArgumentParser:
+def build_parser(about: str) -> argparse.ArgumentParser:
     """Build a parser with the options of every kind of load."""
     made = argparse.ArgumentParser(description=about.splitlines()[0])
     made.add_argument("url")

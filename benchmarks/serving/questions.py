@@ -31,7 +31,7 @@ _OPENINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SearchTarget:
     """The entries that the service would search, for bare Elasticsearch."""
 
     index_name: str
@@ -43,24 +43,24 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnQuestions:
     """Questions with their vectors.
 
     Attributes:
         vectors: array of shape (questions, dimensions).
     """
 
-    place: Place
+    place: SearchTarget
     queries: Sequence[str]
     vectors: npt.NDArray[np.float32]
 
 
-def drawn(texts: Sequence[str], count: int) -> list[str]:
+def draw_questions(texts: Sequence[str], count: int) -> list[str]:
     """Draw distinct questions with words of these texts, reproducibly."""
     rng = random.Random(_SEED)
     found: dict[str, None] = {}
     while len(found) < count:
-        sentences = list(_sentences(rng.choice(texts)))
+        sentences = list(_split_sentences(rng.choice(texts)))
         words = rng.choice(sentences).split()
         length = rng.randint(6, 12)
         start = rng.randint(0, max(0, len(words) - length))
@@ -69,23 +69,27 @@ def drawn(texts: Sequence[str], count: int) -> list[str]:
     return list(found)
 
 
-def _sentences(text: str) -> Iterator[str]:
+def _split_sentences(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line[:1].isalpha():
             yield from line.split(". ")
 
 
-def read(path: Path) -> Drawn:
+def read_questions(path: Path) -> DrawnQuestions:
     """Read the files that `main` wrote."""
     found = json.loads(path.read_text())
-    return Drawn(Place(**found["place"]), found["queries"], np.load(_vectors(path), mmap_mode="r"))
+    return DrawnQuestions(
+        SearchTarget(**found["place"]),
+        found["queries"],
+        np.load(_get_vectors_path(path), mmap_mode="r"),
+    )
 
 
-def _vectors(path: Path) -> Path:
+def _get_vectors_path(path: Path) -> Path:
     return path.with_suffix(".npy")
 
 
-def _known(path: Path, embedder_id: str, queries: list[str]) -> bool:
+def _has_vectors(path: Path, embedder_id: str, queries: list[str]) -> bool:
     """Return whether the vectors of these questions exist from the last run."""
     if not path.exists():
         return False
@@ -93,7 +97,7 @@ def _known(path: Path, embedder_id: str, queries: list[str]) -> bool:
     return bool(before["queries"] == queries and before["place"].get("embedder_id") == embedder_id)
 
 
-def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
+def _write_questions(path: Path, tenant_id: str, queries: list[str]) -> None:
     from rag_assets.cli.session import Session
     from rag_assets.storage.index.model import Owner
 
@@ -104,7 +108,7 @@ def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
             raise SystemExit(f"{tenant_id} was never indexed")
         owner = Owner(record.id, record.incarnation, serving.number)
         chunks = session.store.entries.count(serving.index_name, owner)
-        place = Place(
+        place = SearchTarget(
             serving.index_name,
             record.id,
             record.incarnation,
@@ -112,11 +116,11 @@ def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
             serving.embedder_id,
             chunks,
         )
-        if not _known(path, place.embedder_id, queries):
+        if not _has_vectors(path, place.embedder_id, queries):
             tenant = session.embedders.tenant(record)
             embedder = session.embedders.get_generation_embedder(record.ref, tenant, serving)
             answer = asyncio.run(embedder.embed(queries, purpose="query"))
-            np.save(_vectors(path), answer.vectors)
+            np.save(_get_vectors_path(path), answer.vectors)
     path.write_text(json.dumps({"place": asdict(place), "queries": queries}))
 
 
@@ -129,7 +133,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, required=True)
     arguments = parser.parse_args()
     texts = [path.read_text() for path in sorted(arguments.folder.rglob("*.md"))]
-    _write(arguments.file, arguments.tenant, drawn(texts, arguments.count))
+    _write_questions(arguments.file, arguments.tenant, draw_questions(texts, arguments.count))
 
 
 if __name__ == "__main__":

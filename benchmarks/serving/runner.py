@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.measure import PROJECT, tree_cpu
+from benchmarks.measure import PROJECT, read_tree_cpu
 from benchmarks.servers import Servers
-from benchmarks.serving.cases import Case
-from benchmarks.serving.installation import QUESTIONS, Installation, Service
+from benchmarks.serving.cases import LoadCase
+from benchmarks.serving.installation import QUESTIONS, RunningService, ServingInstallation
 from rag_assets.runtime.net import mask_url
 
 _FEW = 50
@@ -35,7 +35,11 @@ class Runner:
     """
 
     def __init__(
-        self, servers: Servers, installation: Installation, service: Service, requests: int
+        self,
+        servers: Servers,
+        installation: ServingInstallation,
+        service: RunningService,
+        requests: int,
     ) -> None:
         self._url = servers.elasticsearch_url
         self._installation, self._service, self._requests = installation, service, requests
@@ -46,20 +50,24 @@ class Runner:
     def warm_up(self) -> None:
         """Let servers compile and load what they need, and cache the repeated questions."""
         # Elasticsearch's JIT compiles for that long, which would slow the first case.
-        self._answer(Case("bare"), 0, _COMPILED)
-        self._answer(Case("service"), self._from(_COMPILED), _COMPILED)
+        self._run_case(LoadCase("bare"), 0, _COMPILED)
+        self._run_case(LoadCase("service"), self._reserve_questions(_COMPILED), _COMPILED)
         for tenant in self._service.tokens:
-            self._answer(Case("service", tenant=tenant), self._from(_WARM_UP), _WARM_UP)
-        self._answer(Case("service", repeated=True), 0, _FEW)
+            self._run_case(
+                LoadCase("service", tenant=tenant), self._reserve_questions(_WARM_UP), _WARM_UP
+            )
+        self._run_case(LoadCase("service", repeated=True), 0, _FEW)
 
-    def run(self, case: Case) -> dict[str, Any]:
+    def run(self, case: LoadCase) -> dict[str, Any]:
         """Run a case; return times in milliseconds, and CPU in milliseconds per request."""
         # Few callers take long, and their latencies vary little.
         requests = self._requests if case.callers > 1 else self._requests // 4
-        start = self._from(requests) if case.target in _OURS and not case.repeated else 0
-        before = self._cpu()
-        answer = self._answer(case, start, requests)
-        after = self._cpu()
+        start = (
+            self._reserve_questions(requests) if case.target in _OURS and not case.repeated else 0
+        )
+        before = self._read_cpu()
+        answer = self._run_case(case, start, requests)
+        after = self._read_cpu()
         # wrk runs for a duration, not for a number of requests.
         requests = answer.get("requests", requests)
         used = {name: after[name] - before[name] for name in after} | {"load": answer["cpu"]}
@@ -70,17 +78,17 @@ class Runner:
             "requests": requests,
             "seconds": round(answer["seconds"], 3),
             "per_second": round(requests / answer["seconds"], 1),
-            **percentiles(answer["latencies"]),
+            **compute_percentiles(answer["latencies"]),
             "cpu_ms": {k: round(1_000 * cpu / requests, 2) for k, cpu in used.items()},
             "elsewhere": round(elsewhere, 2),
         }
         _print_result(case, result)
         return result
 
-    def _answer(self, case: Case, start: int, requests: int) -> dict[str, Any]:
+    def _run_case(self, case: LoadCase, start: int, requests: int) -> dict[str, Any]:
         questions = self._installation.questions(case.tenant)
         token = self._service.tokens[case.tenant]
-        module, url, how = self._how(case)
+        module, url, how = self._build_target(case)
         options = {
             "callers": case.callers,
             "requests": requests,
@@ -94,22 +102,22 @@ class Runner:
             command += [f"--{name}", str(value)]
         return _run(command, {"RAG_ASSETS_TOKEN": token, "RAG_ASSETS_ELASTICSEARCH_URL": self._url})
 
-    def _how(self, case: Case) -> tuple[str, str, list[str]]:
+    def _build_target(self, case: LoadCase) -> tuple[str, str, list[str]]:
         if case.target in _OURS:
             return _OURS[case.target], self._service.url, []
         client = "threads" if case.target == "bare-threads" else "async"
         lean = ["--lean"] if case.target == "bare-lean" else []
         return "bare_load", mask_url(self._url), ["--client", client, *lean]
 
-    def _from(self, requests: int) -> int:
+    def _reserve_questions(self, requests: int) -> int:
         start = self._next
         self._next = start + requests
         if self._next > QUESTIONS:
             raise SystemExit("questions would be repeated: send fewer requests or draw more")
         return start
 
-    def _cpu(self) -> dict[str, float]:
-        return {name: tree_cpu(pid) for name, pid in self._pids.items()}
+    def _read_cpu(self) -> dict[str, float]:
+        return {name: read_tree_cpu(pid) for name, pid in self._pids.items()}
 
 
 def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -127,7 +135,7 @@ def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
     return answer
 
 
-def percentiles(latencies: Sequence[float]) -> dict[str, float]:
+def compute_percentiles(latencies: Sequence[float]) -> dict[str, float]:
     """Return the 50th, 95th and 99th percentile in milliseconds.
 
     Args:
@@ -140,7 +148,7 @@ def percentiles(latencies: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _print_result(case: Case, result: Mapping[str, Any]) -> None:
+def _print_result(case: LoadCase, result: Mapping[str, Any]) -> None:
     cpu = ", ".join(f"{name} {ms}" for name, ms in result["cpu_ms"].items())
     print(
         f"{case.name:34} p50 {result['p50']:7.1f} p95 {result['p95']:7.1f}"

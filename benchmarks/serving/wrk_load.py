@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.serving.load import LoadOptions, parser
-from benchmarks.serving.questions import read
+from benchmarks.serving.load import LoadOptions, build_parser
+from benchmarks.serving.questions import read_questions
 
 _SCRIPT = Path(__file__).with_name("questions.lua")
 _FASTEST = 150
@@ -28,10 +28,10 @@ _FASTEST = 150
 
 def main() -> None:
     """Send the requests, and report their times."""
-    options = parser(__doc__).parse_args(namespace=LoadOptions())
-    queries = read(options.questions).queries
+    options = build_parser(__doc__).parse_args(namespace=LoadOptions())
+    queries = read_questions(options.questions).queries
     with tempfile.NamedTemporaryFile("w") as bodies:
-        for number in options.chosen(len(queries)):
+        for number in options.choose_questions(len(queries)):
             wanted = {"query": queries[number], "top_k": options.top_k, "mode": options.mode}
             bodies.write(json.dumps(wanted) + "\n")
         bodies.flush()

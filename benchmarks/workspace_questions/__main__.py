@@ -22,10 +22,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.extractive_writer import Writer, extractive_writer
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
-from benchmarks.workspace_questions.measures import HALVES, by_half, holds_answer, is_found, ndcg
-from benchmarks.workspace_questions.site import Site, prepare, served_e5, service, sync
+from benchmarks.workspace_questions.measures import (
+    HALVES,
+    compute_ndcg,
+    estimate_halves,
+    holds_answer,
+    is_found,
+)
+from benchmarks.workspace_questions.site import Site, prepare, run_service, serve_e5, start_sync
 from examples.workspace.data import Question, people, questions, rows
 from examples.workspace.loading import load as push
 from rag_assets.client import Question as Asked
@@ -56,9 +62,9 @@ Hits = Mapping[str, Sequence[Hit]]
 
 def main() -> None:
     """Measure and save the result."""
-    options = _options()
+    options = _parse_options()
     asked = [question for question in questions() if question.half in HALVES[options.half]]
-    before = machine()
+    before = describe_machine()
     with (
         benchmark_servers(options.work) as servers,
         extractive_writer(OnnxEmbedder()) as writer,
@@ -73,16 +79,16 @@ def main() -> None:
         }
         tenants = {BLOCKS: common, PAGES: {**common, "chunker": _PAGES_ALONE}}
         prepare(servers, options.work / "home", tenants)
-        with service(options.work / "service.log") as site:
+        with run_service(options.work / "service.log") as site:
             for tenant in tenants:
                 with site.client(tenant) as admin:
                     outcomes = push(admin)
                 print(tenant, dict(outcomes))
-                _require(sync(tenant).wait() == 0, "the sync failed")
+                _require(start_sync(tenant).wait() == 0, "the sync failed")
             measured = {
-                "rankings": rankings(site, asked),
-                "chips": chips(site, asked, writer, show=options.show),
-                "another model": switched(site, asked),
+                "rankings": measure_rankings(site, asked),
+                "chips": measure_chips(site, asked, writer, show=options.show),
+                "another model": measure_model_change(site, asked),
             }
     print(json.dumps(measured, indent=1))
     if options.half != "all":
@@ -95,21 +101,23 @@ def main() -> None:
         "questions": len(asked),
         **measured,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(save(options.name, result))
 
 
-def rankings(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
+def measure_rankings(site: Site, questions: Sequence[Question]) -> dict[str, Any]:
     """Return nDCG@10 of each mode, with chunks of blocks and without."""
     values = {
-        f"{name}, {mode}": ndcg(asked, hits_of(site, tenant, asked, mode=mode, top_k=DEPTH))
+        f"{name}, {mode}": compute_ndcg(
+            questions, search_all(site, tenant, questions, mode=mode, top_k=DEPTH)
+        )
         for name, tenant in (("pages with blocks", BLOCKS), ("pages alone", PAGES))
         for mode in MODES
     }
     gain = estimate_difference(values["pages with blocks, hybrid"], values["pages alone, hybrid"])
     means = {
-        name: {half: asdict(one) for half, one in by_half(asked, of).items()}
+        name: {half: asdict(one) for half, one in estimate_halves(questions, of).items()}
         for name, of in values.items()
     }
     return {NDCG_NAME: means, "blocks against pages alone, hybrid": asdict(gain)}
@@ -118,10 +126,10 @@ def rankings(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
 NDCG_NAME: Final = f"nDCG@{DEPTH}"
 
 
-def hits_of(site: Site, tenant: str, asked: Sequence[Question], **request: Any) -> Hits:
+def search_all(site: Site, tenant: str, questions: Sequence[Question], **request: Any) -> Hits:
     """Return the hits that each asker gets, by question id."""
     found = {}
-    for question in asked:
+    for question in questions:
         with site.client(tenant, people()[question.asker]) as client:
             answer = client.query(Asked(query=question.question, **request))
         _require(not answer.degraded, f"{question.id} was answered without {answer.degraded}")
@@ -129,19 +137,21 @@ def hits_of(site: Site, tenant: str, asked: Sequence[Question], **request: Any) 
     return found
 
 
-def chips(site: Site, asked: Sequence[Question], writer: Writer, *, show: bool) -> dict[str, Any]:
+def measure_chips(
+    site: Site, questions: Sequence[Question], writer: Writer, *, show: bool
+) -> dict[str, Any]:
     """Return how often citations and hits lead to the block that holds the answer."""
-    hits = hits_of(site, BLOCKS, asked)
-    nearest = _answers(site, asked)
-    writer.told = {question.question: question.answer for question in asked}
-    told = _answers(site, asked)
-    writer.told = {}
+    hits = search_all(site, BLOCKS, questions)
+    nearest = _ask_all(site, questions)
+    writer.required_words = {question.question: question.answer for question in questions}
+    told = _ask_all(site, questions)
+    writer.required_words = {}
     outcomes = {
-        question.id: _outcomes(question, hits[question.id], told[question.id], nearest[question.id])
-        for question in asked
+        question.id: _judge(question, hits[question.id], told[question.id], nearest[question.id])
+        for question in questions
     }
     if show:
-        for question in asked:
+        for question in questions:
             print(
                 f"{question.id} {question.question} → {question.record}#{question.block_id}"
                 f" {outcomes[question.id]}"
@@ -151,20 +161,22 @@ def chips(site: Site, asked: Sequence[Question], writer: Writer, *, show: bool) 
             for hit in hits[question.id][:4]:
                 print(f"     hit     {hit.source_id}#{hit.block_id} {hit.source_type} {hit.score}")
     return {
-        half: _counted([outcomes[question.id] for question in asked if question.half in of])
+        half: _count_outcomes(
+            [outcomes[question.id] for question in questions if question.half in of]
+        )
         for half, of in HALVES.items()
     }
 
 
-def _answers(site: Site, asked: Sequence[Question]) -> dict[str, AnswerResult]:
+def _ask_all(site: Site, questions: Sequence[Question]) -> dict[str, AnswerResult]:
     found = {}
-    for question in asked:
+    for question in questions:
         with site.client(BLOCKS, people()[question.asker]) as client:
             found[question.id] = client.answer(question.question)
     return found
 
 
-def _outcomes(
+def _judge(
     question: Question, hits: Sequence[Hit], told: AnswerResult, nearest: AnswerResult
 ) -> dict[str, bool | None]:
     """Return the correct outcomes of one question; None where there is nothing to judge."""
@@ -200,7 +212,7 @@ def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | No
     return holds_answer(question, build_citation(cited, near.get(hit.number)))
 
 
-def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
+def _count_outcomes(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
     names = outcomes[0] if outcomes else ()
     judged = {
         name: [outcome[name] for outcome in outcomes if outcome[name] is not None] for name in names
@@ -208,31 +220,33 @@ def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
     return {name: {"right": sum(map(bool, of)), "of": len(of)} for name, of in judged.items()}
 
 
-def switched(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
+def measure_model_change(site: Site, questions: Sequence[Question]) -> dict[str, Any]:
     """Return nDCG@10 before, during and after a change of the model; searches must not fail."""
-    before = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
-    with served_e5() as url, site.client(BLOCKS) as admin:
+    before = compute_ndcg(questions, search_all(site, BLOCKS, questions, top_k=DEPTH))
+    with serve_e5() as url, site.client(BLOCKS) as admin:
         model = {"provider": "ollama", "embedding_model": _E5, "base_url": url}
         waiting = admin.change_workspace_settings({**model, "dimensions": _E5_DIMENSIONS})
         _require(waiting.pending_model is not None, "the model does not wait")
-        pending = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
+        pending = compute_ndcg(questions, search_all(site, BLOCKS, questions, top_k=DEPTH))
         admin.reindex()
         questions_meanwhile = 0
         for _ in range(_SYNCS):
-            run = sync(BLOCKS)
+            run = start_sync(BLOCKS)
             while run.poll() is None:
-                one = asked[questions_meanwhile % len(asked)]
-                found = hits_of(site, BLOCKS, [one], top_k=DEPTH)
+                one = questions[questions_meanwhile % len(questions)]
+                found = search_all(site, BLOCKS, [one], top_k=DEPTH)
                 _require(bool(found[one.id]), f"{one.id} found nothing while the model changed")
                 questions_meanwhile += 1
                 time.sleep(_PAUSE)
             if run.returncode == 0:
                 break
         _require(run.returncode == 0, "the sync failed")
-        after = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
+        after = compute_ndcg(questions, search_all(site, BLOCKS, questions, top_k=DEPTH))
     named = {"all-MiniLM-L6-v2": before, "while the other waits": pending, _E5: after}
     return {
-        NDCG_NAME: {name: asdict(by_half(asked, of)["all"]) for name, of in named.items()},
+        NDCG_NAME: {
+            name: asdict(estimate_halves(questions, of)["all"]) for name, of in named.items()
+        },
         "questions meanwhile": questions_meanwhile,
     }
 
@@ -242,7 +256,7 @@ def _require(condition: bool, otherwise: str) -> None:
         raise SystemExit(otherwise)
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--half", choices=[*HALVES], default="all", help="half of the questions to ask"

@@ -33,8 +33,8 @@ class Chip(Protocol):
         """Return the excerpt that it shows."""
 
 
-def ndcg(
-    asked: Sequence[Question], found: Mapping[str, Sequence[JudgeablePassage]]
+def compute_ndcg(
+    questions: Sequence[Question], found: Mapping[str, Sequence[JudgeablePassage]]
 ) -> dict[str, float]:
     """Return nDCG@10 of each question; relevant are passages of its record with the answer.
 
@@ -46,17 +46,19 @@ def ndcg(
             question.id,
             question.type,
             question.question,
-            (Judgement(_url(question), question.answer),),
+            (Judgement(_get_url(question), question.answer),),
         )
-        for question in asked
+        for question in questions
     ]
     return compute_measures(judged, found)[NDCG]
 
 
-def by_half(asked: Sequence[Question], values: Mapping[str, float]) -> dict[str, MeanEstimate]:
+def estimate_halves(
+    questions: Sequence[Question], values: Mapping[str, float]
+) -> dict[str, MeanEstimate]:
     """Return the mean over each half, and over all."""
     halves = {
-        name: [question.id for question in asked if question.half in of]
+        name: [question.id for question in questions if question.half in of]
         for name, of in HALVES.items()
     }
     return {name: estimate_mean(values, ids) for name, ids in halves.items() if ids}
@@ -76,14 +78,14 @@ def holds_answer(question: Question, chip: Chip) -> bool:
 
 def is_found(question: Question, passages: Sequence[JudgeablePassage]) -> bool:
     """Return whether a passage of the right record contains the answer."""
-    judged = Judgement(_url(question), question.answer)
+    judged = Judgement(_get_url(question), question.answer)
     return any(judged.is_about(passage) for passage in passages)
 
 
-def _url(question: Question) -> str:
-    return _urls()[question.type, question.record]
+def _get_url(question: Question) -> str:
+    return _read_urls()[question.type, question.record]
 
 
 @cache
-def _urls() -> Mapping[tuple[str, str], str]:
+def _read_urls() -> Mapping[tuple[str, str], str]:
     return {(row["type"], row["id"]): row.get("url", "") for row in rows("records")}

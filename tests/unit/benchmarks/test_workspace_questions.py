@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from benchmarks.extractive_writer import Writer
-from benchmarks.workspace_questions.measures import by_half, holds_answer, is_found, ndcg
+from benchmarks.workspace_questions.measures import (
+    compute_ndcg,
+    estimate_halves,
+    holds_answer,
+    is_found,
+)
 from examples.workspace.data import Question, questions, rows
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.search.answerer import NOT_ANSWERED, build_prompt
@@ -40,9 +45,9 @@ def test_a_passage_counts_that_holds_the_answer_of_the_right_record() -> None:
     silent = Shown(uri=url(PAGE), text="It says nothing of it.")
     assert is_found(PAGE, [elsewhere, right])
     assert not is_found(PAGE, [elsewhere, silent])
-    assert ndcg([PAGE], {PAGE.id: [right]})[PAGE.id] == 1.0
-    assert 0 < ndcg([PAGE], {PAGE.id: [elsewhere, right]})[PAGE.id] < 1.0
-    assert ndcg([PAGE], {PAGE.id: [elsewhere, silent]})[PAGE.id] == 0.0
+    assert compute_ndcg([PAGE], {PAGE.id: [right]})[PAGE.id] == 1.0
+    assert 0 < compute_ndcg([PAGE], {PAGE.id: [elsewhere, right]})[PAGE.id] < 1.0
+    assert compute_ndcg([PAGE], {PAGE.id: [elsewhere, silent]})[PAGE.id] == 0.0
 
 
 def test_a_chip_leads_to_the_block_or_shows_the_answer_where_there_are_none() -> None:
@@ -55,7 +60,7 @@ def test_a_chip_leads_to_the_block_or_shows_the_answer_where_there_are_none() ->
 
 def test_halves_are_reported_apart() -> None:
     values = {question.id: float(question.half == "tuned") for question in questions()}
-    means = {half: one.mean for half, one in by_half(questions(), values).items()}
+    means = {half: one.mean for half, one in estimate_halves(questions(), values).items()}
     assert means == {"all": 0.5, "tuned": 1.0, "untouched": 0.0}
 
 
@@ -66,8 +71,8 @@ def test_the_writer_takes_a_sentence_of_the_passages() -> None:
     writer = Writer(OnnxEmbedder())
     text = build_prompt(asked, hits, "seal")
     assert writer.answer(text) == f"The valve opens at noon. [{hits[0].number}]"
-    writer.told[asked] = "of brass"
+    writer.required_words[asked] = "of brass"
     assert writer.answer(text) == f"It is made of brass. [{hits[0].number}]"
-    writer.told[asked] = "zeppelin"
+    writer.required_words[asked] = "zeppelin"
     assert writer.answer(text) == NOT_ANSWERED
     assert writer.answer(build_prompt("anything?", [], "seal")) == NOT_ANSWERED

@@ -18,8 +18,8 @@ import dagster as dg
 import pytest
 
 from benchmarks.pushing import bulk, changing_page
-from benchmarks.pushing.recount import counted
-from benchmarks.pushing.site import SOURCE, Service, Workspace, page
+from benchmarks.pushing.recount import count_queue
+from benchmarks.pushing.site import SOURCE, Service, Workspace, build_page
 from rag_assets.client import Client, Question
 from rag_assets.client.errors import NotFound
 from rag_assets.storage.blobs.store import open_blobs
@@ -92,7 +92,7 @@ def texts(client: Client, words: str) -> list[str]:
 
 def found(workspace: Workspace, word: str) -> float:
     """Return the seconds until a search finds a word."""
-    return wait_for(lambda: workspace.finds(word), PATIENCE, f"{word} is found")
+    return wait_for(lambda: workspace.is_found(word), PATIENCE, f"{word} is found")
 
 
 def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
@@ -107,8 +107,8 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
 
     workspace.put_page("open")
     workspace.client.put_page("private", inherit=False, read=["ada"])
-    workspace.put("page", "open", page("Open", "The kestrel nests in the tower."))
-    workspace.put("page", "private", page("Private", "The osprey nests in the harbour."))
+    workspace.put("page", "open", build_page("Open", "The kestrel nests in the tower."))
+    workspace.put("page", "private", build_page("Private", "The osprey nests in the harbour."))
     workspace.put("comment", "note", {"page_uuid": "private", "text": "Is it an osprey at all?"})
     found(workspace, "kestrel")
     wait_for(lambda: len(texts(ada, "osprey")) == 2, PATIENCE, "page and comment are found")
@@ -117,7 +117,7 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
 
     pushed, seconds = time.time(), []
     for edition in ("falcon", "merlin", "hobby"):
-        workspace.put("page", "open", page("Open", f"The {edition} nests in the tower."))
+        workspace.put("page", "open", build_page("Open", f"The {edition} nests in the tower."))
         seconds.append(found(workspace, edition))
     assert max(seconds) <= PROMISED_SECONDS, seconds
     assert texts(ada, "kestrel") == []
@@ -131,8 +131,8 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
     assert readers("hobby") == readers("osprey") == {"eve"}
 
     wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
-    depth = counted(workspace)
-    assert (depth.told, depth.recounted) == (0, 0)
+    depth = count_queue(workspace)
+    assert (depth.reported, depth.recounted) == (0, 0)
     status = workspace.status()
     assert status.last_indexed_at is not None
     assert status.last_indexed_at.timestamp() > pushed
@@ -149,20 +149,20 @@ def test_switched_off_it_indexes_nothing_and_on_everything_again(
     assert before, "there is something to index again"
     assert not workspace.client.change_workspace_settings({"enabled": False}).enabled
     workspace.put_page("quiet")
-    workspace.put("page", "quiet", page("Quiet", "The bittern booms at night."))
+    workspace.put("page", "quiet", build_page("Quiet", "The bittern booms at night."))
     answer = workspace.client.query(Question(query="bittern hobby", mode="text"))
     assert (answer.disabled, answer.hits) == (True, ())
     # The watcher notices a push immediately, the daemon every five seconds.
     time.sleep(8)
     daemon.idle(TENANT)
     assert indexed_at(workspace) == before
-    depth = counted(workspace)
-    assert depth.told == depth.recounted == workspace.status().queue_depth == 1
+    depth = count_queue(workspace)
+    assert depth.reported == depth.recounted == workspace.status().queue_depth == 1
 
     switched = datetime.now().astimezone()
     assert workspace.client.change_workspace_settings({"enabled": True}).enabled
-    depth = counted(workspace)
-    assert depth.told == depth.recounted > 0
+    depth = count_queue(workspace)
+    assert depth.reported == depth.recounted > 0
     assert found(workspace, "bittern") <= PROMISED_SECONDS
     wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
     after = indexed_at(workspace)
@@ -182,12 +182,12 @@ def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
                 "db_row", f"{database}-{number}", {"database_uuid": database, "values": values}
             )
     workspace.put_page("field")
-    workspace.put("page", "field", page("Field", "The lapwing tumbles."))
+    workspace.put("page", "field", build_page("Field", "The lapwing tumbles."))
     workspace.put("comment", "seen", {"page_uuid": "field", "text": "A lapwing, indeed."})
     wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
 
     def ids(source_type: str, *names: str) -> set[str]:
-        return {workspace.document_id(source_type, name) for name in names}
+        return {workspace.compute_document_id(source_type, name) for name in names}
 
     rows = ids("db_row", *(f"birds-{number}" for number in range(3)))
     for scope, wanted in (
@@ -207,8 +207,8 @@ def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
 
 def assert_counted(workspace: Workspace) -> None:
     """Fail unless the reported number of waiting documents equals the number of rows."""
-    depth = counted(workspace)
-    assert depth.told == depth.recounted
+    depth = count_queue(workspace)
+    assert depth.reported == depth.recounted
 
 
 def indexed_at(workspace: Workspace) -> dict[str, datetime]:
@@ -241,7 +241,7 @@ def test_a_credential_is_dropped_before_it_is_embedded_and_told_of(workspace: Wo
 def test_the_nightly_run_has_records_listed_whose_time_alone_changed(
     workspace: Workspace, daemon: Daemon
 ) -> None:
-    body = page("Dated", "The nightjar churrs.") | {"updated_at": "2026-01-01T00:00:00Z"}
+    body = build_page("Dated", "The nightjar churrs.") | {"updated_at": "2026-01-01T00:00:00Z"}
     workspace.put_page("dated")
     workspace.put("page", "dated", body)
     found(workspace, "nightjar")
@@ -278,24 +278,24 @@ def embedded_texts(workspace: Workspace, since: float) -> int:
 def test_a_page_that_is_saved_every_second_is_indexed_as_it_was_listed(
     doors: Doors,
 ) -> None:
-    trial = changing_page.tried(doors.workspace("changing"), 9)
-    assert changing_page.faults(trial) == []
+    trial = changing_page.run_trial(doors.workspace("changing"), 9)
+    assert changing_page.find_faults(trial) == []
     assert len(trial.listed) >= 2
 
 
 def test_a_file_that_is_put_every_second_is_indexed_as_it_was_listed(doors: Doors) -> None:
-    trial = changing_page.tried(doors.workspace("changing-file"), 9, kind="file")
-    assert changing_page.faults(trial) == []
+    trial = changing_page.run_trial(doors.workspace("changing-file"), 9, kind="file")
+    assert changing_page.find_faults(trial) == []
     assert len(trial.listed) >= 2
 
 
 def test_a_file_that_is_put_while_processes_are_killed_is_whole_at_every_moment(
     doors: Doors,
 ) -> None:
-    trial = changing_page.tried(
+    trial = changing_page.run_trial(
         doors.workspace("killed-file"), 9, kind="file", kills={2: "service", 5: "run", 7: "service"}
     )
-    assert changing_page.faults(trial) == []
+    assert changing_page.find_faults(trial) == []
     assert trial.killed == ["service", "run", "service"]
 
 
@@ -303,9 +303,9 @@ def test_many_records_are_neither_lost_nor_doubled_by_kills_and_yield_to_edits(
     doors: Doors, daemon: Daemon
 ) -> None:
     kills = {1: "run", 3: "service"}
-    plan = bulk.Plan(records=3_000, edits=4, every=1.5, sampled=0.5, kills=kills)
-    trial = bulk.tried(doors.workspace("imported"), plan, say=lambda line: None)
-    assert bulk.faults(trial) == []
+    plan = bulk.BulkPlan(records=3_000, edits=4, every=1.5, sampled=0.5, kills=kills)
+    trial = bulk.run_trial(doors.workspace("imported"), plan, say=lambda line: None)
+    assert bulk.find_faults(trial) == []
     assert trial.killed == ["run", "service"]
     checked = daemon.installation.command("check", "imported", "--json")
     assert checked.code == 0, checked.out

@@ -13,9 +13,9 @@ import pytest
 
 from benchmarks.code_questions.questions import AnswerLocation as Answer
 from benchmarks.code_questions.questions import FoundPassage, Question
-from benchmarks.rivals.code import taken
+from benchmarks.rivals.code import measure_program
 from benchmarks.rivals.code_graphs import CodeReviewGraph, GitNexus
-from benchmarks.rivals.code_programs import Place
+from benchmarks.rivals.code_programs import ProgramFolders
 from benchmarks.rivals.environments import NotUsableError, python_with_extensions
 
 QUESTION = Question("q", "multi-hop", "What pays?", ((Answer("a.php"),),), is_tuned=True)
@@ -40,13 +40,13 @@ class Silent:
     def install(self, folder: Path) -> None:
         (folder / "lib/python/site-packages/silent-1.2.dist-info").mkdir(parents=True)
 
-    def index(self, place: Place) -> None:
+    def index(self, place: ProgramFolders) -> None:
         assert (place.root / "a.php").exists(), "each has a copy of its own"
 
-    def ask(self, place: Place, question: str) -> list[FoundPassage]:
+    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
         return self.found
 
-    def close(self, place: Place) -> None:
+    def close(self, place: ProgramFolders) -> None:
         self.closed.append(place.root)
 
 
@@ -64,7 +64,7 @@ def options(tmp_path: Path) -> argparse.Namespace:
 
 def test_what_a_program_finds_is_measured(options: argparse.Namespace) -> None:
     program = Silent([FoundPassage("a.php")])
-    told = taken(program, options, "", [QUESTION])
+    told = measure_program(program, options, "", [QUESTION])
     assert told["version"] == "1.2"
     assert told["all"] == {"multi-hop": 1.0}
     assert program.closed
@@ -74,16 +74,18 @@ def test_an_answer_of_nothing_to_all_questions_is_no_measurement(
     options: argparse.Namespace,
 ) -> None:
     program = Silent([])
-    told = taken(program, options, "", [QUESTION])
+    told = measure_program(program, options, "", [QUESTION])
     assert told["failed"] == "it answered every question with nothing"
     assert "all" not in told
     assert program.closed, "what it has started is ended all the same"
 
 
-def place_of(folder: Path) -> Place:
+def place_of(folder: Path) -> ProgramFolders:
     for name in ("root", "home"):
         (folder / name).mkdir()
-    return Place(folder / "environment", folder / "root", folder / "home", "http://127.0.0.1:1/v1")
+    return ProgramFolders(
+        folder / "environment", folder / "root", folder / "home", "http://127.0.0.1:1/v1"
+    )
 
 
 def test_a_database_without_what_searches_is_told(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.code_truth import compare as comparing
-from benchmarks.code_truth.compare import UNEXPLAINED, compare, explained, route_names
+from benchmarks.code_truth.compare import UNEXPLAINED, compare, format_routes, group_by_cause
 from benchmarks.code_truth.laravel import SCRIPTS
 
 ROUTE = {
@@ -32,15 +32,15 @@ def test_nothing_is_missed_where_nothing_is() -> None:
 
 
 def test_a_route_has_all_that_the_router_tells_it_by() -> None:
-    assert route_names([ROUTE]) == ["GET|HEAD /a/{b} - C@a"]
-    assert route_names([ROUTE], middleware=True) == ["GET|HEAD /a/{b} - C@a web+auth:api"]
+    assert format_routes([ROUTE]) == ["GET|HEAD /a/{b} - C@a"]
+    assert format_routes([ROUTE], middleware=True) == ["GET|HEAD /a/{b} - C@a web+auth:api"]
     other = {**ROUTE, "domain": "x.test", "name": "a"}
-    assert route_names([other]) == ["GET|HEAD x.test/a/{b} a C@a"]
+    assert format_routes([other]) == ["GET|HEAD x.test/a/{b} a C@a"]
 
 
 def test_every_difference_has_a_cause_or_says_that_it_has_none() -> None:
     causes = {"media*": "made elsewhere", "*.id": "a key"}
-    assert explained(["media.id", "a.id", "a.b"], causes) == {
+    assert group_by_cause(["media.id", "a.id", "a.b"], causes) == {
         "made elsewhere": ["media.id"],
         "a key": ["a.id"],
         UNEXPLAINED: ["a.b"],
@@ -48,7 +48,7 @@ def test_every_difference_has_a_cause_or_says_that_it_has_none() -> None:
 
 
 def test_columns_are_named_with_their_table() -> None:
-    assert comparing.column_names({"a": [{"name": "id"}, {"name": "b"}]}) == ["a.id", "a.b"]
+    assert comparing.list_columns({"a": [{"name": "id"}, {"name": "b"}]}) == ["a.id", "a.b"]
 
 
 @pytest.mark.slow

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.merging import CHOSEN_ON, HELD_OUT, MODEL, pairs, rates
+from benchmarks.merging import CHOSEN_ON, HELD_OUT, MODEL, compute_rates, read_pairs
 from rag_assets.systems.experience.assignment import BOUNDS
 
 LEAST_PRECISION, LEAST_RECALL = 0.98, 0.3
 
 
 def test_hardly_a_merge_of_held_out_pairs_is_wrong() -> None:
-    found = rates(pairs(HELD_OUT), BOUNDS[MODEL])
+    found = compute_rates(read_pairs(HELD_OUT), BOUNDS[MODEL])
     assert found["precision"] >= LEAST_PRECISION
     assert found["recall"] >= LEAST_RECALL
 
