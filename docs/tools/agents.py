@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from docs.tools.tables import as_table, in_seconds, origin
+from docs.tools.tables import describe_origin, format_seconds, format_table
 
 _COMMANDS = {
     "search": "`agent search`, sqlite: a fresh process",
@@ -24,18 +24,18 @@ _INDEX = {
 _KINDS = {"reworded": "reworded", "flag": "exact flags"}
 
 
-def agent_costs_table(result: Mapping[str, Any]) -> str:
+def build_agent_costs_table(result: Mapping[str, Any]) -> str:
     """Return the table of wall and CPU times, and the table of stores by size."""
     index = result["index"]
     rows = [
-        *([name, *_cost(result["commands"][key])] for key, name in _COMMANDS.items()),
-        *([name, *_cost(index[key])] for key, name in _INDEX.items()),
-        ["checking that 500 files are unchanged", *_cost(result["files"])],
+        *([name, *_format_cost(result["commands"][key])] for key, name in _COMMANDS.items()),
+        *([name, *_format_cost(index[key])] for key, name in _INDEX.items()),
+        ["checking that 500 files are unchanged", *_format_cost(result["files"])],
     ]
     stores = [
         [
             f"{one['store']}, {one['chunks']:,}",
-            *(_cost(one[key])[1] for key in ("write", "first", "later")),
+            *(_format_cost(one[key])[1] for key in ("write", "first", "later")),
         ]
         for one in result["stores"]
     ]
@@ -43,18 +43,19 @@ def agent_costs_table(result: Mapping[str, Any]) -> str:
     beside = search["cpu"] - model["cpu"]
     rate = index["first"]["cpu"] / index["the model alone"]["cpu"] - 1
     memory = {name: f"{size / 1000:.1f} KB" for name, size in result["memory"].items()}
+    columns = ["store, passages: CPU", "write", "first search", "later searches"]
     return (
-        f"{as_table(['', 'clock', 'CPU'], rows)}\n"
+        f"{format_table(['', 'clock', 'CPU'], rows)}\n"
         f"The index has {index['files']} files in {index['chunks']} passages. In addition to the"
-        f" model, a search takes {in_seconds(beside)} of CPU, and indexing {rate:.0%} more CPU"
+        f" model, a search takes {format_seconds(beside)} of CPU, and indexing {rate:.0%} more CPU"
         f" than the embeddings. A passage takes {memory['sqlite']} of memory with sqlite, and"
         f" {memory['memory']} plus its text with the store `memory`.\n\n"
-        f"{as_table(['store, passages: CPU', 'write', 'first search', 'later searches'], stores)}\n"
-        f"{origin({'rounds': 1, **result})}"
+        f"{format_table(columns, stores)}\n"
+        f"{describe_origin({'rounds': 1, **result})}"
     )
 
 
-def agent_quality_table(result: Mapping[str, Any]) -> str:
+def build_agent_quality_table(result: Mapping[str, Any]) -> str:
     """Return recall, rank and tokens by agent, mode and kind of question."""
     rows = []
     for agent, found in result["agents"].items():
@@ -76,7 +77,7 @@ def agent_quality_table(result: Mapping[str, Any]) -> str:
         f" {found['questions']} questions"
         for agent, found in result["agents"].items()
     )
-    table = as_table(["agent, way", *measures, "tokens"], rows)
+    table = format_table(["agent, way", *measures, "tokens"], rows)
     models: dict[str, list[float]] = {}
     for found in result["agents"].values():
         for way, one in found.items():
@@ -85,14 +86,14 @@ def agent_quality_table(result: Mapping[str, Any]) -> str:
     none = "; ".join(f"{min(all_):.2f} to {max(all_):.2f} with {m}" for m, all_ in models.items())
     return (
         f"{table}\n{pages}. Best cosines of unanswerable questions: {none}.\n\n"
-        f"{origin({'rounds': 1, **result})}"
+        f"{describe_origin({'rounds': 1, **result})}"
     )
 
 
-def _cost(cost: Mapping[str, float]) -> tuple[str, str]:
-    clock, cpu = (_short(cost[key]) for key in ("wall", "cpu"))
+def _format_cost(cost: Mapping[str, float]) -> tuple[str, str]:
+    clock, cpu = (_format_duration(cost[key]) for key in ("wall", "cpu"))
     return clock, cpu
 
 
-def _short(seconds: float) -> str:
-    return f"{seconds * 1000:.1f} ms" if seconds < 1 else in_seconds(seconds)
+def _format_duration(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else format_seconds(seconds)

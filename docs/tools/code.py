@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from docs.tools.tables import as_table
+from docs.tools.tables import format_table
 
 _Result = Mapping[str, Any]
 _Cause = tuple[str, int, str, str]
@@ -23,27 +23,27 @@ _SHOWN = 12
 """Digits of a commit's id to show."""
 
 
-def code_truth_table(result: _Result) -> str:
+def build_code_truth_table(result: _Result) -> str:
     """Return routes and columns that Laravel and rag-assets find, by application."""
     rows = [
         [
             f"{name} at {found['commit'][:_SHOWN]}, Laravel {found['routes']['laravel']}",
-            *(_shares(found["routes"])),
-            *(_shares(found["columns"])),
+            *(_format_shares(found["routes"])),
+            *(_format_shares(found["columns"])),
         ]
         for name, found in result["applications"].items()
     ]
     columns = ["application", "routes", "recall", "precision", "columns", "recall", "precision"]
-    causes = _list_causes(_causes(result))
-    return f"{as_table(columns, rows)}\n{causes}\nTaken {result['taken']}.\n"
+    causes = _list_causes(_read_causes(result))
+    return f"{format_table(columns, rows)}\n{causes}\nTaken {result['taken']}.\n"
 
 
-def django_truth_table(result: _Result) -> str:
+def build_django_truth_table(result: _Result) -> str:
     """Return routes and columns that Django and rag-assets find, by application."""
     rows = [
         [
             f"{name} {found['version']}",
-            *(one for what in _OF_DJANGO for one in _shares(found[what])),
+            *(one for what in _OF_DJANGO for one in _format_shares(found[what])),
         ]
         for name, found in result["applications"].items()
     ]
@@ -55,11 +55,11 @@ def django_truth_table(result: _Result) -> str:
         for key, side in (("missed", "not derived"), ("wrong", "not Django's"))
         for cause, count in found[what][key].items()
     )
-    table = as_table(["application", *heads], rows)
+    table = format_table(["application", *heads], rows)
     return f"{table}\n{causes}\nTaken {result['taken']}.\n"
 
 
-def code_routes_table(result: _Result) -> str:
+def build_code_routes_table(result: _Result) -> str:
     """Return the names that the walk finds for judged routes, by application."""
     rows = [
         [
@@ -76,10 +76,10 @@ def code_routes_table(result: _Result) -> str:
     whole = result["all"]
     told = f"Together: precision {whole['precision']:.3f}, recall {whole['recall']:.3f}."
     heads = ["application", "names judged", "found", "right", "recall", "precision"]
-    return f"{as_table(heads, rows)}\n{told} Taken {result['taken']}.\n"
+    return f"{format_table(heads, rows)}\n{told} Taken {result['taken']}.\n"
 
 
-def code_definitions_table(result: _Result) -> str:
+def build_code_definitions_table(result: _Result) -> str:
     """Return exports and definitions compared with those of a compiler or a judge."""
     rows = [
         [
@@ -91,7 +91,7 @@ def code_definitions_table(result: _Result) -> str:
         for language, about in _LANGUAGES.items()
         for name, found in result[language].items()
     ]
-    table = as_table(["repository", "names", "recall", "precision"], rows)
+    table = format_table(["repository", "names", "recall", "precision"], rows)
     return f"{table}\nTaken {result['taken']}.\n"
 
 
@@ -101,10 +101,10 @@ _LANGUAGES = {
 }
 
 
-def _shares(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{found['true']:,}"
-    yield f"{found['recall']:.3f}"
-    yield f"{found['precision']:.3f}"
+def _format_shares(figures: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{figures['true']:,}"
+    yield f"{figures['recall']:.3f}"
+    yield f"{figures['precision']:.3f}"
 
 
 def _list_causes(causes: Iterable[_Cause]) -> str:
@@ -115,23 +115,23 @@ def _list_causes(causes: Iterable[_Cause]) -> str:
         if count < _FEW:
             rare += count
             continue
-        lines.append(f"- {name}: {count:,} {what}: {_in_plain_words(cause)}\n")
+        lines.append(f"- {name}: {count:,} {what}: {_simplify(cause)}\n")
     if rare:
         lines.append(f"- rarer causes: {rare} differences in all\n")
     return "".join(lines)
 
 
-def _in_plain_words(cause: str) -> str:
+def _simplify(cause: str) -> str:
     for words, plain in _PLAIN.items():
         cause = cause.replace(words, plain)
     return cause
 
 
-def _causes(result: _Result) -> Iterator[_Cause]:
-    for name, found in result["applications"].items():
+def _read_causes(result: _Result) -> Iterator[_Cause]:
+    for name, figures in result["applications"].items():
         for what in ("routes", "columns"):
             for side in ("missed", "wrong"):
-                for cause, names in found[what][side].items():
+                for cause, names in figures[what][side].items():
                     yield name, len(names), f"{what} {_SIDES[side]}", cause
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from docs.tools.tables import as_table, origin
+from docs.tools.tables import describe_origin, format_table
 
 RESULTS: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 _WAYS: Final = (
@@ -21,25 +21,28 @@ _KINDS: Final = ("multi-hop", "single-hop")
 _HALVES: Final = {"all": "all", "untouched": "untouched half"}
 
 
-def code_questions_table(result: Mapping[str, Any]) -> str:
+def build_code_questions_table(result: Mapping[str, Any]) -> str:
     """Return recall by kind of question, on all questions and on the half no choice is based on."""
     columns = [
         "program",
         *(f"{kind}, {name}" for kind in _KINDS for name in _HALVES.values()),
     ]
-    rows = [_row(name, result["variants"][name]) for name in _WAYS]
+    rows = [_build_row(name, result["variants"][name]) for name in _WAYS]
     others = json.loads((RESULTS / "code-rivals.json").read_text(encoding="utf-8"))
-    rows += [_row(_shown(name, of), of) for name, of in others["programs"].items()]
+    rows += [_build_row(_format_program(name, of), of) for name, of in others["programs"].items()]
     told = result["application"]
     where = f"{told['repository'].partition('://')[2]} at {told['commit'][:12]}"
-    return f"{as_table(columns, rows)}\nRecall@{result['depth']} on {where}. {origin(result)}"
+    return (
+        f"{format_table(columns, rows)}\n"
+        f"Recall@{result['depth']} on {where}. {describe_origin(result)}"
+    )
 
 
-def _shown(name: str, of: Mapping[str, Any]) -> str:
+def _format_program(name: str, of: Mapping[str, Any]) -> str:
     return f"{name} {of['version']}" if "version" in of else name
 
 
-def _row(name: str, of: Mapping[str, Any]) -> list[str]:
+def _build_row(name: str, of: Mapping[str, Any]) -> list[str]:
     if "failed" in of:
         return [name, "not measured", *[""] * (len(_KINDS) * len(_HALVES) - 1)]
     return [name, *(f"{of[half][kind]:.2f}" for kind in _KINDS for half in _HALVES)]

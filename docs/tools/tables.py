@@ -12,14 +12,14 @@ _LONG = 10
 """Seconds above which hundredths are omitted."""
 
 
-def as_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Format a Markdown table; the first column is text, the others are numbers."""
     rule = ["---", *["---:"] * (len(columns) - 1)]
     lines = [columns, rule, *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def origin(result: Mapping[str, Any]) -> str:
+def describe_origin(result: Mapping[str, Any]) -> str:
     """Describe a result's date, rounds and load, and its machine unless it is the usual one."""
     facts = result["machine"]
     server = facts["versions"]["elasticsearch server"]
@@ -35,11 +35,11 @@ def origin(result: Mapping[str, Any]) -> str:
     )
 
 
-def median_of(costs: Sequence[Mapping[str, Any]], field: str) -> float:
+def compute_median(costs: Sequence[Mapping[str, Any]], field: str) -> float:
     """Return the median of one field of several measurements."""
     return median(cost[field] for cost in costs)
 
 
-def in_seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
     """Format a time in seconds."""
     return f"{value:.2f} s" if value < _LONG else f"{value:.1f} s"

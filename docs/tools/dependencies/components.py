@@ -55,24 +55,24 @@ class Component:
         return f"{self.group}:{self.name}" if self.group else self.name
 
 
-def components() -> list[Component]:
+def list_components() -> list[Component]:
     """Return all locked components, sorted."""
-    found = [*packages(), *_jars(), *_models()]
+    found = [*list_packages(), *_list_jars(), *_list_models()]
     return sorted(found, key=lambda c: (c.ecosystem, c.full_name, c.version))
 
 
-def packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Component]:
+def list_packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Component]:
     """Return the Python packages of the lock file, and the installer used for setup."""
-    locked = list(_packages(lock.read_text(encoding="utf-8")))
-    run_with = _run_with(locked)
+    locked = list(_parse_packages(lock.read_text(encoding="utf-8")))
+    run_with = _find_runtime_names(locked)
     installers = [
         replace(package, development=True)
-        for package in _packages(bootstrap.read_text(encoding="utf-8"))
+        for package in _parse_packages(bootstrap.read_text(encoding="utf-8"))
     ]
     return [*(replace(p, development=p.name not in run_with) for p in locked), *installers]
 
 
-def _packages(text: str) -> Iterator[Component]:
+def _parse_packages(text: str) -> Iterator[Component]:
     for entry in re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE):
         found = _PACKAGE.match(entry)
         if found is None:
@@ -88,7 +88,7 @@ def _packages(text: str) -> Iterator[Component]:
         )
 
 
-def _run_with(locked: Sequence[Component]) -> frozenset[str]:
+def _find_runtime_names(locked: Sequence[Component]) -> frozenset[str]:
     """Return the names of the project's direct and indirect runtime dependencies."""
     needed: set[str] = set()
     while True:
@@ -106,12 +106,12 @@ def _is_needed(parent: str, needed: set[str]) -> bool:
     return parent in needed or (parent.startswith(_PROJECT) and parent != _DEVELOPMENT)
 
 
-def _jars() -> Iterator[Component]:
+def _list_jars() -> Iterator[Component]:
     for jar in (*read_locked_jars(), COMPILER):
         yield Component("maven", jar.group, jar.artifact, jar.version, (jar.sha256,))
 
 
-def _models() -> Iterator[Component]:
+def _list_models() -> Iterator[Component]:
     for manifest in sorted(_MODELS.glob("*/models/*/manifest.json")):
         files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
         weights = [facts["sha256"] for name, facts in files.items() if name.endswith(".onnx")]

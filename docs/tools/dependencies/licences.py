@@ -17,7 +17,7 @@ from typing import Any
 
 from license_expression import ExpressionError, Licensing, get_spdx_licensing
 
-from docs.tools.dependencies.components import ROOT, Component, components
+from docs.tools.dependencies.components import ROOT, Component, list_components
 
 FILE = ROOT / "requirements" / "licences.toml"
 
@@ -77,14 +77,14 @@ class Licences:
         """Return whether some choice among an expression's alternatives is allowed entirely."""
         allowed = self.allowed | self.allowed_in.get(section, frozenset())
         try:
-            parsed = _spdx().parse(expression, validate=True, simple=False)
+            parsed = _get_licensing().parse(expression, validate=True, simple=False)
         except ExpressionError:
             return False
         return _is_fulfilled(parsed, allowed)
 
 
 def _is_fulfilled(node: object, allowed: frozenset[str]) -> bool:
-    licensing = _spdx()
+    licensing = _get_licensing()
     if isinstance(node, licensing.OR):
         return any(_is_fulfilled(one, allowed) for one in node.args)
     if isinstance(node, licensing.AND):
@@ -93,12 +93,12 @@ def _is_fulfilled(node: object, allowed: frozenset[str]) -> bool:
 
 
 @cache
-def _spdx() -> Licensing:
+def _get_licensing() -> Licensing:
     """Return the cached licensing: reading the list of licences takes a quarter of a second."""
     return get_spdx_licensing()
 
 
-def read() -> Licences:
+def read_licences() -> Licences:
     """Read the recorded licences."""
     kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return Licences(
@@ -108,34 +108,34 @@ def read() -> Licences:
     )
 
 
-def declared(name: str) -> str | None:
+def read_declared_licence(name: str) -> str | None:
     """Return an installed package's declared licence as SPDX; None if a person has to decide."""
     try:
         metadata = distribution(name).metadata
     except PackageNotFoundError:
         return None
-    return metadata["License-Expression"] or _from_older_fields(metadata)
+    return metadata["License-Expression"] or _read_older_fields(metadata)
 
 
-def _from_older_fields(metadata: PackageMetadata) -> str | None:
+def _read_older_fields(metadata: PackageMetadata) -> str | None:
     """Return the licence field if it is a known licence and no classifier is more precise."""
-    field = _as_spdx((metadata["License"] or "").strip())
+    field = _parse_spdx((metadata["License"] or "").strip())
     classified = {
-        _as_spdx(text.rpartition(" :: ")[2])
+        _parse_spdx(text.rpartition(" :: ")[2])
         for text in metadata.get_all("Classifier") or ()
         if text.startswith("License :: OSI Approved :: ")
     }
     if field is not None:
-        own = {str(symbol) for symbol in _spdx().license_symbols(field)}
+        own = {str(symbol) for symbol in _get_licensing().license_symbols(field)}
         return field if classified - {None} <= own else None
     return classified.pop() if len(classified) == 1 else None
 
 
-def _as_spdx(name: str) -> str | None:
+def _parse_spdx(name: str) -> str | None:
     if name in _SPELLINGS:
         return _SPELLINGS[name]
     try:
-        parsed = _spdx().parse(name, validate=True)
+        parsed = _get_licensing().parse(name, validate=True)
     except ExpressionError:
         return None
     return str(parsed) if parsed is not None else None
@@ -144,17 +144,17 @@ def _as_spdx(name: str) -> str | None:
 def main() -> int:
     """Update the list of Python packages; a person fills in licences that are not declared."""
     kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    names = sorted({c.name for c in components() if c.ecosystem == "pypi"})
+    names = sorted({c.name for c in list_components() if c.ecosystem == "pypi"})
     before = kept["python"]
-    python = {name: before.get(name) or declared(name) or _UNKNOWN for name in names}
-    FILE.write_text(_as_toml({**kept, "python": python}), encoding="utf-8")
+    python = {name: before.get(name) or read_declared_licence(name) or _UNKNOWN for name in names}
+    FILE.write_text(_format_toml({**kept, "python": python}), encoding="utf-8")
     unknown = [name for name, licence in python.items() if licence == _UNKNOWN]
     if unknown:
         sys.stderr.write(f"{FILE.relative_to(ROOT)}: fill in {', '.join(unknown)}\n")
     return int(bool(unknown))
 
 
-def _as_toml(kept: Mapping[str, Any]) -> str:
+def _format_toml(kept: Mapping[str, Any]) -> str:
     lines = ["# Licences of all that is locked, as SPDX expressions. `make audit` compares.", ""]
     lines += ["allowed = [", *(f'    "{name}",' for name in sorted(kept["allowed"])), "]"]
     lines += ["", "[allowed_in]"]
