@@ -28,9 +28,9 @@ from typing import Any
 
 from sqlalchemy import func, insert, select
 
-from benchmarks.asked_moves import push, time_moves
 from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save
 from benchmarks.servers import benchmark_servers
+from benchmarks.service_moves import push, time_moves
 from benchmarks.workspace_questions.site import prepare, run_service, start_sync
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import ListingFacts

@@ -1,6 +1,6 @@
 """Measure searches by callers who can read very many access scopes of a workspace.
 
-    python -m benchmarks.workspace_scopes                    10,000 scopes beside 10
+    python -m benchmarks.workspace_scopes                    10,000 scopes against 10
 
 Two workspaces hold the same records. In one, each record is on its own page that declares its
 readers; in the other, all are on ten such pages. One caller reads all of either, another ten pages

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import pygit2
 
-from benchmarks.code_questions.ours import VARIANTS, Answers, ask_all, open_indexed
 from benchmarks.code_questions.questions import (
     DEPTH,
     MULTI_HOP,
@@ -28,6 +27,7 @@ from benchmarks.code_questions.questions import (
     read_application,
     read_questions,
 )
+from benchmarks.code_questions.variants import VARIANTS, Answers, ask_all, open_indexed
 from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.code_questions.ours import TENANT, open_indexed
 from benchmarks.code_questions.questions import DEPTH
+from benchmarks.code_questions.variants import TENANT, open_indexed
 from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session

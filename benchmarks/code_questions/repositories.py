@@ -20,7 +20,6 @@ from typing import Any, Final
 import pygit2
 import yaml
 
-from benchmarks.code_questions.ours import TENANT, VARIANTS, Variant, ask_all, open_indexed
 from benchmarks.code_questions.questions import (
     DEPTH,
     MULTI_HOP,
@@ -28,6 +27,7 @@ from benchmarks.code_questions.questions import (
     AnswerLocation,
     Question,
 )
+from benchmarks.code_questions.variants import TENANT, VARIANTS, Variant, ask_all, open_indexed
 from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session

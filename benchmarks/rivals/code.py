@@ -25,7 +25,6 @@ from benchmarks.code_questions.__main__ import (
     print_figures,
     require_commit,
 )
-from benchmarks.code_questions.ours import Answers
 from benchmarks.code_questions.questions import (
     DEPTH,
     FoundPassage,
@@ -33,6 +32,7 @@ from benchmarks.code_questions.questions import (
     read_application,
     read_questions,
 )
+from benchmarks.code_questions.variants import Answers
 from benchmarks.measure import PROJECT, describe_machine, read_load, save
 from benchmarks.rivals.code_graphs import CodeGraph, CodeReviewGraph, GitNexus
 from benchmarks.rivals.code_programs import CocoIndexCode, Program, ProgramFolders, read_version

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.code_questions.ours import VARIANTS, Variant, build_steps
 from benchmarks.code_questions.questions import (
     QUESTIONS,
     AnswerLocation,
@@ -19,6 +18,7 @@ from benchmarks.code_questions.questions import (
     parse_location,
     read_questions,
 )
+from benchmarks.code_questions.variants import VARIANTS, Variant, build_steps
 from rag_assets.systems.code_memory.retrieval.question_subject import find_question_names
 
 WRITTEN = yaml.safe_load(QUESTIONS.read_text())["questions"]

@@ -1,6 +1,6 @@
 """Measure how soon an edit that an agent's run reports is searchable, with daemon and watcher.
 
-    python -m benchmarks.told_to_searchable [--trials N] [--hook]
+    python -m benchmarks.reported_to_searchable [--trials N] [--hook]
 
 A file of the example application is edited and committed; then an event of a run names it, or with
 `--hook` Git's hook runs alone. The edit counts as searchable once a search finds its own word and,
@@ -30,7 +30,7 @@ from rag_assets.systems.code_memory.hooks import install_hooks
 from rag_assets.systems.code_memory.runs import Run, RunEvent, Runs
 from rag_assets.tenants.model import Tenant
 
-WORK = PROJECT / ".local" / "benchmark-told"
+WORK = PROJECT / ".local" / "benchmark-reported"
 RUN = "benchmark"
 
 
@@ -49,7 +49,7 @@ def main() -> None:
     with benchmark_servers(WORK) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("told"),
+            "RAG_ASSETS_DATABASE_URL": servers.database("reported"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         with run_stack():
