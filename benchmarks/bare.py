@@ -45,7 +45,7 @@ def _list_actions(tenant_id: str) -> Iterator[dict[str, Any]]:
     record = session.catalog.tenants.get(tenant_id)
     serving = session.catalog.generations.serving(tenant_id)
     if serving is None:
-        sys.exit(f"{tenant_id} was never indexed")
+        sys.exit(f"{tenant_id} has no serving build: sync it first")
     owner = Owner(record.id, record.incarnation, serving.number)
     hits = list(session.store.entries.stored(serving.index_name, owner))
     rows = session.lake.tenant(record.id, record.incarnation).vectors(

@@ -97,12 +97,12 @@ class Installation:
             **({} if forks else {DISABLED: "0"}),
         }
         meter = Meter(servers.pids, environment, work / "commands.log")
-        made = cls(name, servers, meter, environment, work / "modules.txt")
-        made.run_unmeasured("up", "--no-dagster")
+        installation = cls(name, servers, meter, environment, work / "modules.txt")
+        installation.run_unmeasured("up", "--no-dagster")
         if forks:
             meter.helpers.append(start_fork_server(meter.environment))
-        made.sync(inside=not forks, tenant=_WARM_UP)
-        return made
+        installation.sync(inside=not forks, tenant=_WARM_UP)
+        return installation
 
     def sync(self, *options: str, inside: bool = False, **named: Any) -> Cost:
         """Sync the tenant as a user would, or with all modules imported beforehand."""
@@ -259,7 +259,7 @@ class _PhaseRunner:
 
 def _require_equal(label: str, actual: int, expected: int) -> None:
     if actual != expected:
-        sys.exit(f"{label}: {actual} instead of {expected}, so the numbers would mean nothing")
+        sys.exit(f"{label}: {actual} instead of {expected}: the figures would be invalid")
 
 
 def print_cost(phase: str, cost: Cost) -> None:

@@ -75,8 +75,8 @@ class Clusters:
         return _MEAN * self._mean + _TOPIC * topics + _DOCUMENT * self._draw_normal(rng, count)
 
     def _draw_normal(self, rng: np.random.Generator, count: int) -> Vectors:
-        drawn = rng.standard_normal((count, self.dimensions), dtype=np.float32)
-        return drawn @ self._rotation
+        samples = rng.standard_normal((count, self.dimensions), dtype=np.float32)
+        return samples @ self._rotation
 
 
 def _normalize(vectors: Vectors) -> Vectors:

@@ -147,8 +147,8 @@ def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path
 def run_sync() -> float:
     """Sync, and return the seconds without interpreter startup."""
     command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(json.loads(done.stdout)["seconds"])
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(process.stdout)["seconds"])
 
 
 def commit_edits(root: Path) -> None:
@@ -223,13 +223,13 @@ async def compare_searches(
     """Time questions that contain no symbol name, with and without the walk."""
     spent: dict[str, list[float]] = {"walk and search": [], "search alone": []}
     walks: list[float] = []
-    for turn, about in enumerate(questions):
+    for turn, question in enumerate(questions):
 
-        async def walked_search(about: str = about) -> None:
-            spent["walk and search"].append(await time_question(walking, about, walks))
+        async def walked_search(question: str = question) -> None:
+            spent["walk and search"].append(await time_question(walking, question, walks))
 
-        async def search(about: str = about) -> None:
-            spent["search alone"].append(await time_question(plain, about))
+        async def search(question: str = question) -> None:
+            spent["search alone"].append(await time_question(plain, question))
 
         # The first search reads index pages that the second finds in memory.
         for ask in (walked_search, search) if turn % 2 else (search, walked_search):

@@ -102,17 +102,17 @@ def prepare(home: Path, roots: Mapping[str, Path]) -> None:
 
 
 def measure_application(
-    walker: Walker, tenant: str, judged: Mapping[str, Mapping[str, Sequence[str]]]
+    walker: Walker, tenant: str, judged_routes: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> dict[str, Any]:
     """Return counts, recall and precision of an application's judged routes, and each difference.
 
     Args:
-        judged: names by kind, by route.
+        judged_routes: names by kind, by route.
     """
     counts = {kind: {"judged": 0, "found": 0, "right": 0} for kind in KINDS}
     missed: list[str] = []
     wrong: list[str] = []
-    for route, judged_names in judged.items():
+    for route, judged_names in judged_routes.items():
         names = walk_route(walker, tenant, route)
         for kind in KINDS:
             true = set(judged_names.get(kind, ()))
@@ -213,8 +213,10 @@ def sum_applications(applications: Iterable[Mapping[str, Any]]) -> dict[str, flo
 
 
 def _compute_shares(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
-    listed = list(counts)
-    right, found, judged = (sum(one[key] for one in listed) for key in ("right", "found", "judged"))
+    all_counts = list(counts)
+    right, found, judged = (
+        sum(count[key] for count in all_counts) for key in ("right", "found", "judged")
+    )
     return {
         "precision": round(right / found, 3) if found else 1.0,
         "recall": round(right / judged, 3) if judged else 1.0,

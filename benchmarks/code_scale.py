@@ -188,7 +188,7 @@ def wait_for_graph(graphs: RelationGraphs, session: Session) -> Graph:
             if graph is not None:
                 return graph
         time.sleep(0.01)
-    sys.exit("the graph was not loaded")
+    sys.exit(f"the graph was not loaded within {_LOAD_SECONDS} seconds")
 
 
 def time_walks(session: Session, copies: Sequence[int]) -> dict[str, Any]:
@@ -202,9 +202,11 @@ def time_walks(session: Session, copies: Sequence[int]) -> dict[str, Any]:
         started = time.perf_counter()
         view = walker.get_serving_view(TENANT, Caller())
         if view is None:
-            sys.exit("nothing answers")
-        known = neighbourhoods if isinstance(view.relations, GraphRelations) else Neighbourhoods()
-        walk, _ = walk_of(view, known, tenant, names)
+            sys.exit("no build is serving")
+        view_neighbourhoods = (
+            neighbourhoods if isinstance(view.relations, GraphRelations) else Neighbourhoods()
+        )
+        walk, _ = walk_of(view, view_neighbourhoods, tenant, names)
         reached.append(len(walk.nodes))
         between = time.perf_counter()
         name = f"App{number}\\Http\\Controllers\\InvoiceController::store"

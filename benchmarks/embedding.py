@@ -93,11 +93,11 @@ def compare(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]
     direct, driven = DirectRunner(texts, threads), EmbedAllRunner(texts, threads)
     direct.run(), driven.run()  # load the model and fill the allocator
     pairs = [(direct.run(), driven.run()) for _ in range(rounds)]
-    bare, ours = (statistics.median(side) for side in zip(*pairs, strict=True))
+    direct_seconds, project_seconds = (statistics.median(side) for side in zip(*pairs, strict=True))
     return {
-        "direct_per_second": round(len(texts) / bare, 1),
-        "embed_all_per_second": round(len(texts) / ours, 1),
-        "ratio": round(bare / ours, 3),
+        "direct_per_second": round(len(texts) / direct_seconds, 1),
+        "embed_all_per_second": round(len(texts) / project_seconds, 1),
+        "ratio": round(direct_seconds / project_seconds, 3),
     }
 
 

@@ -75,8 +75,8 @@ class AnsweredQuestion:
     @property
     def best(self) -> float:
         """Return the highest cosine of a relevant entry, or of any entry if none is relevant."""
-        wanted = self.relevant or self.scores
-        return max((score for name, score in self.scores.items() if name in wanted), default=-1.0)
+        names = self.relevant or self.scores
+        return max((score for name, score in self.scores.items() if name in names), default=-1.0)
 
 
 def main() -> None:
@@ -127,8 +127,8 @@ def capture(session: Session) -> dict[UUID, str]:
         experience.put_project(TENANT, UUID(project["id"]), draft)
     names = {}
     for entry in read_rows("entries"):
-        made = experience.capture(TENANT, EntryDraft(**entry), by=None)
-        names[made.entry.id] = entry["external_id"]
+        captured = experience.capture(TENANT, EntryDraft(**entry), by=None)
+        names[captured.entry.id] = entry["external_id"]
     experience.request_checkpoint(TENANT, CheckpointDraft(checkpoint_type="manual"), by=None)
     return names
 

@@ -66,7 +66,7 @@ def main() -> None:
             result = fill(servers, arguments.entries)
         with Session() as session:
             experience = Experience(session.catalog, get_masker(session.settings.local))
-            waiting = [
+            checkpoint_ticks = [
                 1_000 * time_call(lambda: check_checkpoints(experience)) for _ in range(TICKS)
             ]
             ticks = [1_000 * time_call(lambda: check_sources(session)) for _ in range(TICKS)]
@@ -78,7 +78,7 @@ def main() -> None:
         "benchmark": "experience-scale",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "patterns": patterns,
-        "checkpoints_tick_ms": compute_percentiles(waiting),
+        "checkpoints_tick_ms": compute_percentiles(checkpoint_ticks),
         "tick_ms": compute_percentiles(ticks),
         "question_ms": compute_percentiles(question_times),
         "machine": before,
@@ -135,10 +135,10 @@ def set_environment(database: str, servers: Servers) -> dict[str, str]:
 
 def capture(experience: Experience, numbers: range) -> None:
     """Capture one entry for each number, from several threads."""
-    known = [row for row in read_rows("entries") if row["entry_type"] == "failure_solution"]
+    examples = [row for row in read_rows("entries") if row["entry_type"] == "failure_solution"]
 
     def capture_one(number: int) -> None:
-        problem, solution = known[number % len(known)], known[number // 7 % len(known)]
+        problem, solution = examples[number % len(examples)], examples[number // 7 % len(examples)]
         draft = EntryDraft(
             entry_type="failure_solution",
             project_id=PROJECTS[number % len(PROJECTS)],
@@ -164,7 +164,7 @@ def checkpoint(experience: Experience) -> None:
 def check_checkpoints(experience: Experience) -> None:
     """Do the work of a tick of the checkpoint sensor for all tenants, when no checkpoint waits."""
     if experience.checkpoints.find_waiting(datetime.now(UTC)):
-        sys.exit("a checkpoint still waits")
+        sys.exit("a checkpoint is still waiting")
 
 
 def check_sources(session: Session) -> None:

@@ -77,10 +77,10 @@ class Writer:
         texts = [question, *(sentence.text for sentence in sentences)]
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
-            made = asyncio.run(self.embedder.embed(new)).vectors
-            self._vectors |= {t: np.asarray(v) for t, v in zip(new, made, strict=True)}
-        about = self._vectors[question]
-        return max(sentences, key=lambda one: float(self._vectors[one.text] @ about))
+            new_vectors = asyncio.run(self.embedder.embed(new)).vectors
+            self._vectors |= {t: np.asarray(v) for t, v in zip(new, new_vectors, strict=True)}
+        question_vector = self._vectors[question]
+        return max(sentences, key=lambda one: float(self._vectors[one.text] @ question_vector))
 
 
 def _split_sentences(context: str) -> Iterator[Sentence]:
@@ -118,8 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
     writer: Writer
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        text = self.writer.answer(asked["messages"][-1]["content"])
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        text = self.writer.answer(request["messages"][-1]["content"])
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "object": "chat.completion",
                 "created": 0,
                 "choices": [choice],
-                "model": asked["model"],
+                "model": request["model"],
                 "usage": usage,
             }
         )

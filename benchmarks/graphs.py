@@ -160,13 +160,13 @@ class GraphCorpus:
         numbers_of_best = np.zeros((QUESTIONS, TOP), dtype=np.int64)
         for numbers in self._clusters.split_batches(self.count):
             cosines = self.questions @ self._clusters.vectors(numbers).T
-            seen = np.hstack([best, cosines])
-            places = np.argpartition(-seen, TOP, axis=1)[:, :TOP]
-            known = np.broadcast_to(np.asarray(numbers), cosines.shape)
+            all_cosines = np.hstack([best, cosines])
+            positions = np.argpartition(-all_cosines, TOP, axis=1)[:, :TOP]
+            batch_numbers = np.broadcast_to(np.asarray(numbers), cosines.shape)
             numbers_of_best = np.take_along_axis(
-                np.hstack([numbers_of_best, known]), places, axis=1
+                np.hstack([numbers_of_best, batch_numbers]), positions, axis=1
             )
-            best = np.take_along_axis(seen, places, axis=1)
+            best = np.take_along_axis(all_cosines, positions, axis=1)
         return [{entry_id(_OWNER, *_split_number(int(n))) for n in row} for row in numbers_of_best]
 
     @cached_property
@@ -236,13 +236,13 @@ class CaseRunner:
     def measure_case(self, name: str, case: IndexCase, corpus: GraphCorpus) -> dict[str, Any]:
         """Measure a case; if the server refuses its index type, return the reason instead."""
         self._drop_index()
-        found: dict[str, Any] = {"case": name, "entries": corpus.count, "load": read_load()[0]}
+        row: dict[str, Any] = {"case": name, "entries": corpus.count, "load": read_load()[0]}
         try:
             aliases = {alias_for_writes(_INDEX): {}}
             self._client.indices.create(index=_INDEX, aliases=aliases, **case.build_body())
-            return found | self._build(case, corpus) | self._read_state() | self._search(corpus)
+            return row | self._build(case, corpus) | self._read_state() | self._search(corpus)
         except (ApiError, IndexInconsistent) as error:
-            return found | {"refused": self._read_refusal() or str(error)}
+            return row | {"refused": self._read_refusal() or str(error)}
 
     def _build(self, case: IndexCase, corpus: GraphCorpus) -> dict[str, float]:
         self._apply_settings(case.importing)
@@ -298,9 +298,9 @@ class CaseRunner:
             self._run_searches(owner, questions[:100])
         )  # compiles, and fills the page cache
         before = read_tree_cpu(self._pid)
-        found, times = asyncio.run(self._run_searches(owner, questions))
+        answers, times = asyncio.run(self._run_searches(owner, questions))
         spent = read_tree_cpu(self._pid) - before
-        right = sum(len(ids & exact) for ids, exact in zip(found, nearest, strict=True))
+        right = sum(len(ids & exact) for ids, exact in zip(answers, nearest, strict=True))
         percentiles = quantiles(times, n=20)
         return {
             "recall": right / (TOP * len(nearest)),
@@ -313,16 +313,16 @@ class CaseRunner:
         self, owner: Owner, questions: Vectors
     ) -> tuple[list[set[str]], list[float]]:
         """Return the first ids of each answer, and its seconds."""
-        found, times = [], []
+        answers, times = [], []
         searcher = ElasticsearchSearcher(self._url)
         for question in questions:
             request = RankingRequest(question, compute_candidate_count(5))
             started = time.perf_counter()
             [candidates] = await searcher.rankings(_INDEX, owner, [request])
             times.append(time.perf_counter() - started)
-            found.append({candidate.id for candidate in candidates[:TOP]})
+            answers.append({candidate.id for candidate in candidates[:TOP]})
         await searcher.close()
-        return found, times
+        return answers, times
 
     def _read_refusal(self) -> str | None:
         """Return the server's reason for refusing a vector."""

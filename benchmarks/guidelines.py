@@ -115,11 +115,11 @@ def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
     with ThreadPoolExecutor(len(files)) as pool:
         at_once = list(
             pool.map(
-                lambda n: upload(clients[n % len(clients)], f"{n}.pdf", files[n], every=1.0),
+                lambda n: upload(clients[n % len(clients)], f"{n}.pdf", files[n], poll_seconds=1.0),
                 range(len(files)),
             )
         )
-    took = time.monotonic() - began
+    at_once_seconds = time.monotonic() - began
     ended.set()
     asker.join()
     for client in clients:
@@ -130,7 +130,7 @@ def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
         "at_once": {
             "files": len(files),
             "projects": len(clients),
-            "seconds": round(took, 1),
+            "seconds": round(at_once_seconds, 1),
             "ready_seconds": sorted(each["ready_seconds"] for each in at_once),
             "chunks": sum(each["chunks"] for each in at_once),
         },
@@ -140,14 +140,14 @@ def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def upload(
-    client: Client, name: str, content: bytes, *, every: float = _LOOK_SECONDS
+    client: Client, name: str, content: bytes, *, poll_seconds: float = _LOOK_SECONDS
 ) -> dict[str, Any]:
     """Upload a file and poll it until it is READY; return the seconds, in total and by stage.
 
     Args:
         client: client of the project.
         name, content: the file.
-        every: seconds between two polls.
+        poll_seconds: pause between two polls.
     """
     began = time.monotonic()
     id_ = client.upload_guideline(name, content).document.id
@@ -171,7 +171,7 @@ def upload(
                     **{each: round(seconds, 2) for each, seconds in stages.items()},
                 },
             }
-        time.sleep(every)
+        time.sleep(poll_seconds)
     sys.exit(f"{name}: not READY within {_READY_SECONDS} seconds")
 
 
@@ -199,7 +199,9 @@ def make_projects(home: Path, url: str) -> None:
     for organization in ORGANIZATIONS:
         _run("projects", "put", organization, PROJECT_ID, "--json")
         _run("organizations", "put", organization, "--guidelines", "--json")
-        _run("keys", "set", organization, "openai", "--organization", given="benchmark-key-0001")
+        _run(
+            "keys", "set", organization, "openai", "--organization", stdin_text="benchmark-key-0001"
+        )
 
 
 @contextmanager
@@ -251,12 +253,12 @@ def _create_token(organization: str) -> str:
     return jwt.encode({**claims, "organization": organization}, _SECRET)
 
 
-def _run(*arguments: str, given: str | None = None) -> None:
+def _run(*arguments: str, stdin_text: str | None = None) -> None:
     subprocess.run(
         [*_CLI, *arguments],
         cwd=PROJECT,
         check=True,
-        input=given,
+        input=stdin_text,
         stdout=subprocess.DEVNULL,
         text=True,
     )

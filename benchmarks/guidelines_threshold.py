@@ -36,9 +36,9 @@ def main() -> None:
         prepare(servers, WORK / "home")
         with Session() as session:
             searcher = ProfileSearcher(session)
-            found = {
-                least: searcher.search_all(TENANT, questions, top_k=TOP_K, min_score=least)
-                for least in THRESHOLDS
+            hits_by_threshold = {
+                min_score: searcher.search_all(TENANT, questions, top_k=TOP_K, min_score=min_score)
+                for min_score in THRESHOLDS
             }
             searcher.close()
             passages = sum(d.chunk_count for d in session.catalog.documents.all(TENANT))
@@ -46,7 +46,7 @@ def main() -> None:
         "benchmark": "guidelines-threshold",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "passages": passages,
-        **calibrate(questions, found),
+        **calibrate(questions, hits_by_threshold),
         "machine": before,
         "load_average_after": read_load(),
     }

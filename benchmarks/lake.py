@@ -105,12 +105,12 @@ def fill(lake: TenantLake, corpus: LakeCorpus) -> None:
 def compute_median_ms(operation: Callable[[int], object]) -> float:
     """Return the median milliseconds of an operation, which gets a fresh seed each time."""
     operation(-1)
-    took = []
+    seconds = []
     for seed in range(REPEATS):
         start = time.perf_counter()
         operation(seed)
-        took.append(time.perf_counter() - start)
-    return statistics.median(took) * 1000
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds) * 1000
 
 
 def list_reads(
@@ -164,8 +164,8 @@ def peak_growth(url: str, corpus: LakeCorpus, operation: str) -> int:
     """Return the bytes by which one operation raises the peak memory of a fresh process."""
     command = [sys.executable, __file__, "--url", url, "--peak", operation]
     sizes = ["--vectors", str(corpus.vectors), "--documents", str(corpus.documents)]
-    done = subprocess.run([*command, *sizes], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    process = subprocess.run([*command, *sizes], capture_output=True, text=True, check=True)
+    return int(process.stdout)
 
 
 def measure_peak(lake: TenantLake, corpus: LakeCorpus, operation: str) -> int:
@@ -222,8 +222,8 @@ def print_report(url: str, corpus: LakeCorpus) -> None:
     compacted = measure_reads(lake, corpus)
     compacted_peak = {name: peak_growth(url, corpus, name) for name in bounded}
     print(f"\n| read | {FILES} files | compacted |\n|---|---|---|")
-    for name, took in small.items():
-        print(f"| {name} | {took:.1f} ms | {compacted[name]:.1f} ms |")
+    for name, milliseconds in small.items():
+        print(f"| {name} | {milliseconds:.1f} ms | {compacted[name]:.1f} ms |")
     for name, bytes_ in small_peak.items():
         print(f"| {name}: peak | {bytes_ / 1e6:.0f} MB | {compacted_peak[name] / 1e6:.0f} MB |")
     for name, operation in list_appends(lake, corpus):

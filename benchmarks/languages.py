@@ -96,10 +96,10 @@ async def _measure(
     questions = questions[:: max(1, len(questions) // _QUESTIONS)][:_QUESTIONS]
     searcher = store.searcher()
     gains = []
-    for question, wanted in questions:
+    for question, document_id in questions:
         [ranking] = await searcher.rankings(index_name, owner, [RankingRequest(question, _HITS)])
         ids = [candidate.document_id for candidate in ranking]
-        gains.append(1 / math.log2(ids.index(wanted) + 2) if wanted in ids else 0.0)
+        gains.append(1 / math.log2(ids.index(document_id) + 2) if document_id in ids else 0.0)
     await searcher.close()
     return float(np.mean(gains[::2])), float(np.mean(gains[1::2]))
 

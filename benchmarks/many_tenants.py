@@ -179,14 +179,14 @@ def measure_change(
 
 def read_memory_by_process(home: Path) -> dict[str, float]:
     """Return the megabytes (PSS) of each of the installation's Dagster processes."""
-    found: dict[str, float] = {}
+    megabytes: dict[str, float] = {}
     for process in psutil.process_iter(["cmdline", "environ"]):
         if (process.info["environ"] or {}).get("RAG_ASSETS_HOME") != str(home):
             continue
         line = " ".join(process.info["cmdline"] or ())
         name = next((name for name, part in _PROCESSES.items() if part in line), "other")
-        found[name] = round(found.get(name, 0.0) + read_memory(process.pid) / 1e6, 1)
-    return found
+        megabytes[name] = round(megabytes.get(name, 0.0) + read_memory(process.pid) / 1e6, 1)
+    return megabytes
 
 
 def print_cost(phase: str, cost: Mapping[str, Any]) -> None:

@@ -165,7 +165,7 @@ class Meter:
         if killed and code == _KILLED:
             return {}
         if killed:
-            sys.exit("it ended before it was to be killed")
+            sys.exit("the command ended before it could be killed")
         if code:
             raise CommandFailed(code, out, self._log)
         answer: dict[str, Any] = json.loads(out)

@@ -72,12 +72,12 @@ def main() -> None:
         "held_out": compute_rates(held_out, bounds),
         "by_category": {
             category: {
-                "pairs": len(of_it),
-                "merged": sum(one.is_merged(bounds) for one in of_it),
-                "near": sum(one.is_near(bounds) for one in of_it),
+                "pairs": len(of_category),
+                "merged": sum(pair.is_merged(bounds) for pair in of_category),
+                "near": sum(pair.is_near(bounds) for pair in of_category),
             }
-            for category in sorted({one.category for one in held_out})
-            if (of_it := [one for one in held_out if one.category == category])
+            for category in sorted({pair.category for pair in held_out})
+            if (of_category := [pair for pair in held_out if pair.category == category])
         },
         "machine": before,
         "load_average_after": read_load(),
@@ -114,12 +114,12 @@ def embed_texts(texts: Iterable[str]) -> Any:
     embedder, todo = build_embedder(EmbedderConfig(provider="local")), list(texts)
 
     async def embed() -> Any:
-        made = [
+        batches = [
             (await embedder.embed(todo[at : at + _BATCH])).vectors
             for at in range(0, len(todo), _BATCH)
         ]
         await embedder.close()
-        return np.concatenate(made)
+        return np.concatenate(batches)
 
     return asyncio.run(embed())
 
@@ -127,7 +127,7 @@ def embed_texts(texts: Iterable[str]) -> Any:
 def compute_rates(pairs: Sequence[Pair], bounds: Bounds) -> dict[str, float]:
     """Return precision and recall of merges with these bounds."""
     merged = [pair for pair in pairs if pair.is_merged(bounds)]
-    right = sum(one.is_same for one in merged)
+    right = sum(pair.is_same for pair in merged)
     return {
         "pairs": len(pairs),
         "merged": len(merged),

@@ -113,13 +113,13 @@ def main() -> None:
     arguments.work.mkdir(parents=True, exist_ok=True)
     facts, formats = describe_machine(), {}
     for media_type in arguments.only:
-        found = measure(media_type, arguments.rounds, arguments.work / "cache")
-        if found is None:
+        figures = measure(media_type, arguments.rounds, arguments.work / "cache")
+        if figures is None:
             print(f"{media_type}: no documents to measure it with")
             continue
-        formats[media_type] = found
-        rates = ", ".join(f"{name} {rate}" for name, rate in found["per_cpu_second"].items())
-        print(f"{media_type}: {found['unit']} a second of CPU: {rates}", flush=True)
+        formats[media_type] = figures
+        rates = ", ".join(f"{name} {rate}" for name, rate in figures["per_cpu_second"].items())
+        print(f"{media_type}: {figures['unit']} a second of CPU: {rates}", flush=True)
     result = {
         "benchmark": "parsing",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),

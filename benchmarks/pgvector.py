@@ -110,21 +110,23 @@ def build_sentences(count: int) -> VectorCorpus:
     rng = random.Random(7)
     texts = list(dict.fromkeys(draw_sentence(rng) for _ in range(2 * count)))[: count + QUESTIONS]
     embedder = OnnxEmbedder()
-    made = asyncio.run(_embed(embedder, texts))
-    return VectorCorpus(embedder.embedder_id, made[:-QUESTIONS], made[-QUESTIONS:])
+    vectors = asyncio.run(_embed(embedder, texts))
+    return VectorCorpus(embedder.embedder_id, vectors[:-QUESTIONS], vectors[-QUESTIONS:])
 
 
 async def _embed(embedder: OnnxEmbedder, texts: Sequence[str]) -> Vectors:
-    found = await embedder.embed(texts)
+    answer = await embedder.embed(texts)
     await embedder.close()
-    return np.stack([np.asarray(vector, dtype=np.float32) for vector in found.vectors])
+    return np.stack([np.asarray(vector, dtype=np.float32) for vector in answer.vectors])
 
 
 def build_long_vectors(count: int) -> VectorCorpus:
     """Return text-like vectors of 3,072 dimensions, which are indexed in half precision."""
     clusters = Clusters(dimensions=3_072)
-    made = np.concatenate([clusters.vectors(numbers) for numbers in clusters.split_batches(count)])
-    return VectorCorpus("clusters of 3,072", made, clusters.draw_questions(QUESTIONS, count))
+    vectors = np.concatenate(
+        [clusters.vectors(numbers) for numbers in clusters.split_batches(count)]
+    )
+    return VectorCorpus("clusters of 3,072", vectors, clusters.draw_questions(QUESTIONS, count))
 
 
 def write_corpus(corpus: VectorCorpus, store: VectorStore) -> dict[str, Any]:
@@ -140,18 +142,20 @@ def write_corpus(corpus: VectorCorpus, store: VectorStore) -> dict[str, Any]:
 
 def measure_corpus(corpus: VectorCorpus, store: VectorStore, index_name: str) -> dict[str, Any]:
     """Return recall and latency of both stores."""
-    owner, found = corpus.owner, {}
-    beside = Owner(owner.tenant, 1, 1, owner.digest_key, vectors_beside=True)
+    owner, figures = corpus.owner, {}
+    pgvector_owner = Owner(owner.tenant, 1, 1, owner.digest_key, vectors_beside=True)
     for share, tag in SHARES.items():
-        for name, asked in (("Elasticsearch", owner), ("pgvector", beside)):
-            answer = asyncio.run(_measure_search(store.searcher(), index_name, asked, corpus, tag))
-            found[f"{name}, {share}"] = answer
-    return found
+        for name, searched_owner in (("Elasticsearch", owner), ("pgvector", pgvector_owner)):
+            answer = asyncio.run(
+                _measure_search(store.searcher(), index_name, searched_owner, corpus, tag)
+            )
+            figures[f"{name}, {share}"] = answer
+    return figures
 
 
 def _require_vectors(store: VectorStore) -> PgVectors:
     if store.vectors is None:
-        raise SystemExit("the store has no Postgres")
+        raise SystemExit("the vector store has no Postgres")
     return store.vectors
 
 
@@ -159,14 +163,14 @@ async def _measure_search(
     searcher: EntrySearcher, index_name: str, owner: Owner, corpus: VectorCorpus, tag: str | None
 ) -> dict[str, float]:
     exact = corpus.find_nearest(tag)
-    wanted = EntryFilter(frozenset({"public"}), tags=(tag,) if tag else ())
+    entry_filter = EntryFilter(frozenset({"public"}), tags=(tag,) if tag else ())
     times, hits, short = [], [], 0
     for question, best in zip(corpus.questions, exact, strict=True):
-        request = RankingRequest(question, CANDIDATES, wanted)
+        request = RankingRequest(question, CANDIDATES, entry_filter)
         started = time.perf_counter()
         [ranking] = await searcher.rankings(index_name, owner, [request])
         times.append(1_000 * (time.perf_counter() - started))
-        hits.append(len(best & {one.document_id for one in ranking[:TOP]}) / TOP)
+        hits.append(len(best & {candidate.document_id for candidate in ranking[:TOP]}) / TOP)
         short += len(ranking) < CANDIDATES
     await searcher.close()
     return {
@@ -201,13 +205,13 @@ def main() -> None:
 
 def prepare(store: VectorStore, count: int) -> None:
     """Make the vectors, write them into both stores, and save them in files."""
-    for folder, made in zip(_FOLDERS, (build_sentences, build_long_vectors), strict=True):
-        corpus = made(count)
-        done = write_corpus(corpus, store)
+    for folder, build in zip(_FOLDERS, (build_sentences, build_long_vectors), strict=True):
+        corpus = build(count)
+        facts = write_corpus(corpus, store)
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             np.save(folder / f"{name}.npy", getattr(corpus, name))
-        (folder / "prepared.json").write_text(json.dumps(done))
+        (folder / "prepared.json").write_text(json.dumps(facts))
 
 
 def measure_prepared(store: VectorStore) -> dict[str, Any]:
@@ -217,8 +221,8 @@ def measure_prepared(store: VectorStore) -> dict[str, Any]:
         prepared = json.loads((folder / "prepared.json").read_text())
         arrays = [np.load(folder / f"{name}.npy") for name in FILES]
         corpus = VectorCorpus(prepared["name"], *arrays)
-        found = measure_corpus(corpus, store, prepared["index"])
-        result[corpus.name] = {"written in seconds": prepared["written in seconds"], **found}
+        figures = measure_corpus(corpus, store, prepared["index"])
+        result[corpus.name] = {"written in seconds": prepared["written in seconds"], **figures}
     return {
         "benchmark": "pgvector",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),

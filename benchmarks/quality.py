@@ -92,8 +92,8 @@ def main() -> None:
             return
         curves = {
             profile: {
-                least: searcher.search_all(profile, questions, top_k=TOP_K, min_score=least)
-                for least in THRESHOLDS
+                min_score: searcher.search_all(profile, questions, top_k=TOP_K, min_score=min_score)
+                for min_score in THRESHOLDS
             }
             for profile in PROFILES
         }
@@ -128,8 +128,8 @@ class ProfileSearcher:
     def _search(
         self, tenant: str, question: JudgedQuestion, request: Mapping[str, Any]
     ) -> Sequence[Hit]:
-        asked = SearchRequest(query=question.question, **request)
-        answer = self._retriever.search(tenant, asked)
+        search_request = SearchRequest(query=question.question, **request)
+        answer = self._retriever.search(tenant, search_request)
         if answer.degraded:
             sys.exit(f"{question.id} was answered without {', '.join(answer.degraded)}")
         return answer.hits
@@ -142,10 +142,10 @@ class ProfileSearcher:
         }
         return {
             profile: {
-                "documents": len(found),
-                "passages": sum(document.chunk_count for document in found),
+                "documents": len(ready),
+                "passages": sum(document.chunk_count for document in ready),
             }
-            for profile, found in documents.items()
+            for profile, ready in documents.items()
         }
 
     def close(self) -> None:
@@ -248,7 +248,7 @@ def calibrate(
     """Evaluate every threshold; choose two on one half, and report them on the other."""
     first, second = halves(questions)
     curves = [
-        [measure_threshold(least, part, found) for least, found in by_threshold.items()]
+        [measure_threshold(min_score, part, hits) for min_score, hits in by_threshold.items()]
         for part in (questions, first, second)
     ]
     whole, to_choose, to_report = curves
@@ -263,7 +263,7 @@ def calibrate(
 
 
 def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
-    """Print the questions that no mode answers: their judgements may be wrong."""
+    """Print the questions not answered in any mode: their judgements may be wrong."""
     never = [
         question.id
         for question in questions
@@ -274,7 +274,9 @@ def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str
         )
     ]
     if never:
-        print(f"{format_count(len(never), 'question')} that no mode answers: {', '.join(never)}")
+        print(
+            f"{format_count(len(never), 'question')} not answered in any mode: {', '.join(never)}"
+        )
 
 
 def note_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:

@@ -118,9 +118,9 @@ def run_stack() -> Iterator[Mapping[str, int]]:
         "webserver": stack.dagster.webserver,
         "daemon": stack.dagster.daemon,
     }
-    found = {name: process.find() for name, process in processes.items()}
+    records = {name: process.find() for name, process in processes.items()}
     try:
-        yield {name: record.pid for name, record in found.items() if record is not None}
+        yield {name: record.pid for name, record in records.items() if record is not None}
     finally:
         subprocess.run([*_CLI, "down"], check=True, stdout=subprocess.DEVNULL)
 
@@ -162,8 +162,8 @@ class Probe:
             .where(documents.c.tenant == tenant_id)
         )
         with self._catalog.database.begin() as connection:
-            at: datetime | None = connection.scalar(query)
-        return at.timestamp() if at is not None else 0.0
+            indexed_at: datetime | None = connection.scalar(query)
+        return indexed_at.timestamp() if indexed_at is not None else 0.0
 
     def runs(self, since: float) -> int:
         """Count the runs that were created since a time."""
@@ -223,9 +223,9 @@ def run_burst(home: Path, count: int, spread: float, meter: Mapping[str, int]) -
     def all_published() -> bool:
         for number, (_, saved) in marks.items():
             if number not in published:
-                at = probe.read_published_at(f"team-{number:04}", "files/0.md")
-                if at > saved:
-                    published[number] = at - saved
+                published_at = probe.read_published_at(f"team-{number:04}", "files/0.md")
+                if published_at > saved:
+                    published[number] = published_at - saved
         return len(published) == len(marks)
 
     wait_for(all_published)
@@ -233,7 +233,7 @@ def run_burst(home: Path, count: int, spread: float, meter: Mapping[str, int]) -
     used = compute_cpu_since(cpu, meter)
     lost = [n for n, (mark, _) in marks.items() if not probe.is_found(f"team-{n:04}", mark)]
     if lost:
-        sys.exit(f"{len(lost)} edits are published and not found: {lost[:5]}")
+        sys.exit(f"{len(lost)} edits are published but not found: {lost[:5]}")
     return {
         "burst": count,
         "spread_seconds": spread,
@@ -258,10 +258,10 @@ def save_edit(home: Path, number: int, trial: int) -> str:
 def summarize_latencies(seconds: Sequence[float]) -> dict[str, Any]:
     """Print and return the distribution of latencies."""
     cuts = quantiles(seconds, n=20, method="inclusive") if len(seconds) > 1 else [*seconds] * 19
-    found = {"p50": median(seconds), "p95": cuts[18], "max": max(seconds)}
-    print({name: round(value, 2) for name, value in found.items()}, flush=True)
+    percentiles = {"p50": median(seconds), "p95": cuts[18], "max": max(seconds)}
+    print({name: round(value, 2) for name, value in percentiles.items()}, flush=True)
     return {
-        **{name: round(value, 2) for name, value in found.items()},
+        **{name: round(value, 2) for name, value in percentiles.items()},
         "seconds": [round(value, 2) for value in seconds],
     }
 
@@ -281,7 +281,7 @@ def wait_for(condition: Any, pause: float = 0.3) -> None:
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
-            sys.exit("it took too long")
+            sys.exit(f"the condition did not hold within {_TIMEOUT_SECONDS} seconds")
         time.sleep(pause)
 
 

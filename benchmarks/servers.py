@@ -106,12 +106,15 @@ def benchmark_servers(work: Path, *, fresh: bool = True) -> Iterator[Servers]:
         shutil.rmtree(work / "postgres", ignore_errors=True)
     postgres, elasticsearch = EmbeddedPostgres(work / "postgres"), EmbeddedElasticsearch(home)
     if elasticsearch.is_running():
-        sys.exit("another benchmark is under way in this folder (--work gives another)")
+        sys.exit(f"another benchmark runs in {work}: set another folder with --work")
     try:
         postgres.start()
         urls = postgres.superuser_url, elasticsearch.start()
-        found = {"postgres": postgres.process.find(), "elasticsearch": elasticsearch.process.find()}
-        yield Servers(*urls, {name: record.pid for name, record in found.items() if record})
+        records = {
+            "postgres": postgres.process.find(),
+            "elasticsearch": elasticsearch.process.find(),
+        }
+        yield Servers(*urls, {name: record.pid for name, record in records.items() if record})
     finally:
         elasticsearch.stop()
         postgres.stop()

@@ -24,14 +24,14 @@ class MoveTiming:
 
     Attributes:
         seconds: duration of `PUT /rag/tree/…`.
-        found: seconds of the search by the reader who gained access.
-        hidden: seconds of the search by the reader who lost access.
+        found_seconds: duration of the search by the reader who gained access.
+        hidden_seconds: duration of the search by the reader who lost access.
         holds: whether the first reader got all expected hits and the second none.
     """
 
     seconds: float
-    found: float
-    hidden: float
+    found_seconds: float
+    hidden_seconds: float
     holds: bool
 
 
@@ -41,7 +41,7 @@ def push(client: Client, uuids: list[str]) -> None:
         batch = uuids[at : at + _BATCH]
         outcomes = {line.outcome for line in client.write_records([*map(_build_line, batch)]).lines}
         if outcomes != {"queued"}:
-            raise RuntimeError(f"lines were answered {sorted(outcomes)}")
+            raise RuntimeError(f"lines have unexpected outcomes: {sorted(outcomes)}")
 
 
 def time_moves(site: Site, tenant: str, count: int) -> Iterator[MoveTiming]:
@@ -49,14 +49,18 @@ def time_moves(site: Site, tenant: str, count: int) -> Iterator[MoveTiming]:
     readers = {side: site.client(tenant, Person(f"of-{side}", "guest", ())) for side in SIDES}
     admin = site.client(tenant)
     if not _time_search(readers["left"])[1] == TOP or _time_search(readers["right"])[1]:
-        raise RuntimeError("before the first move the subtree is not found on the left alone")
+        raise RuntimeError(
+            "before the first move, the subtree must be found only by the reader of the left page"
+        )
     for before, after in islice(cycle([SIDES, SIDES[::-1]]), count):
         began = time.perf_counter()
         admin.put_page("moved", parent=after)
         seconds = time.perf_counter() - began
-        hidden, none = _time_search(readers[before])
-        found, hits = _time_search(readers[after])
-        yield MoveTiming(seconds, found, hidden, (none, hits) == (0, TOP))
+        hidden_seconds, hidden_hits = _time_search(readers[before])
+        found_seconds, found_hits = _time_search(readers[after])
+        yield MoveTiming(
+            seconds, found_seconds, hidden_seconds, (hidden_hits, found_hits) == (0, TOP)
+        )
 
 
 def _time_search(reader: Client) -> tuple[float, int]:

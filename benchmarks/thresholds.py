@@ -89,11 +89,11 @@ def list_corpora() -> Iterator[CalibrationCorpus]:
     )
     yield read_experience()
     languages: Mapping[str, Any] = YAML(typ="safe").load(HERE / "threshold_languages.yaml")
-    for language, given in languages.items():
-        questions = [(text, frozenset({at})) for text, at in given["questions"]]
-        nothing: list[tuple[str, frozenset[int]]] = [(t, frozenset()) for t in given["unanswered"]]
+    for language, entry in languages.items():
+        questions = [(text, frozenset({at})) for text, at in entry["questions"]]
+        nothing: list[tuple[str, frozenset[int]]] = [(t, frozenset()) for t in entry["unanswered"]]
         yield CalibrationCorpus(
-            f"guidelines ({language})", given["passages"], [*questions, *nothing]
+            f"guidelines ({language})", entry["passages"], [*questions, *nothing]
         )
 
 
@@ -113,11 +113,11 @@ def read_experience() -> CalibrationCorpus:
         f"\nError: {e.get('error_message', '')}"
         for e in entries
     ]
-    place = {entry["external_id"]: at for at, entry in enumerate(entries)}
+    positions = {entry["external_id"]: at for at, entry in enumerate(entries)}
     questions = [
         (
             f"Failure: {q['failure_description']}\nError: {q.get('error_message', '')}",
-            frozenset(place[id_] for id_ in q.get("relevant", {}) if id_ in place),
+            frozenset(positions[id_] for id_ in q.get("relevant", {}) if id_ in positions),
         )
         for q in read_lines(EXPERIENCE / "questions.jsonl")
         if q["kind"] == "failure"

@@ -64,7 +64,7 @@ def run_latency_server(dimensions: int) -> Iterator[int]:
         text=True,
     ) as process:
         if process.stdout is None:
-            sys.exit("the server has no output to say its port")
+            sys.exit("the server's output, which has its port, is not captured")
         yield int(process.stdout.readline())
         process.communicate()
 
@@ -100,10 +100,12 @@ class Sender:
             outcome = asyncio.run(
                 embed_all(embedder, items, keep=keep, flush_items=2_000, flush_seconds=0.1)
             )
-            taken = time.perf_counter() - started
+            seconds = time.perf_counter() - started
         if outcome.embedded != len(items) or outcome.retries:
-            sys.exit(f"only {outcome.embedded} of {len(items)} texts, {outcome.retries} retries")
-        return taken
+            sys.exit(
+                f"only {outcome.embedded} of {len(items)} texts embedded, {outcome.retries} retries"
+            )
+        return seconds
 
     def _build_embedder(self) -> Embedder:
         config = EmbedderConfig(
@@ -119,13 +121,13 @@ def measure_concurrency(
     """Return texts per second by concurrency; the concurrencies take turns."""
     # The first request imports the modules that are imported lazily.
     Sender(port, texts, dimensions=dimensions).time_requests(1)
-    seen: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
+    rates_by_concurrency: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
     for _ in range(rounds):
-        for concurrency, rates in seen.items():
+        for concurrency, rates in rates_by_concurrency.items():
             requests = round(concurrency * SECONDS * 1000 / MILLISECONDS)
             options = {"concurrency": concurrency, "dimensions": dimensions}
-            taken = Sender(port, texts, **options).time_requests(requests)
-            rates.append(requests * TEXTS / taken)
+            seconds = Sender(port, texts, **options).time_requests(requests)
+            rates.append(requests * TEXTS / seconds)
     return [
         {
             "dimensions": dimensions,
@@ -134,7 +136,7 @@ def measure_concurrency(
             "texts_per_second": [round(rate, 1) for rate in rates],
             "ratio": round(statistics.median(rates) / possible, 3),
         }
-        for concurrency, rates in seen.items()
+        for concurrency, rates in rates_by_concurrency.items()
         if (possible := concurrency * TEXTS * 1000 / MILLISECONDS)
     ]
 
@@ -144,13 +146,15 @@ def measure_limit(port: int, texts: Sequence[str]) -> dict[str, Any]:
     before = len(read_arrivals(port))
     requests = 2 * A_MINUTE + 1
     options = {"dimensions": DIMENSIONS[0], "requests_per_minute": A_MINUTE}
-    taken = Sender(port, texts, **options).time_requests(requests)
-    came = read_arrivals(port)[before:]
-    most = max(sum(first <= other < first + 60 for other in came) for first in came)
+    seconds = Sender(port, texts, **options).time_requests(requests)
+    arrival_times = read_arrivals(port)[before:]
+    most = max(
+        sum(first <= other < first + 60 for other in arrival_times) for first in arrival_times
+    )
     return {
         "requests_per_minute": A_MINUTE,
         "requests": requests,
-        "seconds": round(taken, 2),
+        "seconds": round(seconds, 2),
         "possible_seconds": 120.0,
         "most_in_a_minute": most,
     }

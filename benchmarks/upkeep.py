@@ -156,13 +156,13 @@ def run_night() -> None:
             .get_job("detect_drift")
             .execute_in_process(instance=session.instance, run_config={"loggers": {"console": {}}})
         )
-        found = [
+        differences = [
             f"{record.id}: {event.kind}"
             for record in catalog.tenants.all()
             for event in catalog.events.latest(record.id, kind="drift_found", limit=1)
         ]
-    if not result.success or found:
-        sys.exit(f"the night found differences: {found}")
+    if not result.success or differences:
+        sys.exit(f"the nightly comparison found differences: {differences}")
 
 
 def purge_document(name: str) -> None:

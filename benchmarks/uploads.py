@@ -76,12 +76,12 @@ def measure_uploads(
     """Upload files concurrently; return statuses, seconds, and memory of the service."""
     process = psutil.Process(pid)
     began_with = process.memory_full_info().uss
-    most, ended = began_with, threading.Event()
+    peak, ended = began_with, threading.Event()
 
     def watch() -> None:
-        nonlocal most
+        nonlocal peak
         while not ended.wait(0.02):
-            most = max(most, process.memory_full_info().uss)
+            peak = max(peak, process.memory_full_info().uss)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -100,7 +100,7 @@ def measure_uploads(
         "seconds": round(seconds, 2),
         "mib_a_second": round(files * size / seconds / (1 << 20), 1),
         "service_mib_before": round(began_with / (1 << 20), 1),
-        "service_mib_more_at_most": round((most - began_with) / (1 << 20), 1),
+        "service_mib_more_at_most": round((peak - began_with) / (1 << 20), 1),
     }
 
 
@@ -135,8 +135,8 @@ def _upload(port: int, token: str, number: int, size: int) -> int:
 def _create_tenant(tenant: str) -> str:
     """Create a tenant that accepts uploads; return an admin's token."""
     _run("tenants", "add", tenant, "--uploads", "--json")
-    made = _run("tokens", "create", tenant, "--role", "admin", "--json")
-    return str(json.loads(made)["token"])
+    answer = _run("tokens", "create", tenant, "--role", "admin", "--json")
+    return str(json.loads(answer)["token"])
 
 
 def _run(*arguments: str) -> str:

@@ -36,8 +36,8 @@ def main() -> None:
     except SystemExit as ended:
         code = int(ended.code or 0)
     inside = time.perf_counter() - started
-    found = sorted({*known, *(name for name in sys.modules if not name.startswith("__"))})
-    modules.write_text("\n".join(found) + "\n")
+    imported = sorted({*known, *(name for name in sys.modules if not name.startswith("__"))})
+    modules.write_text("\n".join(imported) + "\n")
     print(json.dumps({**json.loads(out.getvalue() or "{}"), "inside": inside}))
     sys.stdout.flush()
     sys.exit(code)

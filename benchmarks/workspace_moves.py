@@ -71,22 +71,22 @@ def main() -> None:
         for tenant in (TENANT, ASKED):
             start_sync(tenant).wait()
         with Session() as session:
-            tree, asked = (
+            tree, asked_tree = (
                 Tree(session.catalog, session.catalog.tenants.get(tenant).ref)
                 for tenant in (TENANT, ASKED)
             )
-            uuids = asked.grow_pages("moved", pages)
+            uuids = asked_tree.grow_pages("moved", pages)
             for name in ("moved", "other", "another"):
                 tree.grow(name, pages, arguments.records)
             with run_service(arguments.work / "service.log") as site:
                 push(site.client(ASKED), uuids)
                 start_sync(ASKED).wait()
                 before = describe_machine()
-                answered = [*time_moves(site, ASKED, arguments.moves)]
+                timings = [*time_moves(site, ASKED, arguments.moves)]
             moves = tree.measure_moves(arguments.moves, servers.pids["postgres"])
     seconds = [move["seconds"] for move in moves]
-    slowest = max(*seconds, *(move.seconds for move in answered))
-    holds = all(move["holds"] for move in moves) and all(move.holds for move in answered)
+    slowest = max(*seconds, *(move.seconds for move in timings))
+    holds = all(move["holds"] for move in moves) and all(move.holds for move in timings)
     result = {
         "benchmark": "moved subtrees",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -107,9 +107,9 @@ def main() -> None:
             **{
                 name: {"p50": round(median(taken), 3), "max": round(max(taken), 3)}
                 for name, taken in (
-                    ("move", [move.seconds for move in answered]),
-                    ("found", [move.found for move in answered]),
-                    ("hidden", [move.hidden for move in answered]),
+                    ("move", [move.seconds for move in timings]),
+                    ("found", [move.found_seconds for move in timings]),
+                    ("hidden", [move.hidden_seconds for move in timings]),
                 )
             },
         },
@@ -150,27 +150,27 @@ class Tree:
 
     def measure_moves(self, count: int, postgres: int) -> list[dict[str, Any]]:
         """Move the first subtree back and forth; return each move's cost, and whether it held."""
-        done = []
+        moves = []
         everything = self._count_readable("of-left")
         for number in range(count):
             side = ("right", "left")[number % 2]
-            cpu, of_postgres = time.process_time(), read_tree_cpu(postgres)
+            cpu, postgres_before = time.process_time(), read_tree_cpu(postgres)
             began = time.perf_counter()
             self._put("moved", side)
             seconds = time.perf_counter() - began
-            there = (self._count_readable("of-left"), self._count_readable("of-right"))
+            counts = (self._count_readable("of-left"), self._count_readable("of-right"))
             stayed = everything - self._records
-            wanted = (stayed, self._records) if side == "right" else (everything, 0)
-            done.append(
+            expected = (stayed, self._records) if side == "right" else (everything, 0)
+            moves.append(
                 {
                     "seconds": seconds,
                     "client_cpu": time.process_time() - cpu,
-                    "postgres_cpu": read_tree_cpu(postgres) - of_postgres,
-                    "holds": there == wanted,
+                    "postgres_cpu": read_tree_cpu(postgres) - postgres_before,
+                    "holds": counts == expected,
                 }
             )
             print(f"{side}: {seconds:.2f} s", flush=True)
-        return done
+        return moves
 
     def _put_at_once(self, name: str, below: Sequence[Page]) -> None:
         """Put many pages in one transaction, with the result of one request for each."""

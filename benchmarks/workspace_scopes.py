@@ -87,8 +87,8 @@ def put_pages(tenant: str, count: int) -> None:
         table = TreeTable(session.catalog.database)
         for number in range(count):
             readers = ("reader", "visitor") if number < FEW else ("reader",)
-            said = Page(uuid=f"p-{number}", inherit=False, readers=readers)
-            table.put(ref, said)
+            page = Page(uuid=f"p-{number}", inherit=False, readers=readers)
+            table.put(ref, page)
 
 
 def push(client: Client, records: int, pages: int) -> None:
@@ -102,7 +102,7 @@ def push(client: Client, records: int, pages: int) -> None:
         if len(batch) == _BATCH or number == records - 1:
             outcomes = {one.outcome for one in client.write_records(batch).lines}
             if outcomes != {"queued"}:
-                raise RuntimeError(f"lines were answered {sorted(outcomes)}")
+                raise RuntimeError(f"lines have unexpected outcomes: {sorted(outcomes)}")
             batch = []
 
 
@@ -116,16 +116,16 @@ def time_searches(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
     }
     seconds: dict[str, dict[str, list[float]]] = {}
     for mode in MODES:
-        taken = seconds.setdefault(mode, {who: [] for who in callers})
+        seconds_by_caller = seconds.setdefault(mode, {caller: [] for caller in callers})
         for number, question in enumerate(draw_questions(count + 20)):
-            for who, client in callers.items():
+            for caller, client in callers.items():
                 began = time.perf_counter()
                 hits = client.query(Question(query=question, mode=mode, top_k=8)).hits
                 if number >= 20:
-                    taken[who].append(time.perf_counter() - began)
-                wanted = {"few": 8, "many": 8}.get(who, 1)
-                if len(hits) < wanted and mode != "text":
-                    raise RuntimeError(f"{who}: {len(hits)} hits, where {wanted} are to be had")
+                    seconds_by_caller[caller].append(time.perf_counter() - began)
+                expected = {"few": 8, "many": 8}.get(caller, 1)
+                if len(hits) < expected and mode != "text":
+                    raise RuntimeError(f"{caller}: {len(hits)} hits instead of {expected}")
     return seconds
 
 

@@ -56,11 +56,11 @@ def compare_exports(root: Path) -> dict[str, Any]:
     """
     texts = dict(_read_texts(root, _SCRIPTS))
     true = list_compiler_exports(root, list(texts))
-    found = {path: list_exports(texts[path], "text/x-typescript") for path in true}
+    derived = {path: list_exports(texts[path], "text/x-typescript") for path in true}
     return {
         "commit": read_commit(root),
         "modules": len(true),
-        **_as_json(compare(_format_names(true), _format_names(found))),
+        **_as_json(compare(_format_names(true), _format_names(derived))),
     }
 
 
@@ -90,8 +90,8 @@ def list_compiler_exports(root: Path, paths: Sequence[str]) -> dict[str, list[st
         paths_file.write_text(json.dumps([str(root / path) for path in paths]), encoding="utf-8")
         script = Path(__file__).with_name("exports.mjs")
         command = ["node", str(script), str(paths_file)]
-        done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True)
-    exports_by_path: dict[str, list[str]] = json.loads(done.stdout)
+        process = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True)
+    exports_by_path: dict[str, list[str]] = json.loads(process.stdout)
     return {
         path: exports_by_path[str(root / path)]
         for path in paths
@@ -107,33 +107,33 @@ def compare_swift(root: Path) -> dict[str, Any]:
     """
     judged = YAML(typ="safe").load(Path(__file__).with_name("swift.yaml"))[root.name]
     texts = dict(_read_texts(root, frozenset({"text/x-swift"})))
-    found = {path: list_swift_definitions(texts[path]) for path in judged["files"]}
+    derived = {path: list_swift_definitions(texts[path]) for path in judged["files"]}
     return {
         "commit": judged["commit"],
-        "files": len(found),
-        **_as_json(compare(_format_names(judged["files"]), _format_names(found))),
+        "files": len(derived),
+        **_as_json(compare(_format_names(judged["files"]), _format_names(derived))),
     }
 
 
 def list_swift_definitions(text: str) -> list[str]:
     """Return the types and functions that Swift code defines or extends, without duplicates."""
     facts = read_code(text, "text/x-swift").facts
-    kept = (
+    definitions = (
         fact
         for fact in facts
         if fact.kind == "declares"
         and fact.values["role"] in _SWIFT_ROLES
         and not _PROPERTY.match(text, fact.start, fact.end)
     )
-    return sorted({fact.symbol.partition("(")[0] for fact in kept})
+    return sorted({fact.symbol.partition("(")[0] for fact in definitions})
 
 
 def _read_texts(root: Path, types: frozenset[str]) -> Iterator[tuple[str, str]]:
     source = GitSource(GitConfig(name="repo", root=root))
-    for listed in source.list():
-        if listed.media_type in types:
-            content = source.read(listed.path, max_bytes=source.max_bytes)
-            yield listed.path, content.decode("utf-8", "replace")
+    for file in source.list():
+        if file.media_type in types:
+            content = source.read(file.path, max_bytes=source.max_bytes)
+            yield file.path, content.decode("utf-8", "replace")
 
 
 def _format_names(names_by_path: Mapping[str, Sequence[str]]) -> list[str]:

@@ -51,8 +51,8 @@ def main() -> None:
     ):
         variants = [v for v in VARIANTS if not options.only or v.name in options.only]
         answers = {variant.name: ask_all(session, variant, chosen) for variant in variants}
-    measured = {name: compute_measures(chosen, answer) for name, answer in answers.items()}
-    print_figures(measured)
+    figures = {name: compute_measures(chosen, answer) for name, answer in answers.items()}
+    print_figures(figures)
     if options.show:
         print_answers(chosen, answers[variants[0].name].passages)
     if options.half != "all" or options.only:
@@ -64,7 +64,7 @@ def main() -> None:
         "rounds": 1,
         "application": {"repository": repository, "commit": commit},
         "depth": DEPTH,
-        "variants": measured,
+        "variants": figures,
         "machine": before,
         "load_average_after": read_load(),
     }
@@ -91,18 +91,18 @@ def compute_mean_recall(
     )
 
 
-def print_figures(measured: Mapping[str, Any]) -> None:
+def print_figures(figures: Mapping[str, Any]) -> None:
     """Print the figures, one variant per line."""
-    for name, one in measured.items():
-        if "failed" in one:
-            print(f"{name:40} {one['failed']}")
+    for name, by_half in figures.items():
+        if "failed" in by_half:
+            print(f"{name:40} {by_half['failed']}")
             continue
         halves = [
-            f"{half} " + " ".join(f"{kind} {value:.3f}" for kind, value in one[half].items())
+            f"{half} " + " ".join(f"{kind} {value:.3f}" for kind, value in by_half[half].items())
             for half in HALVES
-            if half in one
+            if half in by_half
         ]
-        print(f"{name:40} {' | '.join(halves)}  {one['milliseconds']} ms")
+        print(f"{name:40} {' | '.join(halves)}  {by_half['milliseconds']} ms")
 
 
 def print_answers(
@@ -114,7 +114,7 @@ def print_answers(
         for missed in question.list_missed(passages[question.id]):
             print(f"   missed {missed}")
         for hit in passages[question.id][:DEPTH]:
-            right = any(place.is_in(hit) for equal in question.answer for place in equal)
+            right = any(location.is_in(hit) for equal in question.answer for location in equal)
             print(f"   {'+' if right else ' '} {hit.path}:{hit.first}-{hit.last} {hit.symbol}")
 
 

@@ -57,7 +57,7 @@ def main() -> None:
     """Search for the names in each repository, print the shares, and save them."""
     options = _parse_options()
     before = describe_machine()
-    measured: dict[str, Any] = {}
+    repositories: dict[str, Any] = {}
     for root in sorted(path.parent for path in options.checkouts.glob("*/.git")):
         if options.only and root.name not in options.only:
             continue
@@ -68,13 +68,13 @@ def main() -> None:
                 servers, folder / "home", root.resolve(), fresh=not options.keep
             ) as session,
         ):
-            measured[root.name] = measure(session, options.drawn, options.seed, options.show)
-        print(root.name, format_shares(measured[root.name]), flush=True)
+            repositories[root.name] = measure(session, options.drawn, options.seed, options.show)
+        print(root.name, format_shares(repositories[root.name]), flush=True)
     if options.only:
         return
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
     result = {"benchmark": "code-identifiers", "taken": taken, "seed": options.seed}
-    result |= {"drawn": options.drawn, "depth": DEPTH, "repositories": measured}
+    result |= {"drawn": options.drawn, "depth": DEPTH, "repositories": repositories}
     print(
         save("code-identifiers", {**result, "machine": before, "load_average_after": read_load()})
     )
@@ -112,14 +112,14 @@ def measure(session: Session, count: int, seed: int, has_details: bool = False) 
 
 def draw_definitions(symbols: Sequence[FoundSymbol], count: int, seed: int) -> list[FoundSymbol]:
     """Return `count` definitions in source code outside tests, drawn with a seed."""
-    kept = {
+    definitions = {
         (symbol.uri, symbol.name): symbol
         for symbol in symbols
         if symbol.role not in _OTHER_ROLES
         and not is_test(parse_path(symbol.uri))
         and name_parts(symbol.name)
     }
-    ordered = [kept[key] for key in sorted(kept)]
+    ordered = [definitions[key] for key in sorted(definitions)]
     return random.Random(seed).sample(ordered, min(count, len(ordered)))
 
 
@@ -151,13 +151,13 @@ def _is_right(
 ) -> bool:
     if form == "file name":
         return parse_path(hit.uri).rpartition("/")[2] == name
-    asked = name_parts(symbol.name)
+    wanted_parts = name_parts(symbol.name)
     if form in FORMS[5:8]:
-        asked = asked[-2:]
+        wanted_parts = wanted_parts[-2:]
     elif form != "whole name":
-        asked = asked[-1:]
-    definitions = (name_parts(one.name) for one in symbols_by_uri.get(hit.uri, ()))
-    return any(parts[-len(asked) :] == asked for parts in definitions)
+        wanted_parts = wanted_parts[-1:]
+    definitions = (name_parts(definition.name) for definition in symbols_by_uri.get(hit.uri, ()))
+    return any(parts[-len(wanted_parts) :] == wanted_parts for parts in definitions)
 
 
 async def _ask(session: Session, names: Sequence[str]) -> list[Sequence[Hit]]:

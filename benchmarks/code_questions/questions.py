@@ -85,16 +85,21 @@ class Question:
     def recall(self, passages: Sequence[FoundPassage]) -> float:
         """Return the share of its locations among the first passages."""
         first = passages[:DEPTH]
-        hits = (any(one.is_in(hit) for one in equal for hit in first) for equal in self.answer)
+        hits = (
+            any(location.is_in(hit) for location in equal for hit in first) for equal in self.answer
+        )
         return sum(hits) / len(self.answer)
 
     def list_missed(self, passages: Sequence[FoundPassage]) -> list[str]:
         """Return the locations that are not among the first passages, formatted for people."""
         first = passages[:DEPTH]
         return [
-            " | ".join(one.symbol or f"{one.path}:{(one.lines or ('',))[0]}" for one in equal)
+            " | ".join(
+                location.symbol or f"{location.path}:{(location.lines or ('',))[0]}"
+                for location in equal
+            )
             for equal in self.answer
-            if not any(one.is_in(hit) for one in equal for hit in first)
+            if not any(location.is_in(hit) for location in equal for hit in first)
         ]
 
 
@@ -110,20 +115,20 @@ def read_questions(root: Path) -> list[Question]:
     Args:
         root: the repository at its commit.
     """
-    written = _read_yaml()["questions"]
-    tuned = draw_tuned_half((one["id"], one["kind"]) for one in written)
+    entries = _read_yaml()["questions"]
+    tuned = draw_tuned_half((entry["id"], entry["kind"]) for entry in entries)
     return [
         Question(
-            one["id"],
-            one["kind"],
-            one["question"],
+            entry["id"],
+            entry["kind"],
+            entry["question"],
             tuple(
                 tuple(parse_location(root, at) for at in line.split(" | "))
-                for line in one["answer"]
+                for line in entry["answer"]
             ),
-            one["id"] in tuned,
+            entry["id"] in tuned,
         )
-        for one in written
+        for entry in entries
     ]
 
 
@@ -132,12 +137,12 @@ def draw_tuned_half(ids: Iterable[tuple[str, str]]) -> frozenset[str]:
     by_kind: dict[str, list[str]] = {}
     for id_, kind in ids:
         by_kind.setdefault(kind, []).append(id_)
-    drawn: set[str] = set()
+    tuned_ids: set[str] = set()
     for kind, ids_of_kind in sorted(by_kind.items()):
         ordered = sorted(ids_of_kind)
         random.Random(f"{_SEED}:{kind}").shuffle(ordered)
-        drawn |= set(ordered[: len(ordered) // 2])
-    return frozenset(drawn)
+        tuned_ids |= set(ordered[: len(ordered) // 2])
+    return frozenset(tuned_ids)
 
 
 def _read_yaml() -> dict[str, Any]:
@@ -145,11 +150,11 @@ def _read_yaml() -> dict[str, Any]:
     return content
 
 
-def parse_location(root: Path, text_of_location: str) -> AnswerLocation:
+def parse_location(root: Path, location: str) -> AnswerLocation:
     """Parse one location of an answer in questions.yaml."""
-    if text_of_location.startswith(_TABLE):
-        return AnswerLocation(symbol=text_of_location)
-    path, _, name = text_of_location.partition("::")
+    if location.startswith(_TABLE):
+        return AnswerLocation(symbol=location)
+    path, _, name = location.partition("::")
     path, _, route = path.partition("#")
     text = (root / path).read_text() if name or route else ""
     if route:
@@ -160,9 +165,9 @@ def parse_location(root: Path, text_of_location: str) -> AnswerLocation:
 
 def _find_method_lines(text: str, method: str) -> tuple[int, int]:
     """Return the first and last line of a method."""
-    found = re.search(_METHOD.format(name=re.escape(method)), text)
-    if found is None:
-        raise ValueError(f"there is no method {method}")
-    after = _NEXT.search(text, found.end())
+    match = re.search(_METHOD.format(name=re.escape(method)), text)
+    if match is None:
+        raise ValueError(f"the file has no method {method}")
+    after = _NEXT.search(text, match.end())
     end = len(text) if after is None else after.start() - 1
-    return text[: found.start()].count("\n") + 1, text[:end].rstrip().count("\n") + 1
+    return text[: match.start()].count("\n") + 1, text[:end].rstrip().count("\n") + 1

@@ -44,17 +44,17 @@ def main() -> None:
     """Ask every set, print its figures, and save them."""
     options = _parse_options()
     before = describe_machine()
-    measured: dict[str, Any] = {}
+    sets: dict[str, Any] = {}
     for file in sorted(SETS.glob("*.yaml")):
         if options.only and file.stem not in options.only:
             continue
-        written = yaml.safe_load(file.read_text())
-        measured[file.stem] = measure(written, options.checkouts / file.stem, options.work)
-        print(file.stem, measured[file.stem], flush=True)
+        entry = yaml.safe_load(file.read_text())
+        sets[file.stem] = measure(entry, options.checkouts / file.stem, options.work)
+        print(file.stem, sets[file.stem], flush=True)
     if options.only:
         return
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
-    result = {"benchmark": "code-repositories", "taken": taken, "depth": DEPTH, "sets": measured}
+    result = {"benchmark": "code-repositories", "taken": taken, "depth": DEPTH, "sets": sets}
     print(
         save("code-repositories", {**result, "machine": before, "load_average_after": read_load()})
     )

@@ -74,23 +74,23 @@ def compare_application(
     """
     read = read_checkout(root)
     routes, columns = read_laravel_routes(root, releases), read_laravel_tables(root, releases)
-    found = {
+    figures = {
         "commit": read.commit,
         "routes": _compare_routes(read, routes, causes),
         "columns": _compare_columns(read, columns, causes),
     }
-    return found, {**routes.failed, **columns.failed}
+    return figures, {**routes.failed, **columns.failed}
 
 
 def _compare_routes(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
     derived = collect_routes(run_providers(read.files))
-    mine = [ours(route) for route in derived.routes]
+    own_routes = [ours(route) for route in derived.routes]
     guarded = compare(
-        format_routes(truth.content, middleware=True), format_routes(mine, middleware=True)
+        format_routes(truth.content, middleware=True), format_routes(own_routes, middleware=True)
     )
     return {
         "laravel": truth.version,
-        **_as_json(compare(format_routes(truth.content), format_routes(mine)), causes),
+        **_as_json(compare(format_routes(truth.content), format_routes(own_routes)), causes),
         "recall with middleware": round(guarded.recall, 4),
         "unresolved": len(derived.unresolved),
         "not run": len(truth.failed),

@@ -39,17 +39,22 @@ class Comparison:
         return self.same / self.derived if self.derived else 1.0
 
 
-def compare(true: Iterable[str], found: Iterable[str]) -> Comparison:
+def compare(true: Iterable[str], derived: Iterable[str]) -> Comparison:
     """Compare two multisets of names.
 
     Args:
         true: names from the framework, or from a judge.
-        found: derived names.
+        derived: derived names.
     """
-    wanted, had = Counter(true), Counter(found)
-    same = wanted & had
-    missed, wrong = sorted((wanted - had).elements()), sorted((had - wanted).elements())
-    return Comparison(wanted.total(), had.total(), same.total(), tuple(missed), tuple(wrong))
+    true_counts, derived_counts = Counter(true), Counter(derived)
+    same = true_counts & derived_counts
+    missed, wrong = (
+        sorted((true_counts - derived_counts).elements()),
+        sorted((derived_counts - true_counts).elements()),
+    )
+    return Comparison(
+        true_counts.total(), derived_counts.total(), same.total(), tuple(missed), tuple(wrong)
+    )
 
 
 def format_routes(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False) -> list[str]:
@@ -89,8 +94,8 @@ def group_by_cause(differences: Iterable[str], causes: Mapping[str, str]) -> dic
     Args:
         causes: causes by pattern of names; the first match counts.
     """
-    found: dict[str, list[str]] = {}
+    by_cause: dict[str, list[str]] = {}
     for difference in differences:
         fits = (cause for pattern, cause in causes.items() if fnmatchcase(difference, pattern))
-        found.setdefault(next(fits, UNEXPLAINED), []).append(difference)
-    return found
+        by_cause.setdefault(next(fits, UNEXPLAINED), []).append(difference)
+    return by_cause

@@ -57,14 +57,14 @@ class Releases:
         tags = (_TAG.match(name) for name in self._repository.references)
         self._versions = sorted(tuple(map(int, tag.groups())) for tag in tags if tag)
 
-    def ensure_folder(self, wanted: str, *, at_least: int = 0) -> Path:
+    def ensure_folder(self, version: str, *, at_least: int = 0) -> Path:
         """Return the folder Illuminate of a version, or of the newest release of its major version.
 
         Args:
-            wanted: `v11.28.1`, as in a lock file.
+            version: `v11.28.1`, as in a lock file.
             at_least: lowest major version to use.
         """
-        numbers = tuple(int(part) for part in re.findall(r"\d+", wanted)[:3])
+        numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
         major = max(numbers[0], at_least)
         same = [version for version in self._versions if version[0] == major]
         if not same:
@@ -113,16 +113,16 @@ def read_laravel_tables(root: Path, releases: Releases) -> Truth:
 
 def _read_locked_version(root: Path) -> str:
     lock = json.loads((root / "composer.lock").read_text("utf-8"))
-    named = {one["name"]: one["version"] for one in lock["packages"]}
-    if "laravel/framework" not in named:
+    versions = {package["name"]: package["version"] for package in lock["packages"]}
+    if "laravel/framework" not in versions:
         raise ConfigurationError(f"{root}/composer.lock has no laravel/framework")
-    return str(named["laravel/framework"])
+    return str(versions["laravel/framework"])
 
 
 def _run_script(script_name: str, root: Path, laravel: Path) -> Truth:
     php = shutil.which("php")
     if php is None:
-        raise ConfigurationError("there is no PHP", hint="make php")
+        raise ConfigurationError("PHP is not installed", hint="make php")
     loaded = json.loads((root / "composer.json").read_text("utf-8")).get("autoload", {})
     plan = {
         "root": str(root),
@@ -135,16 +135,16 @@ def _run_script(script_name: str, root: Path, laravel: Path) -> Truth:
         plan_file.write_text(json.dumps(plan), encoding="utf-8")
         settings = [f"disable_functions={_FORBIDDEN}", "allow_url_fopen=0", "display_errors=stderr"]
         command = [php, *(part for setting in settings for part in ("-d", setting))]
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, SCRIPTS / f"{script_name}.php", plan_file],
             capture_output=True,
             text=True,
             check=False,
             timeout=600,
         )
-    if done.returncode != 0:
-        raise ConfigurationError(f"{root.name}: Laravel ended: {done.stderr[:500]}")
-    printed = json.loads(done.stdout[done.stdout.index("{") :])
+    if process.returncode != 0:
+        raise ConfigurationError(f"{root.name}: Laravel failed: {process.stderr[:500]}")
+    printed = json.loads(process.stdout[process.stdout.index("{") :])
     refused = {
         f"refused by SQLite {n}": statement
         for n, statement in enumerate(printed.get("refused", []), 1)

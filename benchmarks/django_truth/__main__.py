@@ -42,11 +42,11 @@ _PACKAGE: Final = (
 def main() -> None:
     """Compare and save the result."""
     options = _parse_options()
-    known = YAML(typ="safe").load(HERE / "applications.yaml")
+    entries = YAML(typ="safe").load(HERE / "applications.yaml")
     applications = {}
     for application in options.applications:
         name, _, python = application.partition("=")
-        applications[name] = compare_application(name, known[name], Path(python).absolute())
+        applications[name] = compare_application(name, entries[name], Path(python).absolute())
         print(json.dumps({name: applications[name]}, indent=1))
     result = {
         "benchmark": options.name,
@@ -101,8 +101,8 @@ def _read_files(package: Path, without: list[str], site: Mapping[str, str]) -> l
         str(path.relative_to(package.parent)): path.read_text("utf-8")
         for path in sorted(package.rglob("*.py"))
     }
-    kept = {path: text for path, text in texts.items() if not any(o in path for o in without)}
-    return facts({**kept, **site})
+    included = {path: text for path, text in texts.items() if not any(o in path for o in without)}
+    return facts({**included, **site})
 
 
 def _list_django_routes(django: Any, entry: Mapping[str, Any]) -> Iterator[str]:
@@ -137,8 +137,8 @@ def _list_derived_columns(files: list[FileFacts]) -> Iterator[str]:
         yield from (f"{table.name}.{column}" for column in table.columns)
 
 
-def _summarize(true: Iterable[str], found: Iterable[str], causes: Mapping[str, str]) -> Any:
-    comparison = compare(true, found)
+def _summarize(true: Iterable[str], derived: Iterable[str], causes: Mapping[str, str]) -> Any:
+    comparison = compare(true, derived)
     sides = {"missed": comparison.missed, "wrong": comparison.wrong}
     return {
         "true": comparison.true,

@@ -112,33 +112,42 @@ def main() -> None:
     before = describe_machine()
     folder = (arguments.work / "judged").absolute()
     lists = list(load_lists())
-    judged = {listed.name: _read_set(listed, arguments.data) for listed in lists}
-    ranked = [_rank_set(listed, judged[listed.name]) for listed in lists]
-    for one in ranked:
-        _write_task(folder / one.listed.name, judged[one.listed.name], one.programs["knn"])
-    vectors = asyncio.run(embed_set(judged[TIMED], OnnxEmbedder()))
+    judged_set = {listed_set.name: _read_set(listed_set, arguments.data) for listed_set in lists}
+    ranked = [_rank_set(listed_set, judged_set[listed_set.name]) for listed_set in lists]
+    for ranked_set in ranked:
+        _write_task(
+            folder / ranked_set.listed.name,
+            judged_set[ranked_set.listed.name],
+            ranked_set.programs["knn"],
+        )
+    vectors = asyncio.run(embed_set(judged_set[TIMED], OnnxEmbedder()))
     _write_task(
         folder / "timed",
-        judged[TIMED],
-        next(one for one in ranked if one.listed.name == TIMED).programs["knn"],
+        judged_set[TIMED],
+        next(ranked_set for ranked_set in ranked if ranked_set.listed.name == TIMED).programs[
+            "knn"
+        ],
         vectors,
     )
     answers = {
-        name: _run_rival(name, arguments.work, folder, [*judged, "timed"]) for name in RIVALS
+        name: _run_rival(name, arguments.work, folder, [*judged_set, "timed"]) for name in RIVALS
     }
     with _open_elasticsearch(arguments.url, arguments.work) as url:
-        milliseconds = _time_product(url, judged[TIMED], vectors)
+        milliseconds = _time_product(url, judged_set[TIMED], vectors)
     for name, of_sets in answers.items():
         milliseconds[name] = round(median(of_sets["timed"]["milliseconds"]), 1)
     ranked = [
         replace(
-            one,
+            ranked_set,
             programs={
-                **one.programs,
-                **{name: answer[one.listed.name]["rankings"] for name, answer in answers.items()},
+                **ranked_set.programs,
+                **{
+                    name: answer[ranked_set.listed.name]["rankings"]
+                    for name, answer in answers.items()
+                },
             },
         )
-        for one in ranked
+        for ranked_set in ranked
     ]
     result = {
         "benchmark": "hybrids",
@@ -148,7 +157,7 @@ def main() -> None:
         "load_average_after": read_load(),
         "versions": _read_versions(),
         "milliseconds": {"set": TIMED, "programs": milliseconds},
-        "sets": [_build_row(one) for one in ranked],
+        "sets": [_build_row(ranked_set) for ranked_set in ranked],
         "overall": _compute_overall(ranked),
         "multilingual": _rank_multilingual(),
     }
@@ -161,29 +170,31 @@ def _rank_multilingual() -> dict[str, Any]:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "passages": SAMPLED_PASSAGES,
         "questions": SAMPLED_QUESTIONS,
-        "sets": [_build_row(_rank_set(listed)) for listed in load_lists(MULTILINGUAL)],
+        "sets": [_build_row(_rank_set(listed_set)) for listed_set in load_lists(MULTILINGUAL)],
     }
 
 
-def _read_set(listed: ListedSet, data: Path) -> JudgedSet:
+def _read_set(listed_set: ListedSet, data: Path) -> JudgedSet:
     """Return the texts of a set, with the passage numbers of its stored lists.
 
     Raises:
         SystemExit: the lists were made from other files.
     """
-    judged = SETS[listed.name](data)
-    if [dict(grades) for _, grades in judged.questions] != [dict(grade) for grade in listed.grades]:
+    judged_set = SETS[listed_set.name](data)
+    if [dict(grades) for _, grades in judged_set.questions] != [
+        dict(grade) for grade in listed_set.grades
+    ]:
         raise SystemExit(
-            f"error: the stored lists of {listed.name} were made from other files than those in "
-            f"{data}\nhint: fetch the files that benchmarks/fusion/README.md names, or make the "
-            f"lists anew: python -m benchmarks.fusion.lists {data} {listed.name}"
+            f"error: the stored lists of {listed_set.name} were not made from the files in {data}\n"
+            "hint: fetch the files that benchmarks/fusion/README.md names, or make the lists again:"
+            f" python -m benchmarks.fusion.lists {data} {listed_set.name}"
         )
-    return judged
+    return judged_set
 
 
-def _rank_set(listed: ListedSet, judged: JudgedSet | None = None) -> RankedSet:
+def _rank_set(listed_set: ListedSet, judged_set: JudgedSet | None = None) -> RankedSet:
     """Rank a set with each mode of the product."""
-    candidates = Candidates.from_set(listed)
+    candidates = Candidates.from_set(listed_set)
     programs = {}
     for mode, (rule, _) in _MODES.items():
         scores = np.where(candidates.exists, rule(candidates), -np.inf)
@@ -199,21 +210,21 @@ def _rank_set(listed: ListedSet, judged: JudgedSet | None = None) -> RankedSet:
             ]
             for at, columns in enumerate(order)
         ]
-    return RankedSet(listed, len(judged.passages) if judged else 0, programs)
+    return RankedSet(listed_set, len(judged_set.passages) if judged_set else 0, programs)
 
 
 def _write_task(
     folder: Path,
-    judged: JudgedSet,
+    judged_set: JudgedSet,
     nearest: Sequence[Sequence[int]],
     vectors: tuple[Array, Array] | None = None,
 ) -> None:
     """Write the input of `benchmarks.rivals.searching` for a set."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
-        "language": judged.language,
-        "passages": list_embedding_texts(judged),
-        "questions": [question for question, _ in judged.questions],
+        "language": judged_set.language,
+        "passages": list_embedding_texts(judged_set),
+        "questions": [question for question, _ in judged_set.questions],
         "nearest": nearest,
     }
     (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
@@ -225,13 +236,18 @@ def _run_rival(name: str, work: Path, folder: Path, sets: Sequence[str]) -> dict
     """Run a program on sets, and return its answers by set."""
     environment = (work / "environments" / f"search-{name}").absolute()
     python = install_python(environment, REQUIREMENTS / f"search-{name}.txt")
-    paths = {one: folder / one for one in sets}
+    paths = {set_name: folder / set_name for set_name in sets}
     command = [str(python), "-m", "benchmarks.rivals.searching", name, *map(str, paths.values())]
     subprocess.run(command, check=True, cwd=PROJECT)
-    return {one: json.loads((path / f"{name}.json").read_text()) for one, path in paths.items()}
+    return {
+        set_name: json.loads((path / f"{name}.json").read_text())
+        for set_name, path in paths.items()
+    }
 
 
-def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> dict[str, float]:
+def _time_product(
+    url: str, judged_set: JudgedSet, vectors: tuple[Array, Array]
+) -> dict[str, float]:
     """Return the median milliseconds of a question in each mode, without embedding it."""
     passages, questions = vectors
     store = open_store(StoreConfig(url, prefix=f"contest{uuid4().hex[:8]}"))
@@ -239,13 +255,13 @@ def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> 
         spec = IndexSpec(dimensions=passages.shape[1])
         index_name = store.indexes.place(spec, "any", "shared").name
         owner = Owner("contest", 1, 1, b"k" * 32)
-        entries = zip(build_entries(judged, owner), passages, strict=True)
+        entries = zip(build_entries(judged_set, owner), passages, strict=True)
         store.entries.write(index_name, [replace(one, vector=vector) for one, vector in entries])
 
         async def time_questions() -> dict[str, float]:
             searcher = store.searcher()
             spent: dict[str, list[float]] = {mode: [] for mode in _MODES}
-            for (question, _), vector in zip(judged.questions, questions, strict=True):
+            for (question, _), vector in zip(judged_set.questions, questions, strict=True):
                 by = {"words": question, "vector": vector}
                 for mode, (_, kinds) in _MODES.items():
                     began = time.perf_counter()
@@ -285,25 +301,27 @@ def _compute_values(ranked: RankedSet, program: str) -> dict[str, Array]:
 
 def _build_row(ranked: RankedSet) -> dict[str, Any]:
     """Return each program's scores on a set, and the p-value of its difference from hybrid."""
-    listed = ranked.listed
+    listed_set = ranked.listed
     values = {program: _compute_values(ranked, program) for program in ranked.programs}
     row = {
-        "set": listed.name,
-        "kind": listed.kind,
-        "language": listed.language,
-        "questions": len(listed.grades),
+        "set": listed_set.name,
+        "kind": listed_set.kind,
+        "language": listed_set.language,
+        "questions": len(listed_set.grades),
         "passages": ranked.passages,
         "programs": {
             program: {
-                "ndcg": _round(of["ndcg"].mean()),
-                "recall": _round(of["recall"].mean()),
-                "p": _compute_p_value(values["hybrid"]["ndcg"], of["ndcg"]),
+                "ndcg": _round(measures["ndcg"].mean()),
+                "recall": _round(measures["recall"].mean()),
+                "p": _compute_p_value(values["hybrid"]["ndcg"], measures["ndcg"]),
             }
-            for program, of in values.items()
+            for program, measures in values.items()
         },
     }
-    means = ", ".join(f"{name} {of['ndcg']:.3f}" for name, of in row["programs"].items())
-    print(f"{listed.name}: {means}", flush=True)
+    means = ", ".join(
+        f"{name} {measures['ndcg']:.3f}" for name, measures in row["programs"].items()
+    )
+    print(f"{listed_set.name}: {means}", flush=True)
     return row
 
 
@@ -311,9 +329,13 @@ def _compute_overall(ranked: Sequence[RankedSet]) -> dict[str, Any]:
     """Return means over the English sets and over all others, with p-values by question."""
     means = {}
     for group, is_group_english in {"English": True, "other languages": False}.items():
-        sets = [one for one in ranked if (one.listed.language == "en") == is_group_english]
+        sets = [
+            ranked_set
+            for ranked_set in ranked
+            if (ranked_set.listed.language == "en") == is_group_english
+        ]
         values = {
-            program: [_compute_values(one, program)["ndcg"] for one in sets]
+            program: [_compute_values(ranked_set, program)["ndcg"] for ranked_set in sets]
             for program in sets[0].programs
         }
         hybrid = np.concatenate(values["hybrid"])

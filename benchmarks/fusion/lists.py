@@ -113,59 +113,70 @@ def main() -> None:
     embedder: LocalEmbedder = E5Embedder() if arguments.multilingual else OnnxEmbedder()
     for name in arguments.sets or SETS:
         began = time.monotonic()
-        judged = SETS[name](arguments.data)
+        judged_set = SETS[name](arguments.data)
         if arguments.multilingual:
-            if judged.language == "en":
+            if judged_set.language == "en":
                 continue
-            judged = sample(judged)
+            judged_set = sample(judged_set)
         path = folder / f"{name}.npz"
         by_vectors = (
             {key: value for key, value in _read_arrays(path).items() if key.startswith("vectors")}
             if arguments.words
-            else asyncio.run(_rank_by_vectors(judged, embedder))
+            else asyncio.run(_rank_by_vectors(judged_set, embedder))
         )
         _save_set(
             path,
-            judged,
-            {**_rank_by_words(judged), **_describe_questions(judged, embedder), **by_vectors},
+            judged_set,
+            {
+                **_rank_by_words(judged_set),
+                **_describe_questions(judged_set, embedder),
+                **by_vectors,
+            },
         )
-        counts = f"{len(judged.questions)} questions, {len(judged.passages)} passages"
+        counts = f"{len(judged_set.questions)} questions, {len(judged_set.passages)} passages"
         print(f"{name}: {counts}, {time.monotonic() - began:.0f} s", flush=True)
 
 
-def sample(judged: JudgedSet) -> JudgedSet:
+def sample(judged_set: JudgedSet) -> JudgedSet:
     """Return the set's first questions, the passages that answer them, and some others."""
-    questions = judged.questions[:SAMPLED_QUESTIONS]
-    wanted = {at for _, grades in questions for at in grades}
-    others = [at for at in range(len(judged.passages)) if at not in wanted]
+    questions = judged_set.questions[:SAMPLED_QUESTIONS]
+    answer_positions = {at for _, grades in questions for at in grades}
+    others = [at for at in range(len(judged_set.passages)) if at not in answer_positions]
     random.Random(6).shuffle(others)
-    chosen = sorted([*wanted, *others[: max(0, SAMPLED_PASSAGES - len(wanted))]])
-    place = {at: number for number, at in enumerate(chosen)}
+    chosen = sorted(
+        [*answer_positions, *others[: max(0, SAMPLED_PASSAGES - len(answer_positions))]]
+    )
+    new_positions = {at: number for number, at in enumerate(chosen)}
     return JudgedSet(
-        judged.kind,
-        judged.language,
-        [judged.passages[at] for at in chosen],
-        [(text, {place[at]: grade for at, grade in grades.items()}) for text, grades in questions],
+        judged_set.kind,
+        judged_set.language,
+        [judged_set.passages[at] for at in chosen],
+        [
+            (text, {new_positions[at]: grade for at, grade in grades.items()})
+            for text, grades in questions
+        ],
     )
 
 
-def _rank_by_words(judged: JudgedSet) -> dict[str, Array]:
+def _rank_by_words(judged_set: JudgedSet) -> dict[str, Array]:
     rows = [
         Row(entry.id, _OWNER.tenant, entry_source(entry), entry.vector)
-        for entry in build_entries(judged, _OWNER)
+        for entry in build_entries(judged_set, _OWNER)
     ]
-    place = {row.id: at for at, row in enumerate(rows)}
+    positions = {row.id: at for at, row in enumerate(rows)}
     ranked: list[list[tuple[int, float]]] = []
     terms: list[tuple[int, int]] = []
-    for question, _ in judged.questions:
-        found = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
-        ranked.append([(place[one.id], one.score) for one in found])
-        terms.append((found[0].matched if found else 0, len(parse_query_words(question).terms)))
+    for question, _ in judged_set.questions:
+        candidates = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
+        ranked.append([(positions[candidate.id], candidate.score) for candidate in candidates])
+        terms.append(
+            (candidates[0].matched if candidates else 0, len(parse_query_words(question).terms))
+        )
     return {**_pack("words", ranked), "terms": np.array(terms, np.uint16)}
 
 
-async def _rank_by_vectors(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
-    passages, questions = await embed_set(judged, embedder)
+async def _rank_by_vectors(judged_set: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
+    passages, questions = await embed_set(judged_set, embedder)
     ranked = [
         [(int(at), float(row[at])) for at in np.argsort(-row, kind="stable")[:DEPTH]]
         for row in questions @ passages.T
@@ -173,22 +184,22 @@ async def _rank_by_vectors(judged: JudgedSet, embedder: LocalEmbedder) -> dict[s
     return _pack("vectors", ranked)
 
 
-async def embed_set(judged: JudgedSet, embedder: LocalEmbedder) -> tuple[Array, Array]:
+async def embed_set(judged_set: JudgedSet, embedder: LocalEmbedder) -> tuple[Array, Array]:
     """Return the unit vectors of a set's passages and of its questions."""
-    questions = [question for question, _ in judged.questions]
+    questions = [question for question, _ in judged_set.questions]
     return (
-        await _embed(embedder, list_embedding_texts(judged), "document"),
+        await _embed(embedder, list_embedding_texts(judged_set), "document"),
         await _embed(embedder, questions, "query"),
     )
 
 
-def list_embedding_texts(judged: JudgedSet) -> list[str]:
+def list_embedding_texts(judged_set: JudgedSet) -> list[str]:
     """Return the texts to embed for the passages: title and text."""
-    return [build_embedding_text(title, (), text) for title, text in judged.passages]
+    return [build_embedding_text(title, (), text) for title, text in judged_set.passages]
 
 
-def _describe_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
-    questions = [question for question, _ in judged.questions]
+def _describe_questions(judged_set: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
+    questions = [question for question, _ in judged_set.questions]
     return {
         "english": np.array([is_english(question) for question in questions], np.bool_),
         "foreign": np.array(
@@ -201,24 +212,24 @@ def _describe_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str,
     }
 
 
-def build_entries(judged: JudgedSet, owner: Owner) -> list[Entry]:
+def build_entries(judged_set: JudgedSet, owner: Owner) -> list[Entry]:
     """Return the passages as entries without vectors, each in its own document."""
-    counts = count_tokens([text for _, text in judged.passages])
+    counts = count_tokens([text for _, text in judged_set.passages])
     return [
-        _build_entry(owner, at, judged.language, passage, counts[at])
-        for at, passage in enumerate(judged.passages)
+        _build_entry(owner, at, judged_set.language, passage, counts[at])
+        for at, passage in enumerate(judged_set.passages)
     ]
 
 
-def _build_entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) -> Entry:
+def _build_entry(owner: Owner, number: int, language: str, passage: Passage, tokens: int) -> Entry:
     title, text = passage
     document = EntryDocument(
-        document_id=f"{at:05}",
-        indexed_key=f"{at:05}",
+        document_id=f"{number:05}",
+        indexed_key=f"{number:05}",
         source="fusion",
         source_type="file",
-        path=f"{at:05}",
-        uri=f"{at:05}",
+        path=f"{number:05}",
+        uri=f"{number:05}",
         media_type="text/plain",
         title=title or None,
         access_scope="all",
@@ -251,9 +262,12 @@ def _pack(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[str
     return {ranker: ids, f"{ranker}_shares": shares, f"{ranker}_best": best}
 
 
-def _save_set(path: Path, judged: JudgedSet, arrays: Mapping[str, Array]) -> None:
-    grades = [{str(at): grade for at, grade in given.items()} for _, given in judged.questions]
-    about = {"kind": judged.kind, "language": judged.language, "grades": grades}
+def _save_set(path: Path, judged_set: JudgedSet, arrays: Mapping[str, Array]) -> None:
+    grades = [
+        {str(at): grade for at, grade in judged_grades.items()}
+        for _, judged_grades in judged_set.questions
+    ]
+    about = {"kind": judged_set.kind, "language": judged_set.language, "grades": grades}
     packed = np.frombuffer(json.dumps(about).encode(), np.uint8)
     np.savez_compressed(path, about=packed, **arrays)
 

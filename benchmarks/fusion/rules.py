@@ -47,27 +47,27 @@ class Candidates:
     exists: Array
 
     @classmethod
-    def from_set(cls, listed: ListedSet) -> Candidates:
+    def from_set(cls, listed_set: ListedSet) -> Candidates:
         """Number the candidates of each question."""
-        count, depth = listed.words.shape
+        count, depth = listed_set.words.shape
         shape = (count, 2 * depth)
         words, vectors = np.full(shape, _ABSENT), np.full(shape, _ABSENT)
         passages, grades = np.zeros(shape, np.int64), np.zeros(shape)
-        for at, judged in enumerate(listed.grades):
-            place: dict[int, int] = {}
+        for at, grades_by_passage in enumerate(listed_set.grades):
+            columns: dict[int, int] = {}
             rankings = (
-                (words, listed.word_ids[at], listed.words[at]),
-                (vectors, listed.vector_ids[at], listed.vectors[at]),
+                (words, listed_set.word_ids[at], listed_set.words[at]),
+                (vectors, listed_set.vector_ids[at], listed_set.vectors[at]),
             )
             for ranks, ids, scores in rankings:
                 for rank in range(int(np.count_nonzero(scores))):
                     passage = int(ids[rank])
-                    column = place.setdefault(passage, len(place))
+                    column = columns.setdefault(passage, len(columns))
                     ranks[at, column] = rank
                     passages[at, column] = passage
-                    grades[at, column] = judged.get(passage, 0)
+                    grades[at, column] = grades_by_passage.get(passage, 0)
         exists = (words < _ABSENT) | (vectors < _ABSENT)
-        return cls(listed, words, vectors, passages, grades, exists)
+        return cls(listed_set, words, vectors, passages, grades, exists)
 
 
 Rule: TypeAlias = Callable[[Candidates], Array]
@@ -79,14 +79,14 @@ Weight: TypeAlias = Callable[[Candidates], Array]
 
 def score_product(candidates: Candidates) -> Array:
     """Score with the product's own fusion; drop vectors of questions the embedder cannot read."""
-    listed = candidates.listed
+    listed_set = candidates.listed
     scores = np.full(candidates.grades.shape, -np.inf)
     for at in range(len(scores)):
         columns = {"words": candidates.word_ranks[at], "vector": candidates.vector_ranks[at]}
-        rankings = [_build_ranking("words", listed.words[at], columns["words"], listed, at)]
-        if listed.unread[at] < UNREAD:
+        rankings = [_build_ranking("words", listed_set.words[at], columns["words"], listed_set, at)]
+        if listed_set.unread[at] < UNREAD:
             rankings.append(
-                _build_ranking("vector", listed.vectors[at], columns["vector"], listed, at)
+                _build_ranking("vector", listed_set.vectors[at], columns["vector"], listed_set, at)
             )
         for column, score in fuse_rankings(rankings).items():
             scores[at, int(column)] = score
@@ -94,17 +94,17 @@ def score_product(candidates: Candidates) -> Array:
 
 
 def _build_ranking(
-    kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, at: int
+    kind: RankingKind, scores: Array, ranks: Array, listed_set: ListedSet, question: int
 ) -> Ranking:
     """Return a ranking in a search's format; columns stand for the ids of its candidates."""
-    matched, terms = (int(count) for count in listed.terms[at])
+    matched, terms = (int(count) for count in listed_set.terms[question])
     candidates = [
         Candidate(str(column), "", "", float(scores[ranks[column]]), "", "", 0, matched=matched)
         for column in np.argsort(ranks, kind="stable")
         if ranks[column] < min(FETCHED, len(scores))
     ]
-    is_counted = kind == "words" and bool(listed.english[at])
-    is_foreign = kind == "words" and bool(listed.foreign[at])
+    is_counted = kind == "words" and bool(listed_set.english[question])
+    is_foreign = kind == "words" and bool(listed_set.foreign[question])
     return Ranking(kind, candidates, terms=terms if is_counted else 0, is_foreign=is_foreign)
 
 
@@ -139,15 +139,15 @@ def fuse_linearly(candidates: Candidates, *, normalize: Normalize, weight: Weigh
 def _look_up_scores(ranks: Array, scores: Array, absent: Array) -> Array:
     """Return the score of each candidate, by its rank."""
     within = np.minimum(ranks, scores.shape[1] - 1)
-    taken = np.take_along_axis(scores, within, axis=1)
-    spread: Array = np.where(ranks < _ABSENT, taken, absent[:, None])
+    present = np.take_along_axis(scores, within, axis=1)
+    spread: Array = np.where(ranks < _ABSENT, present, absent[:, None])
     return spread
 
 
-def normalize_by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]:
+def normalize_by_reference(scores: Array, is_words: bool) -> tuple[Array, Array]:
     """Map the best score to 1 and the 30th to 0; lower scores approach -0.1 (decision 16)."""
     zero = scores[:, 29]
-    if not of_words:
+    if not is_words:
         zero = np.where(zero == 0, _find_last_scores(scores), zero)
     width = scores[:, 0] - zero
     shares = (scores - zero[:, None]) / np.where(width == 0, 1, width)[:, None]
@@ -155,7 +155,7 @@ def normalize_by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]
     return bent, np.full(len(scores), -0.1)
 
 
-def normalize_by_deviation(scores: Array, of_words: bool) -> tuple[Array, Array]:
+def normalize_by_deviation(scores: Array, is_words: bool) -> tuple[Array, Array]:
     """Map scores to z-scores; an absent candidate gets the last score."""
     values = np.where(scores == 0, np.nan, scores)
     has = ~np.isnan(values)
@@ -170,8 +170,8 @@ def normalize_by_deviation(scores: Array, of_words: bool) -> tuple[Array, Array]
 
 def _find_last_scores(scores: Array) -> Array:
     last = np.maximum(np.count_nonzero(scores, axis=1) - 1, 0)
-    taken: Array = scores[np.arange(len(scores)), last]
-    return taken
+    scores_at_last: Array = scores[np.arange(len(scores)), last]
+    return scores_at_last
 
 
 def compute_peak(scores: Array) -> Array:

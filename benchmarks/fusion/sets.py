@@ -61,16 +61,16 @@ def load_handbook(_: Path, *, codes: bool) -> JudgedSet:
     ]
     flat = [_strip_markup(text) for _, text in passages]
     questions = []
-    for judged in judged_questions():
-        if (judged.kind in _CODES) != codes:
+    for question in judged_questions():
+        if (question.kind in _CODES) != codes:
             continue
         grades = {
             at: judgement.grade
-            for judgement in judged.relevant
+            for judgement in question.relevant
             for at, text in enumerate(flat)
             if judgement.quote and _strip_markup(judgement.quote) in text
         }
-        questions.append((judged.question, grades))
+        questions.append((question.question, grades))
     return JudgedSet(
         "names" if codes else "documentation", "en", passages, _drop_unanswered(questions)
     )
@@ -177,24 +177,24 @@ def load_cosqa(data: Path) -> JudgedSet:
     folder = data / "cosqa"
     codes = json.loads((folder / "code_idx_map.txt").read_text(encoding="utf-8"))
     texts = {number: code for code, number in codes.items()}
-    asked = [
+    pairs = [
         load
         for name in ("test", "dev")
         for load in json.loads((folder / f"cosqa-retrieval-{name}-500.json").read_text("utf-8"))
         if load["label"] == 1
     ][:MAX_QUESTIONS]
-    wanted = list(dict.fromkeys(one["retrieval_idx"] for one in asked))
-    others = [number for number in sorted(texts) if number not in set(wanted)]
+    answers = list(dict.fromkeys(pair["retrieval_idx"] for pair in pairs))
+    others = [number for number in sorted(texts) if number not in set(answers)]
     random.Random(1).shuffle(others)
-    chosen = [*wanted, *others][:MAX_PASSAGES]
-    place = {number: at for at, number in enumerate(chosen)}
-    questions = [(one["doc"], {place[one["retrieval_idx"]]: 1}) for one in asked]
+    chosen = [*answers, *others][:MAX_PASSAGES]
+    positions = {number: at for at, number in enumerate(chosen)}
+    questions = [(pair["doc"], {positions[pair["retrieval_idx"]]: 1}) for pair in pairs]
     return JudgedSet("code", "en", [("", texts[number]) for number in chosen], questions)
 
 
 def load_standard_library(_: Path) -> JudgedSet:
     """Return first sentences of the standard library's docstrings; passages are their functions."""
-    found: list[tuple[Passage, str]] = []
+    functions: list[tuple[Passage, str]] = []
     root = Path(sysconfig.get_paths()["stdlib"])
     for path in sorted(root.glob("*.py")):
         source = path.read_text(encoding="utf-8", errors="replace")
@@ -210,11 +210,11 @@ def load_standard_library(_: Path) -> JudgedSet:
             lines = source.splitlines()
             head = "\n".join(lines[node.lineno - 1 : first.lineno - 1])
             body = "\n".join(lines[rest.lineno - 1 : node.end_lineno])
-            found.append(((path.name, f"{head}\n{body}"), sentence))
-    random.Random(2).shuffle(found)
-    found = found[:MAX_PASSAGES]
-    questions = [(text, {at: 1}) for at, (_, text) in enumerate(found[:MAX_QUESTIONS])]
-    return JudgedSet("code", "en", [passage for passage, _ in found], questions)
+            functions.append(((path.name, f"{head}\n{body}"), sentence))
+    random.Random(2).shuffle(functions)
+    functions = functions[:MAX_PASSAGES]
+    questions = [(text, {at: 1}) for at, (_, text) in enumerate(functions[:MAX_QUESTIONS])]
+    return JudgedSet("code", "en", [passage for passage, _ in functions], questions)
 
 
 def load_koel(data: Path) -> JudgedSet:
@@ -248,7 +248,7 @@ def load_python_names(data: Path) -> JudgedSet:
         r"((?:\n|   .*\n)+)",
         re.MULTILINE,
     )
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for path in sorted((data / "python-doc" / "library").glob("*.txt")):
         text = path.read_text(encoding="utf-8")
         current = re.search(r"^\.\. (?:current)?module:: ([\w.]+)", text, re.MULTILINE)
@@ -256,8 +256,8 @@ def load_python_names(data: Path) -> JudgedSet:
         for name, rest, body in pattern.findall(text):
             full = name if name.startswith(module) or not module else f"{module}.{name}"
             if len(body.split()) >= 15:
-                found.setdefault(full, f"{name}{rest}\n{body[:1_200]}")
-    names = sorted(found)
+                descriptions.setdefault(full, f"{name}{rest}\n{body[:1_200]}")
+    names = sorted(descriptions)
     random.Random(3).shuffle(names)
     names = names[:MAX_PASSAGES]
     forms = ("{}", "what does {} do", "{} example", "when should I use {}?")
@@ -265,23 +265,26 @@ def load_python_names(data: Path) -> JudgedSet:
         (forms[at % len(forms)].format(name), {at: 1})
         for at, name in enumerate(names[:MAX_QUESTIONS])
     ]
-    passages = [(name.rpartition(".")[0], found[name]) for name in names]
+    passages = [(name.rpartition(".")[0], descriptions[name]) for name in names]
     return JudgedSet("names", "en", passages, questions)
 
 
 def load_git_help(_: Path) -> JudgedSet:
     """Return tasks and flags as questions; passages are the help of git's commands."""
     commands = sorted(_run_git("--list-cmds=main,nohelpers").split())
-    shown = ((f"git {command}", _run_git(command, "-h")) for command in commands)
-    passages = [(title, text) for title, text in shown if "usage:" in text]
-    place = {title: at for at, (title, _) in enumerate(passages)}
-    judged: Mapping[str, Any] = YAML(typ="safe").load(
+    helps = ((f"git {command}", _run_git(command, "-h")) for command in commands)
+    passages = [(title, text) for title, text in helps if "usage:" in text]
+    positions = {title: at for at, (title, _) in enumerate(passages)}
+    entries: Mapping[str, Any] = YAML(typ="safe").load(
         _PROJECT / "benchmarks" / "agent_questions.yaml"
     )
     questions = [
-        (one["question"], {place[page]: 1 for page in one["pages"] or () if page in place})
-        for one in judged["git"]
-        if one["kind"] != "none"
+        (
+            entry["question"],
+            {positions[page]: 1 for page in entry["pages"] or () if page in positions},
+        )
+        for entry in entries["git"]
+        if entry["kind"] != "none"
     ]
     return JudgedSet("documentation", "en", passages, _drop_unanswered(questions))
 
@@ -307,7 +310,7 @@ def load_squad(data: Path, *, path: str, language: str) -> JudgedSet:
         for paragraph in article["paragraphs"]:
             # JSQuAD writes the title before the text.
             text = paragraph["context"].partition(" [SEP] ")[2] or paragraph["context"]
-            questions += [(one["question"], {len(passages): 1}) for one in paragraph["qas"]]
+            questions += [(entry["question"], {len(passages): 1}) for entry in paragraph["qas"]]
             passages.append(("", text))
     return JudgedSet(
         "encyclopedia", language, *_sample_set(passages, questions, passages_limit=800)
@@ -358,17 +361,20 @@ def _sample_set(
     passages_limit: int = MAX_PASSAGES,
 ) -> tuple[list[Passage], list[tuple[str, Mapping[int, int]]]]:
     """Sample questions, then their passages and as many others as the limit allows."""
-    asked = _drop_unanswered(questions)
-    random.Random(4).shuffle(asked)
-    asked = asked[:MAX_QUESTIONS]
-    wanted = dict.fromkeys(at for _, grades in asked for at in sorted(grades))
-    others = [at for at in range(len(passages)) if at not in wanted]
+    answered = _drop_unanswered(questions)
+    random.Random(4).shuffle(answered)
+    answered = answered[:MAX_QUESTIONS]
+    answer_positions = dict.fromkeys(at for _, grades in answered for at in sorted(grades))
+    others = [at for at in range(len(passages)) if at not in answer_positions]
     random.Random(5).shuffle(others)
-    chosen = sorted([*wanted, *others[: max(0, passages_limit - len(wanted))]])
-    place = {at: number for number, at in enumerate(chosen)}
+    chosen = sorted([*answer_positions, *others[: max(0, passages_limit - len(answer_positions))]])
+    new_positions = {at: number for number, at in enumerate(chosen)}
     return (
         [passages[at] for at in chosen],
-        [(text, {place[at]: grade for at, grade in grades.items()}) for text, grades in asked],
+        [
+            (text, {new_positions[at]: grade for at, grade in grades.items()})
+            for text, grades in answered
+        ],
     )
 
 
@@ -400,13 +406,13 @@ def _read_rst_sections(path: Path, underlines: str) -> Iterator[Passage]:
 def _read_smart(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Read a file of the SMART collection: numbers with their fields by letter."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    found = []
+    documents = []
     for block in re.split(r"^\.I ", text, flags=re.MULTILINE)[1:]:
         number, _, rest = block.partition("\n")
         parts = re.split(r"^\.([A-Z]) *\n", rest, flags=re.MULTILINE)
         fields = dict(zip(parts[1::2], (p.strip() for p in parts[2::2]), strict=True))
-        found.append((int(number), fields))
-    return found
+        documents.append((int(number), fields))
+    return documents
 
 
 def _split_methods(text: str) -> Iterator[tuple[int, int, str]]:

@@ -140,10 +140,12 @@ class _LivingTrial:
         at_rest, moving = compute_latencies(rest), compute_latencies(answers)
         ratio = moving["p95"] / at_rest["p95"]
         if ratio > MOST_SLOWER:
-            faults["p95 over three times that at rest"] = [f"{ratio:.2f} times"]
-        for what, examples in faults.items():
-            print(f"{what}: {len(examples)}", *examples[:_EXAMPLES], sep="\n  ", flush=True)
-        took = sorted(e.found_at - e.saved_at for e in editor.edits if e.found_at is not None)
+            faults["p95 over three times p95 at rest"] = [f"{ratio:.2f} times"]
+        for fault, examples in faults.items():
+            print(f"{fault}: {len(examples)}", *examples[:_EXAMPLES], sep="\n  ", flush=True)
+        edit_seconds = sorted(
+            e.found_at - e.saved_at for e in editor.edits if e.found_at is not None
+        )
         return {
             "questions": len(answers),
             "by_mode": Counter(answer.mode for answer in answers),
@@ -153,12 +155,12 @@ class _LivingTrial:
             "p95_ratio": round(ratio, 2),
             "edits": len(editor.edits),
             "edit_seconds": {
-                "median": round(took[len(took) // 2], 2) if took else None,
-                "max": round(took[-1], 2) if took else None,
+                "median": round(edit_seconds[len(edit_seconds) // 2], 2) if edit_seconds else None,
+                "max": round(edit_seconds[-1], 2) if edit_seconds else None,
             },
             "deletions": len(editor.deletions),
             "moves": [{**asdict(m), "seconds": round(m.ended - m.began, 2)} for m in moves],
-            "faults": {what: [len(all_), *all_[:_EXAMPLES]] for what, all_ in faults.items()},
+            "faults": {fault: [len(all_), *all_[:_EXAMPLES]] for fault, all_ in faults.items()},
         }
 
     def _edit_until_ended(self) -> None:

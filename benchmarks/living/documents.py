@@ -113,11 +113,11 @@ class Editor:
         name = f"edited-{edition % self._edited}.md"
         draft = self._folder / f".{name}.draft"
         draft.write_text(_build_passage(name, edition, self._rng))
-        saved = time.time()
+        saved_at = time.time()
         draft.replace(self._folder / name)
         self._follow()
-        found = self._wait_for(lambda: self._finds(build_mark(name, edition)))
-        self.edits.append(Edit(f"files/{name}", edition, saved, found))
+        found_at = self._wait_for(lambda: self._finds(build_mark(name, edition)))
+        self.edits.append(Edit(f"files/{name}", edition, saved_at, found_at))
 
     def delete(self) -> None:
         """Delete a document, and wait until it is no longer found."""
@@ -125,11 +125,11 @@ class Editor:
         if number == self._doomed:
             return
         name = f"doomed-{number}.md"
-        deleted = time.time()
+        deleted_at = time.time()
         (self._folder / name).unlink()
         self._follow()
-        gone = self._wait_for(lambda: not self._finds(build_mark(name, 0)))
-        self.deletions.append(Deletion(f"files/{name}", deleted, gone))
+        gone_at = self._wait_for(lambda: not self._finds(build_mark(name, 0)))
+        self.deletions.append(Deletion(f"files/{name}", deleted_at, gone_at))
 
     def _wait_for(self, condition: Callable[[], bool]) -> float | None:
         deadline = time.monotonic() + _WAIT_SECONDS

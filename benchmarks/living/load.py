@@ -79,9 +79,16 @@ def run_load(
     url: str, token: str, questions: Sequence[str], answers: Path, *, rate: float
 ) -> Iterator[None]:
     """Run a process that asks questions in all modes until the block ends; see read_answers."""
-    drawn = answers.with_suffix(".questions.json")
-    drawn.write_text(json.dumps(list(questions)))
-    command = [sys.executable, "-m", "benchmarks.living.load", url, str(drawn), str(answers)]
+    questions_file = answers.with_suffix(".questions.json")
+    questions_file.write_text(json.dumps(list(questions)))
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.living.load",
+        url,
+        str(questions_file),
+        str(answers),
+    ]
     process = subprocess.Popen(
         [*command, "--rate", str(rate)],
         cwd=PROJECT,
@@ -93,7 +100,7 @@ def run_load(
     finally:
         process.communicate()
     if process.returncode:
-        raise RuntimeError(f"the process that asks ended with exit code {process.returncode}")
+        raise RuntimeError(f"the load process failed with exit code {process.returncode}")
 
 
 def read_answers(path: Path) -> list[Answer]:
@@ -121,27 +128,29 @@ async def ask_until(
     raise AssertionError
 
 
-async def _ask(client: httpx.AsyncClient, body: Mapping[str, Any], due: float, at: float) -> Answer:
+async def _ask(
+    client: httpx.AsyncClient, body: Mapping[str, Any], due: float, due_at: float
+) -> Answer:
     mode = str(body["mode"])
     try:
         response = await client.post("/rag/query", json=dict(body))
     except httpx.HTTPError as error:
-        return Answer(at, time.perf_counter() - due, mode, failure=repr(error))
+        return Answer(due_at, time.perf_counter() - due, mode, failure=repr(error))
     seconds = time.perf_counter() - due
     if response.status_code != _OK:
         failure = f"{response.status_code} {response.text[:300]}"
-        return Answer(at, seconds, mode, failure=failure)
+        return Answer(due_at, seconds, mode, failure=failure)
     answer = response.json()
     passages = tuple(passage for hit in answer["hits"] for passage in _read_passages(hit))
-    return Answer(at, seconds, mode, generation=answer["generation"], passages=passages)
+    return Answer(due_at, seconds, mode, generation=answer["generation"], passages=passages)
 
 
 def _read_passages(hit: Mapping[str, Any]) -> Iterator[HitPassage]:
-    for part in hit["ranges"]:
-        text = hit["text"][part["start"] - hit["start"] : part["end"] - hit["start"]]
-        found = EDITION.search(text)
-        edition = None if found is None else int(found[1])
-        yield HitPassage(hit["uri"], part["start"], part["end"], edition)
+    for text_range in hit["ranges"]:
+        text = hit["text"][text_range["start"] - hit["start"] : text_range["end"] - hit["start"]]
+        match = EDITION.search(text)
+        edition = None if match is None else int(match[1])
+        yield HitPassage(hit["uri"], text_range["start"], text_range["end"], edition)
 
 
 async def _run_until_closed(options: argparse.Namespace, stream: TextIO) -> list[Answer]:

@@ -92,13 +92,13 @@ def build_command_runner(environment: Mapping[str, str]) -> Callable[..., tuple[
     """Return a function that runs a command of an installation in a separate process."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "rag_assets.cli", *arguments],
             env=dict(environment),
             capture_output=True,
             text=True,
             check=False,
         )
-        return done.returncode, done.stdout, done.stderr
+        return process.returncode, process.stdout, process.stderr
 
     return run

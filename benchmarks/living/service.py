@@ -67,4 +67,4 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> 
                 return
         except urllib.error.URLError:
             time.sleep(0.2)
-    raise RuntimeError(f"the service did not come up at {url}: see {log}")
+    raise RuntimeError(f"the service did not start at {url}: see {log}")

@@ -47,17 +47,17 @@ def find_faults(
     """Return the violated conditions, each with its examples."""
     examples_by_fault = {
         "no answer": [f"{a.mode}: {a.failure}" for a in answers if a.failure is not None],
-        "empty": [_describe(a) for a in answers if a.failure is None and not a.passages],
-        "passages that its build has not": [*_find_foreign_passages(answers, places)],
-        "of another build than the published one": [*_find_stale_builds(answers, moves)],
-        "a deleted document": [*_find_deleted(answers, deletions)],
-        "a former edition after 60 seconds": [*_find_outdated(answers, edits)],
-        "edits that took over 60 seconds": [
+        "empty answer": [_describe(a) for a in answers if a.failure is None and not a.passages],
+        "passage is not in its build": [*_find_foreign_passages(answers, places)],
+        "answer from another build than the published one": [*_find_stale_builds(answers, moves)],
+        "deleted document found": [*_find_deleted(answers, deletions)],
+        "outdated edition after 60 seconds": [*_find_outdated(answers, edits)],
+        "edit took over 60 seconds": [
             f"{e.uri}, edition {e.edition}" for e in edits if _compute_duration(e) > EDIT_SECONDS
         ],
-        "deletions without effect": [d.uri for d in deletions if d.gone_at is None],
+        "deletion without effect": [d.uri for d in deletions if d.gone_at is None],
     }
-    return {what: examples for what, examples in examples_by_fault.items() if examples}
+    return {fault: examples for fault, examples in examples_by_fault.items() if examples}
 
 
 def _describe(answer: Answer) -> str:
@@ -66,11 +66,11 @@ def _describe(answer: Answer) -> str:
 
 def _find_foreign_passages(answers: Sequence[Answer], places: RangesByBuild) -> Iterator[str]:
     for answer in answers:
-        known = places.get(answer.generation or 0)
-        if known is None:
+        ranges = places.get(answer.generation or 0)
+        if ranges is None:
             continue
         for passage in answer.passages:
-            if passage.uri in known and (passage.start, passage.end) not in known[passage.uri]:
+            if passage.uri in ranges and (passage.start, passage.end) not in ranges[passage.uri]:
                 yield f"{_describe(answer)}: {passage.uri} from {passage.start} to {passage.end}"
 
 
@@ -85,11 +85,11 @@ def _find_stale_builds(answers: Sequence[Answer], moves: Sequence[Move]) -> Iter
 
 
 def _find_deleted(answers: Sequence[Answer], deletions: Sequence[Deletion]) -> Iterator[str]:
-    gone = {d.uri: d.gone_at for d in deletions if d.gone_at is not None}
+    gone_at = {d.uri: d.gone_at for d in deletions if d.gone_at is not None}
     for answer in answers:
-        for uri in {passage.uri for passage in answer.passages} & gone.keys():
-            if answer.due_at > gone[uri]:
-                yield f"{_describe(answer)}: {uri}, gone at {gone[uri]:.2f}"
+        for uri in {passage.uri for passage in answer.passages} & gone_at.keys():
+            if answer.due_at > gone_at[uri]:
+                yield f"{_describe(answer)}: {uri}, gone at {gone_at[uri]:.2f}"
 
 
 def _find_outdated(answers: Sequence[Answer], edits: Sequence[Edit]) -> Iterator[str]:
@@ -113,8 +113,8 @@ def compute_latencies(answers: Sequence[Answer]) -> dict[str, float]:
     """Return percentiles of the answers' latency, in milliseconds."""
     seconds = [answer.seconds for answer in answers]
     cuts = quantiles(seconds, n=100, method="inclusive")
-    found = {"p50": median(seconds), "p95": cuts[94], "p99": cuts[98], "max": max(seconds)}
-    return {name: round(1_000 * value, 1) for name, value in found.items()}
+    percentiles = {"p50": median(seconds), "p95": cuts[94], "p99": cuts[98], "max": max(seconds)}
+    return {name: round(1_000 * value, 1) for name, value in percentiles.items()}
 
 
 def read_places(ctx: TenantContext) -> RangesByBuild:
@@ -123,12 +123,14 @@ def read_places(ctx: TenantContext) -> RangesByBuild:
     Args:
         ctx: context of the tenant.
     """
-    found: dict[int, Mapping[str, frozenset[tuple[int, int]]]] = {}
+    ranges: dict[int, Mapping[str, frozenset[tuple[int, int]]]] = {}
     for build in ctx.catalog.generations.live(ctx.ref.id):
-        of_build: dict[str, set[tuple[int, int]]] = {}
+        ranges_by_uri: dict[str, set[tuple[int, int]]] = {}
         for entry in ctx.store.entries.stored(build.index_name, ctx.owner(build)):
             uri, start, end = (entry.fields[name] for name in ("uri", "start", "end"))
             if uri.startswith(STEADY):
-                of_build.setdefault(uri, set()).add((start, end))
-        found[build.number] = {uri: frozenset(places) for uri, places in of_build.items()}
-    return found
+                ranges_by_uri.setdefault(uri, set()).add((start, end))
+        ranges[build.number] = {
+            uri: frozenset(uri_ranges) for uri, uri_ranges in ranges_by_uri.items()
+        }
+    return ranges

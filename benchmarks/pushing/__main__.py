@@ -60,18 +60,18 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = describe_machine()
-    with open_workspace(arguments.work) as (made, meter):
+    with open_workspace(arguments.work) as (pushed_workspace, meter):
         cpu = read_cpu(meter)
         if arguments.trial != "bulk":
             kills = _KILLS_WHILE_CHANGING if arguments.kills else {}
             trial = changing_page.run_trial(
-                made, arguments.seconds, kind=arguments.trial, kills=kills
+                pushed_workspace, arguments.seconds, kind=arguments.trial, kills=kills
             )
             results = changing_page.build_result(trial)
         else:
             kills = {} if arguments.no_kills else _KILLS
             plan = bulk.BulkPlan(arguments.records, arguments.edits, arguments.every, 5.0, kills)
-            results = bulk.build_result(plan, bulk.run_trial(made, plan))
+            results = bulk.build_result(plan, bulk.run_trial(pushed_workspace, plan))
         # Killed processes have no CPU figures.
         alive = {name: pid for name, pid in meter.items() if psutil.pid_exists(pid)}
         results["cpu"] = compute_cpu_since(cpu, alive)
@@ -110,13 +110,13 @@ def open_workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
         stack = LocalStack(Settings.from_environment())
         with run_stack() as pids, Session() as session:
             created = ("tokens", "create", TENANT, "--principal", "app", "--role", "admin")
-            made = subprocess.run(
+            process = subprocess.run(
                 [*_CLI, *created, "--json"], check=True, capture_output=True, text=True
             )
             service = Service(home / "service.log")
             service.start()
             try:
-                token = str(json.loads(made.stdout)["token"])
+                token = str(json.loads(process.stdout)["token"])
                 with Client(service.url, token) as client:
                     yield (
                         Workspace(

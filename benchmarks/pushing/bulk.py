@@ -36,16 +36,16 @@ class BulkPlan:
     Attributes:
         records: number of records pushed as lines.
         edits: number of edits of existing pages, pushed one by one.
-        every: seconds between two edits.
-        sampled: seconds between two counts of the queue.
+        edit_seconds: time between two edits.
+        sample_seconds: time between two counts of the queue.
         kills: what to kill, by the number of the edit before which it is killed; see
             Workspace.kill.
     """
 
     records: int
     edits: int
-    every: float
-    sampled: float
+    edit_seconds: float
+    sample_seconds: float
     kills: Mapping[int, str] = field(default_factory=dict)
 
     def lines(self) -> Iterator[dict[str, Any]]:
@@ -122,16 +122,18 @@ def find_faults(trial: BulkTrial) -> list[str]:
         "an edit was not found within 60 s": max(e.seconds for e in trial.edits)
         <= PROMISED_SECONDS,
         "single edits waited for lines": overtaking >= len(trial.edits) / 4,
-        "queue_depth was not what was recounted": all(
+        "queue_depth differs from the recount": all(
             count.reported == count.recounted for count in trial.counts
         ),
-        "no moment was sampled while records waited": any(count.reported for count in trial.counts),
+        "the queue was never sampled while records waited": any(
+            count.reported for count in trial.counts
+        ),
         "records were lost": trial.expected <= trial.entries.keys(),
-        "something that was replaced is found": trial.entries.keys() <= trial.expected,
-        "records were doubled": max(trial.entries.values(), default=0) == 1,
-        "documents wait for ever": trial.left == 0,
+        "a replaced version is found": trial.entries.keys() <= trial.expected,
+        "records are duplicated": max(trial.entries.values(), default=0) == 1,
+        "documents still wait at the end": trial.left == 0,
     }
-    return [what for what, holds in conditions.items() if not holds]
+    return [fault for fault, holds in conditions.items() if not holds]
 
 
 def run_trial(
@@ -142,11 +144,11 @@ def run_trial(
     _prepare(workspace, plan)
     began = time.monotonic()
     with ThreadPoolExecutor(plan.edits + len(plan.kills) + 2) as pool:
-        sampling = pool.submit(_sample, workspace, trial, plan.sampled, ended)
+        sampling = pool.submit(_sample, workspace, trial, plan.sample_seconds, ended)
         pushing = pool.submit(_push, workspace, plan)
         edits = []
         for number in range(plan.edits):
-            time.sleep(max(0.0, began + (number + 1) * plan.every - time.monotonic()))
+            time.sleep(max(0.0, began + (number + 1) * plan.edit_seconds - time.monotonic()))
             if victim := plan.kills.get(number):
                 workspace.kill(victim, pool)
                 trial.killed.append(victim)
@@ -190,24 +192,26 @@ def _push_batch(workspace: Workspace, batch: list[dict[str, Any]]) -> None:
     outcomes = {line.outcome for line in workspace.put_lines(batch)}
     # A batch is sent again if the service was killed after storing it.
     if not outcomes <= {"queued", "unchanged"}:
-        raise RuntimeError(f"lines were answered {sorted(outcomes)}")
+        raise RuntimeError(f"lines have unexpected outcomes: {sorted(outcomes)}")
 
 
 def _edit(workspace: Workspace, number: int) -> PageEdit:
     mark = build_mark(number, "after")
-    began, at = time.monotonic(), time.time()
+    began, pushed_at = time.monotonic(), time.time()
     workspace.put("page", f"edited-{number}", build_page(f"Page {number}", f"After. {mark}"))
     while not workspace.is_found(mark):
         if time.monotonic() - began > _PATIENCE:
-            raise RuntimeError(f"edit {number} is not found")
+            raise RuntimeError(f"edit {number} was not found")
         time.sleep(_PAUSE)
     seconds = time.monotonic() - began
-    [row] = workspace.rows(_OVERTAKEN, at=at)
+    [row] = workspace.rows(_OVERTAKEN, at=pushed_at)
     return PageEdit(round(seconds, 2), int(row[0]))
 
 
-def _sample(workspace: Workspace, trial: BulkTrial, every: float, ended: threading.Event) -> None:
-    while not ended.wait(every):
+def _sample(
+    workspace: Workspace, trial: BulkTrial, interval_seconds: float, ended: threading.Event
+) -> None:
+    while not ended.wait(interval_seconds):
         trial.counts.append(count_queue(workspace))
     trial.counts.append(count_queue(workspace))
 

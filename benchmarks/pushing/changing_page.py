@@ -68,20 +68,20 @@ def find_faults(trial: PageTrial) -> list[str]:
     # observed while the service is down.
     undisturbed = {
         "a listed state was not found within 60 s": max(trial.latencies) <= PROMISED_SECONDS,
-        "a listed state was not written once": len(runs) == len(trial.listed),
-        "a state was found that was not listed": trial.found.keys() <= trial.listed.keys(),
+        "a listed state was not written exactly once": len(runs) == len(trial.listed),
+        "an unlisted state was found": trial.found.keys() <= trial.listed.keys(),
     }
     conditions = {
-        "what was found was over 60 s old": max(trial.ages) <= PROMISED_SECONDS,
+        "a found state was over 60 s old": max(trial.ages) <= PROMISED_SECONDS,
         "an earlier state came back": all(a < b for a, b in pairwise(order)),
-        "no state was found at a moment": 0 not in trial.returned,
+        "a search found no state": 0 not in trial.returned,
         "two versions were found at once": max(trial.returned) <= 1,
         "the last state was not found": order[-1:] == [last],
         "a run wrote the page twice": max(runs, default=1) == 1,
-        "what is stored is not what was pushed last": trial.stored,
+        "the stored content is not the last push": trial.stored,
         **({} if trial.killed else undisturbed),
     }
-    return [*(what for what, holds in conditions.items() if not holds), *trial.others]
+    return [*(fault for fault, holds in conditions.items() if not holds), *trial.others]
 
 
 def run_trial(
@@ -105,9 +105,9 @@ def run_trial(
     workspace.put_page(PAGE)
     if kind == "file":
         workspace.put("file", PAGE, {"page_uuid": PAGE, "name": "counter.md"})
-    long = LongPuts(workspace)
+    long_puts = LongPuts(workspace)
     if kills:
-        long.prepare()
+        long_puts.prepare()
     _push(workspace, trial, shas, 0, kind)
     _wait_until_found(workspace, "state0x")
     watcher = threading.Thread(target=_watch, args=(workspace, trial, shas, ended, kind))
@@ -117,7 +117,7 @@ def run_trial(
             for number in range(1, round(seconds) + 1):
                 time.sleep(max(0.0, trial.pushed[0] + number - time.monotonic()))
                 if victim := kills.get(number):
-                    _kill(workspace, victim, long, pool)
+                    _kill(workspace, victim, long_puts, pool)
                     trial.killed.append(victim)
                 _push(workspace, trial, shas, number, kind)
         _wait_until_found(workspace, f"state{max(trial.pushed)}x")
@@ -128,14 +128,14 @@ def run_trial(
     trial.written = {} if kills else workspace.count_written_entries(began)
     trial.stored = shas.get(workspace.read_record_sha256(kind, PAGE) or "") == max(trial.pushed)
     if kills:
-        _wait_until_found(workspace, build_mark(len(long.stored)))
-        trial.others = [*long.faults(), *workspace.find_blob_faults()]
+        _wait_until_found(workspace, build_mark(len(long_puts.stored)))
+        trial.others = [*long_puts.find_faults(), *workspace.find_blob_faults()]
     return trial
 
 
-def _kill(workspace: Workspace, victim: str, long: LongPuts, pool: ThreadPoolExecutor) -> None:
+def _kill(workspace: Workspace, victim: str, long_puts: LongPuts, pool: ThreadPoolExecutor) -> None:
     if victim == "service":
-        long.interrupt_put()
+        long_puts.interrupt_put()
     else:
         workspace.kill(victim, pool)
 
@@ -173,7 +173,7 @@ def _watch(
 
 
 def _record_states(trial: PageTrial, texts: Sequence[str], now: float) -> None:
-    states = [int(found[1]) for text in texts if (found := _STATE.search(text))]
+    states = [int(match[1]) for text in texts if (match := _STATE.search(text))]
     trial.returned.append(len(states))
     for state in states:
         trial.found.setdefault(state, now)
@@ -185,7 +185,7 @@ def _wait_until_found(workspace: Workspace, word: str) -> None:
     until = time.monotonic() + 2 * PROMISED_SECONDS
     while not workspace.is_found(word):
         if time.monotonic() > until:
-            raise RuntimeError(f"{word} is not found")
+            raise RuntimeError(f"{word} was not found")
         time.sleep(_PAUSE)
 
 

@@ -37,36 +37,36 @@ class LongPuts:
         """Send half of a new content, kill the service, record the stored hash, put all of it."""
         number = len(self.stored)
         content = build_content(number + 1)
-        connection = self._send_part(content[: len(content) // 2], of=len(content))
+        connection = self._send_part(content[: len(content) // 2], total_bytes=len(content))
         try:
             time.sleep(_ARRIVES_SECONDS)
             self.workspace.service.kill()
         finally:
             connection.close()
         self.workspace.service.start()
-        told = self.workspace.read_record_sha256("file", FILE)
-        self.stored.append((told, compute_hash(build_content(number))))
+        stored_hash = self.workspace.read_record_sha256("file", FILE)
+        self.stored.append((stored_hash, compute_hash(build_content(number))))
         self.workspace.put_content(FILE, content)
 
-    def faults(self) -> list[str]:
+    def find_faults(self) -> list[str]:
         """Return the conditions that are violated once everything is indexed."""
         last = len(self.stored)
         conditions = {
-            "half of a file was taken for its content": all(a == b for a, b in self.stored),
+            "half of a file was stored as its content": all(a == b for a, b in self.stored),
             "a file that was put again is not found": self.workspace.is_found(build_mark(last)),
             "an earlier content of a file is found": not any(
                 self.workspace.is_found(build_mark(number)) for number in range(last)
             ),
         }
-        return [what for what, holds in conditions.items() if not holds]
+        return [fault for fault, holds in conditions.items() if not holds]
 
-    def _send_part(self, part: bytes, *, of: int) -> http.client.HTTPConnection:
+    def _send_part(self, part: bytes, *, total_bytes: int) -> http.client.HTTPConnection:
         """Return a connection that has sent the first part of a content."""
-        place = urlsplit(self.workspace.service.url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port)
+        address = urlsplit(self.workspace.service.url)
+        connection = http.client.HTTPConnection(address.hostname or "", address.port)
         connection.putrequest("PUT", f"/rag/records/file/{FILE}/content")
         connection.putheader("Authorization", f"Bearer {self.workspace.token}")
-        connection.putheader("Content-Length", str(of))
+        connection.putheader("Content-Length", str(total_bytes))
         connection.endheaders()
         connection.send(part)
         return connection

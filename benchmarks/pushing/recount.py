@@ -66,32 +66,32 @@ def _recount(connection: Connection, tenant_id: str, since: datetime) -> int:
     """Count the documents and records that wait; leave out comments resolved before `since`."""
 
     def rows(query: str) -> dict[str, Any]:
-        found = connection.execute(text(query), {"tenant": tenant_id})
-        return {row.document_id: row for row in found}
+        result = connection.execute(text(query), {"tenant": tenant_id})
+        return {row.document_id: row for row in result}
 
-    records, known = rows(_RECORDS), rows(_DOCUMENTS)
-    contents, held, answering = rows(_CONTENTS), rows(_HELD), rows(_ANSWERING)
+    records, documents = rows(_RECORDS), rows(_DOCUMENTS)
+    uploaded_ids, indexed_ids, serving_ids = rows(_CONTENTS), rows(_HELD), rows(_ANSWERING)
 
     def is_left_out(record: Any) -> bool:
         if record.source_type == "file":
-            return record.document_id not in contents
+            return record.document_id not in uploaded_ids
         return record.resolved_at is not None and record.resolved_at < since
 
     def waits(id_: str) -> bool:
-        record, document = records.get(id_), known.get(id_)
-        gone = document is None or document.status == "DELETED"
+        record, document = records.get(id_), documents.get(id_)
+        is_deleted = document is None or document.status == "DELETED"
         if record is not None and is_left_out(record):
-            return document is not None and (not gone or id_ in held)
-        if gone:
-            return record is not None or id_ in held
+            return document is not None and (not is_deleted or id_ in indexed_ids)
+        if is_deleted:
+            return record is not None or id_ in indexed_ids
         if record is not None and record.revision != document.revision:
             return True
         if document.access_scope == "tree:excluded":
-            return id_ in held
-        only_next = document.status == "READY" and id_ not in answering
+            return id_ in indexed_ids
+        only_next = document.status == "READY" and id_ not in serving_ids
         return bool(document.status == "PROCESSING") or only_next
 
-    return sum(map(waits, records.keys() | known.keys()))
+    return sum(map(waits, records.keys() | documents.keys()))
 
 
 class _OneMoment(Database):

@@ -78,7 +78,7 @@ class Service:
                     client.ready()
                     return
                 time.sleep(0.1)
-        raise RuntimeError(f"the service did not come up at {self.url}: see {self._log}")
+        raise RuntimeError(f"the service did not start at {self.url}: see {self._log}")
 
     def kill(self) -> None:
         """Kill it and all its processes with SIGKILL."""
@@ -126,8 +126,10 @@ class Workspace:
 
     def put_lines(self, lines: list[dict[str, Any]]) -> tuple[RecordLine, ...]:
         """Push many records, with retries."""
-        found: tuple[RecordLine, ...] = self._retry(lambda: self.client.write_records(lines)).lines
-        return found
+        outcomes: tuple[RecordLine, ...] = self._retry(
+            lambda: self.client.write_records(lines)
+        ).lines
+        return outcomes
 
     def put_page(self, uuid: str) -> None:
         """Put a page that all members can read into the tree."""
@@ -143,13 +145,13 @@ class Workspace:
 
     def status(self) -> Status:
         """Return the status that the service reports."""
-        found: Status = self._retry(self.client.status)
-        return found
+        status: Status = self._retry(self.client.status)
+        return status
 
     def read_record_sha256(self, source_type: str, source_id: str) -> str | None:
         """Return the hash of a record's stored content, as the service reports it."""
-        found: RecordWhereabouts = self._retry(lambda: self.client.record(source_type, source_id))
-        return found.sha256
+        record: RecordWhereabouts = self._retry(lambda: self.client.record(source_type, source_id))
+        return record.sha256
 
     def find_blob_faults(self) -> list[str]:
         """Return the errors of reading every needed file content."""
@@ -157,19 +159,19 @@ class Workspace:
             raise RuntimeError("the workspace was opened without its blobs")
         ref = self.catalog.tenants.get(self.id).ref
         own = self.blobs.tenant(ref.id, ref.incarnation)
-        found = []
+        messages = []
         for needed in self.catalog.blob_needs.all(ref.id):
             try:
                 deque(own.stream(needed.sha256), maxlen=0)
             except RagAssetsError as error:
-                found.append(error.message)
-        return found
+                messages.append(error.message)
+        return messages
 
     def texts(self, words: str) -> list[str] | None:
         """Return texts that a word search finds now; None while the service is down."""
         with suppress(ClientError):
-            asked = Question(query=words, mode="text", top_k=20)
-            return [hit.text for hit in self.client.query(asked).hits]
+            question = Question(query=words, mode="text", top_k=20)
+            return [hit.text for hit in self.client.query(question).hits]
         return None
 
     def is_found(self, word: str) -> bool:
@@ -187,8 +189,8 @@ class Workspace:
 
     def runs(self, since: float) -> list[dg.DagsterRun]:
         """Return its runs that were created since a time, oldest first."""
-        wanted = dg.RunsFilter(tags={PARTITION_TAG: self.id})
-        records = self.instance.get_run_records(filters=wanted, ascending=True)
+        of_tenant = dg.RunsFilter(tags={PARTITION_TAG: self.id})
+        records = self.instance.get_run_records(filters=of_tenant, ascending=True)
         return [r.dagster_run for r in records if r.create_timestamp.timestamp() >= since]
 
     def kill(self, victim: str, pool: ThreadPoolExecutor) -> None:
@@ -206,7 +208,7 @@ class Workspace:
         else:
             record = self.background[victim].find()
             if record is None:
-                raise RuntimeError(f"no {victim} was under way")
+                raise RuntimeError(f"no {victim} was running")
             os.kill(record.pid, signal.SIGKILL)
             pool.submit(subprocess.run, [*_CLI, "up"], check=True, stdout=subprocess.DEVNULL)
 
@@ -223,20 +225,24 @@ class Workspace:
                     os.kill(process.pid, signal.SIGKILL)
                     return run.run_id
             time.sleep(0.02)
-        raise RuntimeError("no run was under way")
+        raise RuntimeError("no run was in progress")
 
     def count_written_entries(self, since: float) -> dict[str, int]:
         """Return the number of entries that each run since a time has written, by run id."""
-        found = {}
+        entries_by_run = {}
         for run in self.runs(since):
             entries = self.instance.all_logs(
                 run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
             )
             for entry in entries:
-                made = entry.asset_materialization
-                if made is not None and made.asset_key == dg.AssetKey("search_index"):
-                    found[run.run_id] = int(str(made.metadata["upserted"].value))
-        return found
+                materialization = entry.asset_materialization
+                if materialization is not None and materialization.asset_key == dg.AssetKey(
+                    "search_index"
+                ):
+                    entries_by_run[run.run_id] = int(
+                        str(materialization.metadata["upserted"].value)
+                    )
+        return entries_by_run
 
     def _retry(self, call: Callable[[], Any]) -> Any:
         until = time.monotonic() + _RETRY_SECONDS

@@ -173,12 +173,12 @@ def ensure_environment(rival: Rival, folder: Path) -> Path:
 
 def read_versions(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """Return the pinned version of each framework's own packages."""
-    found = {}
+    versions = {}
     for path in sorted(folder.glob("*.txt")):
         if path.stem in {name.partition("-")[0] for name in names}:
             pins = [line.split()[0] for line in path.read_text().splitlines() if "==" in line]
-            found.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _REPORTED)
-    return found
+            versions.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _REPORTED)
+    return versions
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ def measure_program(
     environment = options.work / "environments" / program.name
     result: dict[str, Any] = {}
     root, home = options.work / program.name / "repository", options.work / program.name / "home"
-    place = ProgramFolders(environment, root, home, address)
+    folders = ProgramFolders(environment, root, home, address)
     try:
         program.install(environment)
         result["version"] = read_version(program, environment)
@@ -94,11 +94,11 @@ def measure_program(
         subprocess.run(clone, check=True)
         try:
             started = time.monotonic()
-            program.index(place)
+            program.index(folders)
             result["index_seconds"] = round(time.monotonic() - started, 1)
-            answers = _ask_all(program, place, questions)
+            answers = _ask_all(program, folders, questions)
         finally:
-            program.close(place)
+            program.close(folders)
     except subprocess.CalledProcessError as error:
         return {**result, "failed": f"{error}: {(error.stderr or error.stdout or '')[-500:]}"}
     except NotUsableError as error:
@@ -108,12 +108,12 @@ def measure_program(
     return {**result, **compute_measures(questions, answers)}
 
 
-def _ask_all(program: Program, place: ProgramFolders, questions: Sequence[Question]) -> Answers:
+def _ask_all(program: Program, folders: ProgramFolders, questions: Sequence[Question]) -> Answers:
     passages: dict[str, Sequence[FoundPassage]] = {}
     spent = []
     for question in questions:
         started = time.perf_counter()
-        passages[question.id] = program.ask(place, question.question)
+        passages[question.id] = program.ask(folders, question.question)
         spent.append(1_000 * (time.perf_counter() - started))
     if not any(passages.values()):
         raise NotUsableError("it answered every question with nothing")

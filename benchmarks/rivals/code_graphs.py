@@ -31,28 +31,28 @@ class CodeGraph:
         """Install with npm, from a lock file."""
         install_node(folder, REQUIREMENTS / self.name)
 
-    def index(self, place: ProgramFolders) -> None:
+    def index(self, folders: ProgramFolders) -> None:
         """Index with `codegraph init`."""
-        place.run([self._command(place), "init", "."], CODEGRAPH_TELEMETRY="0")
+        folders.run([self._command(folders), "init", "."], CODEGRAPH_TELEMETRY="0")
 
-    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
+    def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `codegraph context`, which builds an agent's context for a task."""
-        command = [self._command(place), "context", "-f", "json", "-n", str(DEPTH), question]
-        told = json.loads(place.run(command, CODEGRAPH_TELEMETRY="0"))
-        nodes = {node["id"]: node for node in told["nodes"]}
-        first = [one["id"] for one in told.get("entryPoints", [])]
+        command = [self._command(folders), "context", "-f", "json", "-n", str(DEPTH), question]
+        answer = json.loads(folders.run(command, CODEGRAPH_TELEMETRY="0"))
+        nodes = {node["id"]: node for node in answer["nodes"]}
+        first = [entry["id"] for entry in answer.get("entryPoints", [])]
         ordered = dict.fromkeys([*first, *nodes])
         return [
-            FoundPassage(one["filePath"], one["startLine"], one["endLine"], one["name"])
-            for one in (nodes[id_] for id_ in ordered if id_ in nodes)
+            FoundPassage(entry["filePath"], entry["startLine"], entry["endLine"], entry["name"])
+            for entry in (nodes[id_] for id_ in ordered if id_ in nodes)
         ][:DEPTH]
 
-    def close(self, place: ProgramFolders) -> None:
+    def close(self, folders: ProgramFolders) -> None:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(place: ProgramFolders) -> Path:
-        return place.environment / "node_modules" / ".bin" / "codegraph"
+    def _command(folders: ProgramFolders) -> Path:
+        return folders.environment / "node_modules" / ".bin" / "codegraph"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +67,26 @@ class GitNexus:
         skipped = {"ONNXRUNTIME_NODE_INSTALL": "skip", "ONNXRUNTIME_NODE_INSTALL_CUDA": "skip"}
         install_node(folder, REQUIREMENTS / self.name, **skipped)
 
-    def index(self, place: ProgramFolders) -> None:
+    def index(self, folders: ProgramFolders) -> None:
         """Index with `gitnexus analyze` and the shipped model: its own is downloaded from a hub."""
-        command = [self._command(place), "analyze", "--embeddings", "--skip-agents-md"]
-        place.run([*command, "--force"], **self._variables(place))
+        command = [self._command(folders), "analyze", "--embeddings", "--skip-agents-md"]
+        folders.run([*command, "--force"], **self._variables(folders))
 
-    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
+    def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `gitnexus query`, which gives the answers of its server for agents.
 
         Raises:
             NotUsableError: neither words nor vectors can be searched.
         """
-        command = [self._command(place), "query", "--limit", str(DEPTH), question]
-        done = place.run_completely(command, **self._variables(place))
-        if missing := [line for line in done.stderr.splitlines() if _NO_EXTENSION in line]:
+        command = [self._command(folders), "query", "--limit", str(DEPTH), question]
+        process = folders.run_completely(command, **self._variables(folders))
+        if missing := [line for line in process.stderr.splitlines() if _NO_EXTENSION in line]:
             raise NotUsableError(
-                "its database loads what searches from its own host when it runs, and its packages "
-                f"do not carry it: {missing[0]}"
+                "its database downloads the search extension at run time, and its packages do "
+                f"not contain it: {missing[0]}"
             )
-        told = json.loads(done.stdout)
-        symbols = [*told.get("process_symbols", []), *told.get("definitions", [])]
+        answer = json.loads(process.stdout)
+        symbols = [*answer.get("process_symbols", []), *answer.get("definitions", [])]
         return [
             FoundPassage(
                 symbol["filePath"],
@@ -98,20 +98,20 @@ class GitNexus:
             if symbol.get("filePath")
         ][:DEPTH]
 
-    def close(self, place: ProgramFolders) -> None:
+    def close(self, folders: ProgramFolders) -> None:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(place: ProgramFolders) -> Path:
-        return place.environment / "node_modules" / ".bin" / "gitnexus"
+    def _command(folders: ProgramFolders) -> Path:
+        return folders.environment / "node_modules" / ".bin" / "gitnexus"
 
     @staticmethod
-    def _variables(place: ProgramFolders) -> dict[str, str]:
+    def _variables(folders: ProgramFolders) -> dict[str, str]:
         return {
-            "GITNEXUS_EMBEDDING_URL": place.model,
+            "GITNEXUS_EMBEDDING_URL": folders.model,
             "GITNEXUS_EMBEDDING_MODEL": MODEL,
             "GITNEXUS_EMBEDDING_DIMS": "384",
-            "GITNEXUS_HOME": str(place.home / "gitnexus"),
+            "GITNEXUS_HOME": str(folders.home / "gitnexus"),
         }
 
 
@@ -129,42 +129,42 @@ class CodeReviewGraph:
         """Install with uv, from pinned requirements."""
         install_python(folder, REQUIREMENTS / f"{self.name}.txt")
 
-    def index(self, place: ProgramFolders) -> None:
+    def index(self, folders: ProgramFolders) -> None:
         """Index with `build` and `embed`, and the shipped model: its own comes from a hub."""
         for step in ("build", "embed"):
-            place.run([self._command(place), step], **self._variables(place))
+            folders.run([self._command(folders), step], **self._variables(folders))
 
-    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
+    def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `search`, its server's tool for questions in words.
 
         Raises:
             NotUsableError: it has searched without its vectors.
         """
-        command = [self._command(place), "search", "--limit", str(DEPTH), question]
-        told = json.loads(place.run(command, **self._variables(place)))
-        if told["search_mode"] not in ("hybrid", "semantic"):
-            raise NotUsableError(f"it searched without vectors: {told['search_mode']}")
+        command = [self._command(folders), "search", "--limit", str(DEPTH), question]
+        answer = json.loads(folders.run(command, **self._variables(folders)))
+        if answer["search_mode"] not in ("hybrid", "semantic"):
+            raise NotUsableError(f"it searched without vectors: {answer['search_mode']}")
         return [
             FoundPassage(
-                str(Path(one["file_path"]).relative_to(place.root)),
-                one["line_start"] or 0,
-                one["line_end"] or 0,
-                one["name"],
+                str(Path(hit["file_path"]).relative_to(folders.root)),
+                hit["line_start"] or 0,
+                hit["line_end"] or 0,
+                hit["name"],
             )
-            for one in told["results"]
+            for hit in answer["results"]
         ]
 
-    def close(self, place: ProgramFolders) -> None:
+    def close(self, folders: ProgramFolders) -> None:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(place: ProgramFolders) -> Path:
-        return place.environment / "bin" / "code-review-graph"
+    def _command(folders: ProgramFolders) -> Path:
+        return folders.environment / "bin" / "code-review-graph"
 
     @staticmethod
-    def _variables(place: ProgramFolders) -> dict[str, str]:
+    def _variables(folders: ProgramFolders) -> dict[str, str]:
         return {
-            "CRG_OPENAI_BASE_URL": place.model,
+            "CRG_OPENAI_BASE_URL": folders.model,
             "CRG_OPENAI_API_KEY": "none",
             "CRG_OPENAI_MODEL": MODEL,
         }

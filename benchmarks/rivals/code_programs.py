@@ -51,11 +51,11 @@ class ProgramFolders:
         Raises:
             CalledProcessError: it failed.
         """
-        given = {"HOME": str(self.home), "PATH": os.environ["PATH"], **variables}
+        environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], **variables}
         return subprocess.run(
             [str(part) for part in command],
             cwd=self.root,
-            env=given,
+            env=environment,
             check=True,
             capture_output=True,
             text=True,
@@ -76,13 +76,13 @@ class Program(Protocol):
     def install(self, folder: Path) -> None:
         """Create its environment, unless it exists."""
 
-    def index(self, place: ProgramFolders) -> None:
+    def index(self, folders: ProgramFolders) -> None:
         """Index the repository."""
 
-    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
+    def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
         """Return the first passages that it finds."""
 
-    def close(self, place: ProgramFolders) -> None:
+    def close(self, folders: ProgramFolders) -> None:
         """Stop the processes it has started."""
 
 
@@ -95,19 +95,19 @@ class CocoIndexCode:
 
     def install(self, folder: Path) -> None:
         """Install with uv, on a Python whose SQLite loads the extension for its vectors."""
-        wanted = REQUIREMENTS / f"{self.name}.txt"
-        install_python(folder, wanted, python_with_extensions())
+        requirements = REQUIREMENTS / f"{self.name}.txt"
+        install_python(folder, requirements, python_with_extensions())
 
-    def index(self, place: ProgramFolders) -> None:
+    def index(self, folders: ProgramFolders) -> None:
         """Index with the shipped model: its own default is downloaded from a hub."""
         embedding = {"model": f"openai/{MODEL}", "provider": "litellm"}
-        (place.home / ".cocoindex_code").mkdir(parents=True, exist_ok=True)
-        settings = {"embedding": embedding, "envs": self._variables(place)}
-        (place.home / ".cocoindex_code" / "global_settings.yml").write_text(json.dumps(settings))
-        place.run([self._command(place), "init"], **self._variables(place))
+        (folders.home / ".cocoindex_code").mkdir(parents=True, exist_ok=True)
+        settings = {"embedding": embedding, "envs": self._variables(folders)}
+        (folders.home / ".cocoindex_code" / "global_settings.yml").write_text(json.dumps(settings))
+        folders.run([self._command(folders), "init"], **self._variables(folders))
         for again in (True, True, False):
             try:
-                place.run([self._command(place), "index"], **self._variables(place))
+                folders.run([self._command(folders), "index"], **self._variables(folders))
             except subprocess.CalledProcessError as error:
                 # On a busy machine its daemon may start to listen after the command's timeout.
                 if not again or "in time" not in error.stderr:
@@ -115,27 +115,35 @@ class CocoIndexCode:
             else:
                 return
 
-    def ask(self, place: ProgramFolders, question: str) -> list[FoundPassage]:
+    def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `ccc search`."""
-        command = [self._command(place), "search", "--json", "--limit", str(DEPTH), "--", question]
-        found = json.loads(place.run(command, **self._variables(place)))
+        command = [
+            self._command(folders),
+            "search",
+            "--json",
+            "--limit",
+            str(DEPTH),
+            "--",
+            question,
+        ]
+        answer = json.loads(folders.run(command, **self._variables(folders)))
         return [
-            FoundPassage(one["file_path"], one["start_line"], one["end_line"], text=one["content"])
-            for one in found["results"]
+            FoundPassage(hit["file_path"], hit["start_line"], hit["end_line"], text=hit["content"])
+            for hit in answer["results"]
         ]
 
-    def close(self, place: ProgramFolders) -> None:
+    def close(self, folders: ProgramFolders) -> None:
         """Stop its daemon with `ccc daemon stop`."""
-        place.run([self._command(place), "daemon", "stop"], **self._variables(place))
+        folders.run([self._command(folders), "daemon", "stop"], **self._variables(folders))
 
     @staticmethod
-    def _command(place: ProgramFolders) -> Path:
-        return place.environment / "bin" / "ccc"
+    def _command(folders: ProgramFolders) -> Path:
+        return folders.environment / "bin" / "ccc"
 
     @staticmethod
-    def _variables(place: ProgramFolders) -> dict[str, str]:
+    def _variables(folders: ProgramFolders) -> dict[str, str]:
         return {
-            "OPENAI_API_BASE": place.model,
+            "OPENAI_API_BASE": folders.model,
             "OPENAI_API_KEY": "none",
             "COCOINDEX_DISABLE_USAGE_TRACKING": "1",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -147,7 +155,7 @@ def read_version(program: Program, environment: Path) -> str:
     manifest = environment / "node_modules" / program.package / "package.json"
     if manifest.exists():
         return str(json.loads(manifest.read_text())["version"])
-    [found] = environment.glob(
+    [metadata] = environment.glob(
         f"lib/*/site-packages/{program.package.replace('-', '_')}-*.dist-info"
     )
-    return found.name.removesuffix(".dist-info").rpartition("-")[2]
+    return metadata.name.removesuffix(".dist-info").rpartition("-")[2]

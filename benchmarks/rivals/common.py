@@ -67,5 +67,5 @@ def run(synchronise: Callable[[Task], dict[str, Any]]) -> None:
     task = Task(Path(sys.argv[1]), Path(sys.argv[2]))
     task.state.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    said = synchronise(task)
-    print(json.dumps({"inside": time.perf_counter() - started, **said}))
+    report = synchronise(task)
+    print(json.dumps({"inside": time.perf_counter() - started, **report}))

@@ -60,7 +60,7 @@ def synchronise(task: common.Task) -> dict[str, Any]:
         f"elasticsearch/{INDEX}", db_url=f"sqlite:///{task.state}/records.db"
     )
     records.create_schema()
-    said = index(
+    report = index(
         chunks(task),
         records,
         store,
@@ -70,9 +70,9 @@ def synchronise(task: common.Task) -> dict[str, Any]:
         key_encoder="blake2b",
         upsert_kwargs={"refresh_indices": False},
     )
-    if said["num_added"] or said["num_deleted"]:
+    if report["num_added"] or report["num_deleted"]:
         client.indices.refresh(index=INDEX)
-    return dict(said)
+    return dict(report)
 
 
 if __name__ == "__main__":

@@ -45,9 +45,9 @@ class _Server(ThreadingHTTPServer):
 
     def vectors(self, texts: list[str]) -> npt.NDArray[np.float32]:
         """Return a unit vector for each text."""
-        given = [text if text.strip() else _BLANK for text in texts]
+        embeddable = [text if text.strip() else _BLANK for text in texts]
         with self._lock:  # one batch at a time takes all cores
-            return asyncio.run(self._embedder.embed(given)).vectors
+            return asyncio.run(self._embedder.embed(embeddable)).vectors
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -56,10 +56,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer a request for embeddings."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        given = asked["input"]
-        vectors = self.server.vectors([given] if isinstance(given, str) else given)
-        packed = asked.get("encoding_format") == "base64"
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = request["input"]
+        vectors = self.server.vectors([texts] if isinstance(texts, str) else texts)
+        packed = request.get("encoding_format") == "base64"
         data = [
             {
                 "object": "embedding",

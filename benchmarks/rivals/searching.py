@@ -68,8 +68,8 @@ class JudgedTask:
         self._vectors: dict[str, list[float]] = {}
         path = folder / "vectors.npz"
         if path.is_file():
-            with np.load(path) as kept:
-                vectors = [*kept["passages"].tolist(), *kept["questions"].tolist()]
+            with np.load(path) as arrays:
+                vectors = [*arrays["passages"].tolist(), *arrays["questions"].tolist()]
             self._vectors = dict(zip([*self.passages, *self.questions], vectors, strict=True))
 
     @property
@@ -102,8 +102,8 @@ def search_bm25s(task: JudgedTask) -> Search:
 
     def search(question: str) -> Sequence[int]:
         terms = bm25s.tokenize([question], **options)
-        found, scores = retriever.retrieve(terms, k=DEPTH, show_progress=False)
-        return [int(at) for at, score in zip(found[0], scores[0], strict=True) if score > 0]
+        numbers, scores = retriever.retrieve(terms, k=DEPTH, show_progress=False)
+        return [int(at) for at, score in zip(numbers[0], scores[0], strict=True) if score > 0]
 
     return search
 

@@ -27,13 +27,13 @@ from benchmarks.serving.runner import Runner
 WORK = PROJECT / ".local" / "benchmark-serving"
 
 
-def measure(runner: Runner, wanted: Sequence[LoadCase], rounds: int) -> list[dict[str, Any]]:
+def measure(runner: Runner, cases: Sequence[LoadCase], rounds: int) -> list[dict[str, Any]]:
     """Run every case, round after round; cases without `every_round` run in the first only."""
     runner.warm_up()
     return [
         runner.run(case)
         for number in range(rounds)
-        for case in wanted
+        for case in cases
         if number == 0 or case.every_round
     ]
 
@@ -50,14 +50,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     tenants = ["bench", "small", *(["large"] if arguments.large else [])]
-    wanted = [case for case in list_cases(tenants) if case.name.startswith(arguments.only)]
+    cases = [case for case in list_cases(tenants) if case.name.startswith(arguments.only)]
     with benchmark_servers(arguments.work, fresh=False) as servers:
         installation = ServingInstallation(servers, arguments.work, tenants)
         chunks = installation.index()
         before = describe_machine()
         with installation.service(arguments.workers) as service:
             runner = Runner(servers, installation, service, arguments.requests)
-            runs = measure(runner, wanted, arguments.rounds)
+            runs = measure(runner, cases, arguments.rounds)
     result = {
         "benchmark": "serving",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),

@@ -40,25 +40,25 @@ class BareLoadOptions(LoadOptions):
     lean: bool
 
 
-def build_lines(options: BareLoadOptions, drawn: DrawnQuestions, number: int) -> _Lines:
+def build_lines(options: BareLoadOptions, questions: DrawnQuestions, number: int) -> _Lines:
     """Return the service's searches for a question, as lines of a multi-search."""
     limit = options.top_k if options.lean else compute_candidate_count(options.top_k)
     narrowing = EntryFilter(scopes=frozenset({"public"}))
     by: dict[str, np.ndarray | str] = {
-        "knn": drawn.vectors[number],
-        "text": drawn.queries[number],
+        "knn": questions.vectors[number],
+        "text": questions.queries[number],
     }
     kinds = ("knn", "text") if options.mode == "hybrid" else (options.mode,)
-    place = drawn.place
-    owner = Owner(place.tenant, place.incarnation, place.generation)
-    found: _Lines = []
+    target = questions.place
+    owner = Owner(target.tenant, target.incarnation, target.generation)
+    lines: _Lines = []
     for kind in kinds:
         body = queries.ranking(owner, RankingRequest(by[kind], limit, narrowing))
-        found += [
-            {"index": place.index_name, "routing": place.tenant},
+        lines += [
+            {"index": target.index_name, "routing": target.tenant},
             {**queries.ENTRY_OPTIONS, **body},
         ]
-    return found
+    return lines
 
 
 async def search(url: str, searches: list[_Lines], callers: int) -> tuple[LoadTimer, list[int]]:
@@ -118,17 +118,17 @@ def main() -> None:
         "--lean", action="store_true", help="request no more candidates than hits"
     )
     options = arguments.parse_args(namespace=BareLoadOptions())
-    drawn = read_questions(options.questions)
-    made = [
-        build_lines(options, drawn, number)
-        for number in options.choose_questions(len(drawn.queries))
+    questions = read_questions(options.questions)
+    searches = [
+        build_lines(options, questions, number)
+        for number in options.choose_questions(len(questions.queries))
     ]
     # The URL holds a password, and every user of the machine can read arguments.
     url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     if options.client == "async":
-        timed, hits = asyncio.run(search(url, made, options.callers))
+        timed, hits = asyncio.run(search(url, searches, options.callers))
     else:
-        timed, hits = search_in_threads(url, made, options.callers)
+        timed, hits = search_in_threads(url, searches, options.callers)
     timed.report(hits)
 
 

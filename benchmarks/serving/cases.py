@@ -45,7 +45,7 @@ def list_cases(tenants: Sequence[str]) -> list[LoadCase]:
         tenants: the indexed tenants; `bench` has all cases.
     """
     first = LoadCase("service", every_round=True)
-    found = [
+    cases = [
         first,
         replace(first, target="bare"),
         replace(first, target="bare-threads"),
@@ -53,10 +53,10 @@ def list_cases(tenants: Sequence[str]) -> list[LoadCase]:
         replace(first, repeated=True),
     ]
     if shutil.which("wrk"):
-        found.append(replace(first, target="wrk", every_round=False))
+        cases.append(replace(first, target="wrk", every_round=False))
     for case in _list_other_cases(tenants):
-        found += [case, replace(case, target="bare")]
-    return found
+        cases += [case, replace(case, target="bare")]
+    return cases
 
 
 def _list_other_cases(tenants: Sequence[str]) -> Iterator[LoadCase]:

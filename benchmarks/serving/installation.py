@@ -75,7 +75,7 @@ class ServingInstallation:
             # A high limit: the benchmark measures answers, not refusals.
             "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
         }
-        made = [
+        entries = [
             _TENANT.format(
                 tenant=tenant,
                 folder=self._folder(tenant),
@@ -84,7 +84,7 @@ class ServingInstallation:
             )
             for tenant in tenants
         ]
-        (home / "tenants.yaml").write_text("tenants:\n" + "".join(made))
+        (home / "tenants.yaml").write_text("tenants:\n" + "".join(entries))
 
     def index(self) -> dict[str, int]:
         """Index all tenants and draw their questions; return chunks by tenant."""
@@ -132,18 +132,18 @@ class ServingInstallation:
                 process.terminate()
 
     def _create_token(self, tenant: str) -> str:
-        made: dict[str, Any] = json.loads(
+        answer: dict[str, Any] = json.loads(
             self._run_command(
                 "rag_assets.cli", "tokens", "create", tenant, "--principal", "load", "--json"
             )
         )
-        return str(made["token"])
+        return str(answer["token"])
 
     def _folder(self, tenant: str) -> Path:
         return self._work / f"corpus-{tenant}"
 
     def _run_command(self, module: str, *arguments: str) -> str:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=PROJECT,
             env=self._environment,
@@ -151,9 +151,9 @@ class ServingInstallation:
             text=True,
             check=False,
         )
-        if done.returncode:
-            raise SystemExit(f"{module} {' '.join(arguments)} failed: {done.stdout.strip()}")
-        return done.stdout
+        if process.returncode:
+            raise SystemExit(f"{module} {' '.join(arguments)} failed: {process.stdout.strip()}")
+        return process.stdout
 
 
 def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
@@ -166,4 +166,4 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.2)
-    raise SystemExit(f"the service did not come up at {url}: see service.log")
+    raise SystemExit(f"the service did not start at {url}: see service.log")

@@ -85,17 +85,17 @@ class LoadOptions(argparse.Namespace):
         return [(self.start + n % different) % count for n in range(self.requests)]
 
 
-def build_parser(about: str) -> argparse.ArgumentParser:
+def build_parser(description: str) -> argparse.ArgumentParser:
     """Build a parser with the options of every kind of load."""
-    made = argparse.ArgumentParser(description=about.splitlines()[0])
-    made.add_argument("url")
-    made.add_argument("questions", type=Path)
-    made.add_argument("--callers", type=int, default=50)
-    made.add_argument("--requests", type=int, default=1_000)
-    made.add_argument("--start", type=int, default=0, help="number of the first question")
-    made.add_argument(
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("url")
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--callers", type=int, default=50)
+    parser.add_argument("--requests", type=int, default=1_000)
+    parser.add_argument("--start", type=int, default=0, help="number of the first question")
+    parser.add_argument(
         "--different", type=int, help="number of different questions; default: one per request"
     )
-    made.add_argument("--mode", choices=("hybrid", "knn", "text"), default="hybrid")
-    made.add_argument("--top-k", type=int, default=5)
-    return made
+    parser.add_argument("--mode", choices=("hybrid", "knn", "text"), default="hybrid")
+    parser.add_argument("--top-k", type=int, default=5)
+    return parser

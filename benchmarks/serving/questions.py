@@ -58,15 +58,15 @@ class DrawnQuestions:
 def draw_questions(texts: Sequence[str], count: int) -> list[str]:
     """Draw distinct questions with words of these texts, reproducibly."""
     rng = random.Random(_SEED)
-    found: dict[str, None] = {}
-    while len(found) < count:
+    questions: dict[str, None] = {}
+    while len(questions) < count:
         sentences = list(_split_sentences(rng.choice(texts)))
         words = rng.choice(sentences).split()
         length = rng.randint(6, 12)
         start = rng.randint(0, max(0, len(words) - length))
-        said = " ".join(words[start : start + length]).rstrip(".,:")
-        found[f"{rng.choice(_OPENINGS)} {said}?"] = None
-    return list(found)
+        phrase = " ".join(words[start : start + length]).rstrip(".,:")
+        questions[f"{rng.choice(_OPENINGS)} {phrase}?"] = None
+    return list(questions)
 
 
 def _split_sentences(text: str) -> Iterator[str]:
@@ -77,10 +77,10 @@ def _split_sentences(text: str) -> Iterator[str]:
 
 def read_questions(path: Path) -> DrawnQuestions:
     """Read the files that `main` wrote."""
-    found = json.loads(path.read_text())
+    content = json.loads(path.read_text())
     return DrawnQuestions(
-        SearchTarget(**found["place"]),
-        found["queries"],
+        SearchTarget(**content["place"]),
+        content["queries"],
         np.load(_get_vectors_path(path), mmap_mode="r"),
     )
 
@@ -105,10 +105,10 @@ def _write_questions(path: Path, tenant_id: str, queries: list[str]) -> None:
         record = session.catalog.tenants.get(tenant_id)
         serving = session.catalog.generations.serving(tenant_id)
         if serving is None:
-            raise SystemExit(f"{tenant_id} was never indexed")
+            raise SystemExit(f"{tenant_id} has no serving build: sync it first")
         owner = Owner(record.id, record.incarnation, serving.number)
         chunks = session.store.entries.count(serving.index_name, owner)
-        place = SearchTarget(
+        target = SearchTarget(
             serving.index_name,
             record.id,
             record.incarnation,
@@ -116,12 +116,12 @@ def _write_questions(path: Path, tenant_id: str, queries: list[str]) -> None:
             serving.embedder_id,
             chunks,
         )
-        if not _has_vectors(path, place.embedder_id, queries):
+        if not _has_vectors(path, target.embedder_id, queries):
             tenant = session.embedders.tenant(record)
             embedder = session.embedders.get_generation_embedder(record.ref, tenant, serving)
             answer = asyncio.run(embedder.embed(queries, purpose="query"))
             np.save(_get_vectors_path(path), answer.vectors)
-    path.write_text(json.dumps({"place": asdict(place), "queries": queries}))
+    path.write_text(json.dumps({"place": asdict(target), "queries": queries}))
 
 
 def main() -> None:

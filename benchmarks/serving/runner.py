@@ -88,7 +88,7 @@ class Runner:
     def _run_case(self, case: LoadCase, start: int, requests: int) -> dict[str, Any]:
         questions = self._installation.questions(case.tenant)
         token = self._service.tokens[case.tenant]
-        module, url, how = self._build_target(case)
+        module, url, options_of_target = self._build_target(case)
         options = {
             "callers": case.callers,
             "requests": requests,
@@ -97,7 +97,14 @@ class Runner:
             "top-k": case.top_k,
             **({"different": _FEW} if case.repeated else {}),
         }
-        command = [sys.executable, "-m", f"benchmarks.serving.{module}", url, str(questions), *how]
+        command = [
+            sys.executable,
+            "-m",
+            f"benchmarks.serving.{module}",
+            url,
+            str(questions),
+            *options_of_target,
+        ]
         for name, value in options.items():
             command += [f"--{name}", str(value)]
         return _run(command, {"RAG_ASSETS_TOKEN": token, "RAG_ASSETS_ELASTICSEARCH_URL": self._url})
@@ -121,7 +128,7 @@ class Runner:
 
 
 def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": str(PROJECT), **environment},
@@ -129,9 +136,9 @@ def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    if done.returncode:
+    if process.returncode:
         raise SystemExit(f"{command[2]} failed")
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(process.stdout)
     return answer
 
 

@@ -46,8 +46,8 @@ def build_requests(options: LoadOptions, token: str) -> Iterator[bytes]:
     parts = urlsplit(options.url)
     texts = read_questions(options.questions).queries
     for number in options.choose_questions(len(texts)):
-        wanted = {"query": texts[number], "top_k": options.top_k, "mode": options.mode}
-        body = json.dumps(wanted).encode()
+        query = {"query": texts[number], "top_k": options.top_k, "mode": options.mode}
+        body = json.dumps(query).encode()
         yield (
             f"POST /rag/query HTTP/1.1\r\nHost: {parts.netloc}\r\nAuthorization: Bearer {token}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -65,9 +65,9 @@ def main() -> None:
     """Send the requests, and report their times."""
     options = build_parser(__doc__).parse_args(namespace=LoadOptions())
     parts = urlsplit(options.url)
-    made = list(build_requests(options, os.environ["RAG_ASSETS_TOKEN"]))
+    requests = list(build_requests(options, os.environ["RAG_ASSETS_TOKEN"]))
     timed, bodies = asyncio.run(
-        send_requests(str(parts.hostname), int(parts.port or 80), iter(made), options.callers)
+        send_requests(str(parts.hostname), int(parts.port or 80), iter(requests), options.callers)
     )
     timed.report([len(json.loads(body)["hits"]) for body in bodies])
 

@@ -32,13 +32,13 @@ def main() -> None:
     queries = read_questions(options.questions).queries
     with tempfile.NamedTemporaryFile("w") as bodies:
         for number in options.choose_questions(len(queries)):
-            wanted = {"query": queries[number], "top_k": options.top_k, "mode": options.mode}
-            bodies.write(json.dumps(wanted) + "\n")
+            query = {"query": queries[number], "top_k": options.top_k, "mode": options.mode}
+            bodies.write(json.dumps(query) + "\n")
         bodies.flush()
         seconds = max(2, options.requests // _FASTEST)
         command = ["wrk", "-t1", f"-c{options.callers}", f"-d{seconds}s", "-s", str(_SCRIPT)]
         idle, started = psutil.cpu_times().idle, time.perf_counter()
-        done = subprocess.run(
+        process = subprocess.run(
             [
                 *command,
                 f"{options.url}/rag/query",
@@ -50,13 +50,15 @@ def main() -> None:
             text=True,
             check=True,
         )
-        idle, taken = psutil.cpu_times().idle - idle, time.perf_counter() - started
-    report = json.loads(done.stdout.splitlines()[-1])
+        idle, elapsed = psutil.cpu_times().idle - idle, time.perf_counter() - started
+    report = json.loads(process.stdout.splitlines()[-1])
     if report.pop("failed"):
-        raise SystemExit(f"requests of wrk failed: {done.stdout}")
+        raise SystemExit(f"requests of wrk failed: {process.stdout}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(
-        json.dumps({**report, "seconds": taken, "idle": idle, "cpu": used.ru_utime + used.ru_stime})
+        json.dumps(
+            {**report, "seconds": elapsed, "idle": idle, "cpu": used.ru_utime + used.ru_stime}
+        )
     )
 
 

@@ -63,7 +63,7 @@ Hits = Mapping[str, Sequence[Hit]]
 def main() -> None:
     """Measure and save the result."""
     options = _parse_options()
-    asked = [question for question in questions() if question.half in HALVES[options.half]]
+    chosen = [question for question in questions() if question.half in HALVES[options.half]]
     before = describe_machine()
     with (
         benchmark_servers(options.work) as servers,
@@ -86,9 +86,9 @@ def main() -> None:
                 print(tenant, dict(outcomes))
                 _require(start_sync(tenant).wait() == 0, "the sync failed")
             measured = {
-                "rankings": measure_rankings(site, asked),
-                "chips": measure_chips(site, asked, writer, show=options.show),
-                "another model": measure_model_change(site, asked),
+                "rankings": measure_rankings(site, chosen),
+                "chips": measure_chips(site, chosen, writer, show=options.show),
+                "another model": measure_model_change(site, chosen),
             }
     print(json.dumps(measured, indent=1))
     if options.half != "all":
@@ -98,7 +98,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "records": dict(Counter(row["type"] for row in rows("records"))),
-        "questions": len(asked),
+        "questions": len(chosen),
         **measured,
         "machine": before,
         "load_average_after": read_load(),
@@ -128,13 +128,13 @@ NDCG_NAME: Final = f"nDCG@{DEPTH}"
 
 def search_all(site: Site, tenant: str, questions: Sequence[Question], **request: Any) -> Hits:
     """Return the hits that each asker gets, by question id."""
-    found = {}
+    hits = {}
     for question in questions:
         with site.client(tenant, people()[question.asker]) as client:
             answer = client.query(Asked(query=question.question, **request))
         _require(not answer.degraded, f"{question.id} was answered without {answer.degraded}")
-        found[question.id] = answer.hits
-    return found
+        hits[question.id] = answer.hits
+    return hits
 
 
 def measure_chips(
@@ -144,10 +144,10 @@ def measure_chips(
     hits = search_all(site, BLOCKS, questions)
     nearest = _ask_all(site, questions)
     writer.required_words = {question.question: question.answer for question in questions}
-    told = _ask_all(site, questions)
+    exact = _ask_all(site, questions)
     writer.required_words = {}
     outcomes = {
-        question.id: _judge(question, hits[question.id], told[question.id], nearest[question.id])
+        question.id: _judge(question, hits[question.id], exact[question.id], nearest[question.id])
         for question in questions
     }
     if show:
@@ -156,8 +156,8 @@ def measure_chips(
                 f"{question.id} {question.question} → {question.record}#{question.block_id}"
                 f" {outcomes[question.id]}"
             )
-            for citation in told[question.id].citations:
-                print(f"     told    {citation.source_id}#{citation.block_id}")
+            for citation in exact[question.id].citations:
+                print(f"     exact   {citation.source_id}#{citation.block_id}")
             for hit in hits[question.id][:4]:
                 print(f"     hit     {hit.source_id}#{hit.block_id} {hit.source_type} {hit.score}")
     return {
@@ -169,22 +169,22 @@ def measure_chips(
 
 
 def _ask_all(site: Site, questions: Sequence[Question]) -> dict[str, AnswerResult]:
-    found = {}
+    answers = {}
     for question in questions:
         with site.client(BLOCKS, people()[question.asker]) as client:
-            found[question.id] = client.answer(question.question)
-    return found
+            answers[question.id] = client.answer(question.question)
+    return answers
 
 
 def _judge(
-    question: Question, hits: Sequence[Hit], told: AnswerResult, nearest: AnswerResult
+    question: Question, hits: Sequence[Hit], exact: AnswerResult, nearest: AnswerResult
 ) -> dict[str, bool | None]:
     """Return the correct outcomes of one question; None where there is nothing to judge."""
     first = next((hit for hit in hits if is_found(question, [hit])), None)
     return {
         "found": first is not None,
         "hit": None if first is None else holds_answer(question, first),
-        "cited": _is_cited(question, told),
+        "cited": _is_cited(question, exact),
         "claim, words": None if first is None else _is_claimed(question, first),
         "claim, meaning": None
         if first is None
@@ -226,16 +226,18 @@ def measure_model_change(site: Site, questions: Sequence[Question]) -> dict[str,
     with serve_e5() as url, site.client(BLOCKS) as admin:
         model = {"provider": "ollama", "embedding_model": _E5, "base_url": url}
         waiting = admin.change_workspace_settings({**model, "dimensions": _E5_DIMENSIONS})
-        _require(waiting.pending_model is not None, "the model does not wait")
+        _require(waiting.pending_model is not None, "the new model is not pending")
         pending = compute_ndcg(questions, search_all(site, BLOCKS, questions, top_k=DEPTH))
         admin.reindex()
         questions_meanwhile = 0
         for _ in range(_SYNCS):
             run = start_sync(BLOCKS)
             while run.poll() is None:
-                one = questions[questions_meanwhile % len(questions)]
-                found = search_all(site, BLOCKS, [one], top_k=DEPTH)
-                _require(bool(found[one.id]), f"{one.id} found nothing while the model changed")
+                question = questions[questions_meanwhile % len(questions)]
+                hits = search_all(site, BLOCKS, [question], top_k=DEPTH)
+                _require(
+                    bool(hits[question.id]), f"{question.id} found nothing while the model changed"
+                )
                 questions_meanwhile += 1
                 time.sleep(_PAUSE)
             if run.returncode == 0:

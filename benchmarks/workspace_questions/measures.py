@@ -34,14 +34,14 @@ class Chip(Protocol):
 
 
 def compute_ndcg(
-    questions: Sequence[Question], found: Mapping[str, Sequence[JudgeablePassage]]
+    questions: Sequence[Question], passages: Mapping[str, Sequence[JudgeablePassage]]
 ) -> dict[str, float]:
     """Return nDCG@10 of each question; relevant are passages of its record with the answer.
 
     Args:
-        found: passages, best first, by question id.
+        passages: passages, best first, by question id.
     """
-    judged = [
+    judged_questions = [
         JudgedQuestion(
             question.id,
             question.type,
@@ -50,7 +50,7 @@ def compute_ndcg(
         )
         for question in questions
     ]
-    return compute_measures(judged, found)[NDCG]
+    return compute_measures(judged_questions, passages)[NDCG]
 
 
 def estimate_halves(
@@ -78,8 +78,8 @@ def holds_answer(question: Question, chip: Chip) -> bool:
 
 def is_found(question: Question, passages: Sequence[JudgeablePassage]) -> bool:
     """Return whether a passage of the right record contains the answer."""
-    judged = Judgement(_get_url(question), question.answer)
-    return any(judged.is_about(passage) for passage in passages)
+    judgement = Judgement(_get_url(question), question.answer)
+    return any(judgement.is_about(passage) for passage in passages)
 
 
 def _get_url(question: Question) -> str:

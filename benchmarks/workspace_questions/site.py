@@ -52,8 +52,8 @@ def prepare(servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     common = {"profile": "workspace", "sources": [{"name": "pushed", "type": "records"}]}
-    listed = [{"id": id_, **common, **settings} for id_, settings in tenants.items()]
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": listed}))  # JSON is YAML
+    entries = [{"id": id_, **common, **settings} for id_, settings in tenants.items()]
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": entries}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
         "RAG_ASSETS_DATABASE_URL": servers.database("workspace"),
@@ -107,4 +107,4 @@ def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
                 return
         except (URLError, ConnectionError):
             time.sleep(0.2)
-    raise RuntimeError(f"nothing came up at {url}")
+    raise RuntimeError(f"no server started at {url}")

@@ -27,11 +27,11 @@ def build_code_truth_table(result: _Result) -> str:
     """Return routes and columns that Laravel and rag-assets find, by application."""
     rows = [
         [
-            f"{name} at {found['commit'][:_SHOWN]}, Laravel {found['routes']['laravel']}",
-            *(_format_shares(found["routes"])),
-            *(_format_shares(found["columns"])),
+            f"{name} at {figures['commit'][:_SHOWN]}, Laravel {figures['routes']['laravel']}",
+            *(_format_shares(figures["routes"])),
+            *(_format_shares(figures["columns"])),
         ]
-        for name, found in result["applications"].items()
+        for name, figures in result["applications"].items()
     ]
     columns = ["application", "routes", "recall", "precision", "columns", "recall", "precision"]
     causes = _list_causes(_read_causes(result))
@@ -42,18 +42,18 @@ def build_django_truth_table(result: _Result) -> str:
     """Return routes and columns that Django and rag-assets find, by application."""
     rows = [
         [
-            f"{name} {found['version']}",
-            *(one for what in _OF_DJANGO for one in _format_shares(found[what])),
+            f"{name} {figures['version']}",
+            *(one for what in _OF_DJANGO for one in _format_shares(figures[what])),
         ]
-        for name, found in result["applications"].items()
+        for name, figures in result["applications"].items()
     ]
     heads = (head for what in _OF_DJANGO for head in (what, "recall", "precision"))
     causes = _list_causes(
         (name, count, f"{what} {side}", cause)
-        for name, found in result["applications"].items()
+        for name, figures in result["applications"].items()
         for what in _OF_DJANGO
         for key, side in (("missed", "not derived"), ("wrong", "not Django's"))
-        for cause, count in found[what][key].items()
+        for cause, count in figures[what][key].items()
     )
     table = format_table(["application", *heads], rows)
     return f"{table}\n{causes}\nTaken {result['taken']}.\n"
@@ -65,31 +65,31 @@ def build_code_routes_table(result: _Result) -> str:
         [
             f"{name} at {result['commits'][name][:_SHOWN]}",
             *(
-                f"{sum(counts[key] for counts in found['kinds'].values()):,}"
+                f"{sum(counts[key] for counts in figures['kinds'].values()):,}"
                 for key in ("judged", "found", "right")
             ),
-            f"{found['recall']:.3f}",
-            f"{found['precision']:.3f}",
+            f"{figures['recall']:.3f}",
+            f"{figures['precision']:.3f}",
         ]
-        for name, found in result["applications"].items()
+        for name, figures in result["applications"].items()
     ]
     whole = result["all"]
-    told = f"Together: precision {whole['precision']:.3f}, recall {whole['recall']:.3f}."
+    totals = f"Together: precision {whole['precision']:.3f}, recall {whole['recall']:.3f}."
     heads = ["application", "names judged", "found", "right", "recall", "precision"]
-    return f"{format_table(heads, rows)}\n{told} Taken {result['taken']}.\n"
+    return f"{format_table(heads, rows)}\n{totals} Taken {result['taken']}.\n"
 
 
 def build_code_definitions_table(result: _Result) -> str:
     """Return exports and definitions compared with those of a compiler or a judge."""
     rows = [
         [
-            f"{name} at {found['commit'][:_SHOWN]}, {about}",
-            f"{found['true']:,}",
-            f"{found['recall']:.3f}",
-            f"{found['precision']:.3f}",
+            f"{name} at {figures['commit'][:_SHOWN]}, {about}",
+            f"{figures['true']:,}",
+            f"{figures['recall']:.3f}",
+            f"{figures['precision']:.3f}",
         ]
         for language, about in _LANGUAGES.items()
-        for name, found in result[language].items()
+        for name, figures in result[language].items()
     ]
     table = format_table(["repository", "names", "recall", "precision"], rows)
     return f"{table}\nTaken {result['taken']}.\n"

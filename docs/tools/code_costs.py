@@ -60,17 +60,17 @@ def build_code_scale_table(result: _Result) -> str:
     """Return the latencies of walks over a large tenant's relations."""
     ways = result["walks in ms"]
     rows = [
-        [f"{title}, {way}", *_format_percentiles(found[name])]
+        [f"{title}, {way}", *_format_percentiles(percentiles[name])]
         for name, title in _WALKS.items()
-        for way, found in ways.items()
+        for way, percentiles in ways.items()
     ]
     table = format_table([f"walks over {result['edges']:,} relations", "p50", "p95"], rows)
-    told = (
+    graph_facts = (
         f"In memory they take {result['memory of the graph in MB']:.0f} MB, load in"
         f" {format_seconds(result['seconds to load it'])}, and follow an edit within"
         f" {format_seconds(result['seconds to follow an edit'])}."
     )
-    return f"{table}\n{told}\n\n{describe_origin({'rounds': 1, **result})}"
+    return f"{table}\n{graph_facts}\n\n{describe_origin({'rounds': 1, **result})}"
 
 
 def build_reported_edits_table(result: _Result) -> str:
@@ -83,5 +83,5 @@ def build_reported_edits_table(result: _Result) -> str:
     return f"{format_table(columns, [row])}\n{describe_origin({'rounds': 1, **result})}"
 
 
-def _format_percentiles(found: Mapping[str, float]) -> tuple[str, str]:
-    return f"{found['p50']:.1f} ms", f"{found['p95']:.1f} ms"
+def _format_percentiles(percentiles: Mapping[str, float]) -> tuple[str, str]:
+    return f"{percentiles['p50']:.1f} ms", f"{percentiles['p95']:.1f} ms"

@@ -29,20 +29,23 @@ def build_code_questions_table(result: Mapping[str, Any]) -> str:
     ]
     rows = [_build_row(name, result["variants"][name]) for name in _WAYS]
     others = json.loads((RESULTS / "code-rivals.json").read_text(encoding="utf-8"))
-    rows += [_build_row(_format_program(name, of), of) for name, of in others["programs"].items()]
-    told = result["application"]
-    where = f"{told['repository'].partition('://')[2]} at {told['commit'][:12]}"
+    rows += [
+        _build_row(_format_program(name, figures), figures)
+        for name, figures in others["programs"].items()
+    ]
+    application = result["application"]
+    where = f"{application['repository'].partition('://')[2]} at {application['commit'][:12]}"
     return (
         f"{format_table(columns, rows)}\n"
         f"Recall@{result['depth']} on {where}. {describe_origin(result)}"
     )
 
 
-def _format_program(name: str, of: Mapping[str, Any]) -> str:
-    return f"{name} {of['version']}" if "version" in of else name
+def _format_program(name: str, figures: Mapping[str, Any]) -> str:
+    return f"{name} {figures['version']}" if "version" in figures else name
 
 
-def _build_row(name: str, of: Mapping[str, Any]) -> list[str]:
-    if "failed" in of:
+def _build_row(name: str, figures: Mapping[str, Any]) -> list[str]:
+    if "failed" in figures:
         return [name, "not measured", *[""] * (len(_KINDS) * len(_HALVES) - 1)]
-    return [name, *(f"{of[half][kind]:.2f}" for kind in _KINDS for half in _HALVES)]
+    return [name, *(f"{figures[half][kind]:.2f}" for kind in _KINDS for half in _HALVES)]

@@ -165,14 +165,14 @@ def _find_classes() -> dict[str, type[RagAssetsError]]:
             isinstance(node, ast.ClassDef) and _is_error(node) for node in ast.walk(ast.parse(text))
         ):
             import_module(".".join(path.relative_to(_ROOT).with_suffix("").parts))
-    found: dict[str, type[RagAssetsError]] = {}
+    classes: dict[str, type[RagAssetsError]] = {}
     rest: list[type[RagAssetsError]] = [RagAssetsError]
     while rest:
         error = rest.pop()
-        found[error.__name__] = error
+        classes[error.__name__] = error
         rest += error.__subclasses__()
     return {
-        name: error for name, error in found.items() if error.__module__.startswith("rag_assets")
+        name: error for name, error in classes.items() if error.__module__.startswith("rag_assets")
     }
 
 

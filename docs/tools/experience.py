@@ -23,15 +23,15 @@ _Result = Mapping[str, Any]
 def build_merging_table(result: _Result) -> str:
     """Return how many pairs of each kind were merged."""
     rows = [
-        [name, str(found["pairs"]), str(found["near"]), str(found["merged"])]
+        [name, str(figures["pairs"]), str(figures["near"]), str(figures["merged"])]
         for category, name in _CATEGORIES.items()
-        if (found := result["by_category"].get(category))
+        if (figures := result["by_category"].get(category))
     ]
     columns = ["held-out pairs", "pairs", "near by their vectors", "merged"]
-    told = "; ".join(
-        f"{name}: precision {found['precision']:.3f}, recall {found['recall']:.2f},"
-        f" {found['merged']} of {found['pairs']} pairs merged"
-        for name, found in (
+    summary = "; ".join(
+        f"{name}: precision {figures['precision']:.3f}, recall {figures['recall']:.2f},"
+        f" {figures['merged']} of {figures['pairs']} pairs merged"
+        for name, figures in (
             ("Held-out pairs", result["held_out"]),
             ("pairs that the bounds were chosen by", result["chosen_on"]),
         )
@@ -39,7 +39,7 @@ def build_merging_table(result: _Result) -> str:
     bounds = result["bounds"]
     return (
         f"{format_table(columns, rows)}\nLeast cosine of problems {bounds['problem']:.2f}, of"
-        f" solutions {bounds['solution']:.2f} ({result['model']}). {told}. "
+        f" solutions {bounds['solution']:.2f} ({result['model']}). {summary}. "
         f"{_describe_origin(result)}\n"
     )
 
@@ -49,14 +49,14 @@ def build_experience_quality_table(result: _Result) -> str:
     rows = [
         [
             _ASKED[kind],
-            str(found["questions"]),
-            f"{found['recall']:.2f}",
-            f"{found['mrr']:.2f}",
-            f"{found['threshold']:.2f}",
-            f"{found['held_out']['kept']:.0%}",
-            f"{found['held_out']['rejected']:.0%}",
+            str(figures["questions"]),
+            f"{figures['recall']:.2f}",
+            f"{figures['mrr']:.2f}",
+            f"{figures['threshold']:.2f}",
+            f"{figures['held_out']['kept']:.0%}",
+            f"{figures['held_out']['rejected']:.0%}",
         ]
-        for kind, found in result["kinds"].items()
+        for kind, figures in result["kinds"].items()
     ]
     columns = [
         *("asked", "questions", "recall@3", "MRR", "highest harmless cosine"),
@@ -94,8 +94,8 @@ def build_experience_costs_table(result: _Result) -> str:
     return f"{format_table(['what', 'cost'], rows)}\n{_describe_origin(result)}\n"
 
 
-def _format_percentiles(found: Mapping[str, float]) -> str:
-    return f"p50 {found['p50']:.0f} ms, p95 {found['p95']:.0f} ms"
+def _format_percentiles(percentiles: Mapping[str, float]) -> str:
+    return f"p50 {percentiles['p50']:.0f} ms, p95 {percentiles['p95']:.0f} ms"
 
 
 def _describe_origin(result: _Result) -> str:

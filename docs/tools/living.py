@@ -34,10 +34,10 @@ def build_living_table(result: Mapping[str, Any]) -> str:
         f" {result['p95_ratio']:.2f} times the p95 at rest."
     )
     faults = result["faults"]
-    found = "".join(
-        f"- {what}: {count}, as in {example}\n" for what, (count, example, *_) in faults.items()
+    violations = "".join(
+        f"- {fault}: {count}, as in {example}\n" for fault, (count, example, *_) in faults.items()
     )
-    verdict = f"Violated:\n\n{found}" if faults else "All conditions held.\n"
+    verdict = f"Violated:\n\n{violations}" if faults else "All conditions held.\n"
     return (
         f"{format_table(columns, rows)}\n"
         f"{format_table(['', 'how many', 'shortest', 'longest'], moves)}\n"

@@ -114,11 +114,11 @@ def _build_summary() -> str:
         *(
             (
                 f"a saved file until a search finds it{while_}",
-                f"p50 {format_seconds(found['p50'])}, p95 {format_seconds(found['p95'])}",
+                f"p50 {format_seconds(figures['p50'])}, p95 {format_seconds(figures['p95'])}",
                 f"python -m benchmarks.saved_to_searchable{option}",
-                found,
+                figures,
             )
-            for while_, option, found in (
+            for while_, option, figures in (
                 ("", "", saved),
                 (", while another tenant imports", " --import-files 6000", importing),
             )
@@ -126,11 +126,11 @@ def _build_summary() -> str:
         *(
             (
                 f"a hybrid search over HTTP, {callers} at once",
-                ", ".join(f"{p} {milliseconds:.0f} ms" for p, milliseconds in found.items()),
+                ", ".join(f"{p} {milliseconds:.0f} ms" for p, milliseconds in figures.items()),
                 "make bench-serving",
                 serving,
             )
-            for callers, found in compute_usual_latencies(serving).items()
+            for callers, figures in compute_usual_latencies(serving).items()
         ),
         (
             f"a vector search in {large['entries']:,} entries, alone",
@@ -255,19 +255,19 @@ def _build_chain_table(result: _Result) -> str:
 
 
 def _build_phase_row(costs: _Costs, phase: str, name: str) -> list[str]:
-    seen = costs.get(phase, [])
-    inside = costs.get(f"{phase}.inside") or seen
-    if not seen:
+    runs = costs.get(phase, [])
+    inside = costs.get(f"{phase}.inside") or runs
+    if not runs:
         return [name, *["–"] * 5]
     return [
         name,
-        "–" if phase.startswith("bare") else format_seconds(compute_median(seen, "wall")),
+        "–" if phase.startswith("bare") else format_seconds(compute_median(runs, "wall")),
         format_seconds(compute_median(inside, "inside"))
         if inside[0]["inside"] is not None
         else "–",
-        format_seconds(compute_median(seen, "cpu")),
-        format_seconds(median(cost["servers_cpu"]["elasticsearch"] for cost in seen)),
-        "–" if phase.startswith("bare") else f"{compute_median(seen, 'peak_mb'):.0f} MB",
+        format_seconds(compute_median(runs, "cpu")),
+        format_seconds(median(cost["servers_cpu"]["elasticsearch"] for cost in runs)),
+        "–" if phase.startswith("bare") else f"{compute_median(runs, 'peak_mb'):.0f} MB",
     ]
 
 
@@ -335,15 +335,15 @@ def _build_rivals_table(result: _Result) -> str:
 
 
 def _format_user_seconds(costs: _Costs, phase: str) -> str:
-    seen = _select_useful_runs(costs, phase)
-    return f"{compute_median(seen, 'wall'):.1f}" if seen else _NOTHING
+    runs = _select_useful_runs(costs, phase)
+    return f"{compute_median(runs, 'wall'):.1f}" if runs else _NOTHING
 
 
 def _format_inside_seconds(costs: _Costs, phase: str) -> str:
-    seen = _select_useful_runs(costs, phase)
-    if not seen:
+    runs = _select_useful_runs(costs, phase)
+    if not runs:
         return _NOTHING
-    inside = costs.get(f"{phase}.inside") or seen
+    inside = costs.get(f"{phase}.inside") or runs
     return f"{compute_median(inside, 'inside'):.2f}"
 
 
@@ -353,11 +353,11 @@ def _select_useful_runs(costs: _Costs, phase: str) -> list[Mapping[str, Any]]:
 
 
 def _format_cpu(costs: _Costs, phase: str) -> str:
-    seen = _select_useful_runs(costs, phase)
-    if not seen:
+    runs = _select_useful_runs(costs, phase)
+    if not runs:
         return _NOTHING
-    servers = median(sum(cost["servers_cpu"].values()) for cost in seen)
-    return f"{compute_median(seen, 'cpu'):.1f} + {servers:.1f}"
+    servers = median(sum(cost["servers_cpu"].values()) for cost in runs)
+    return f"{compute_median(runs, 'cpu'):.1f} + {servers:.1f}"
 
 
 def _format_entries(result: _Result, name: str) -> str:
@@ -375,13 +375,13 @@ def _describe_repair(costs: _Costs) -> str:
 
 def _build_parsing_table(result: _Result) -> str:
     rows = []
-    for media_type, found in result["formats"].items():
-        rates = found["per_cpu_second"]
+    for media_type, figures in result["formats"].items():
+        rates = figures["per_cpu_second"]
         libraries = ", ".join(
             f"{name} {rates[name]:,.0f} ({ratio:.2f})"
-            for name, ratio in found["parser_to_library"].items()
+            for name, ratio in figures["parser_to_library"].items()
         )
-        name = f"{_FORMATS.get(media_type, media_type)}, {found['unit']}"
+        name = f"{_FORMATS.get(media_type, media_type)}, {figures['unit']}"
         ours = (f"{rates['parser']:,.0f}", f"{rates['pool']:,.0f}")
         rows.append([name, libraries or "–", *ours])
     columns = [

@@ -84,7 +84,7 @@ def _build_modes_table(result: _Result) -> str:
         for mode, by_kind in result["modes"].items()
     ]
     columns = ["mode", *_MEASURES, "judged of the first 10"]
-    differences = "".join(_format_difference(found) for found in result["differences"])
+    differences = "".join(_format_difference(difference) for difference in result["differences"])
     reranker = result["reranker"] or "the stand-in, which is no trained cross-encoder"
     return (
         f"{format_table(columns, rows)}\nReranked by {reranker}.\n\n{differences}\n"
@@ -184,11 +184,11 @@ def _format_set_name(row: _Result) -> str:
 def _mark_chance(programs: _Result, names: Iterable[str]) -> list[str]:
     """Format the programs' scores: bold for the best, ≈ for a difference that may be chance."""
     shown = {name: programs[name] for name in names}
-    best = max(round(found["ndcg"], 3) for found in shown.values())
+    best = max(round(figures["ndcg"], 3) for figures in shown.values())
     cells = []
-    for name, found in shown.items():
-        value = f"{found['ndcg']:.3f}"
-        mark = " ≈" if name != "hybrid" and found["p"] >= _SIGNIFICANT_P else ""
+    for name, figures in shown.items():
+        value = f"{figures['ndcg']:.3f}"
+        mark = " ≈" if name != "hybrid" and figures["p"] >= _SIGNIFICANT_P else ""
         cells.append((f"**{value}**" if float(value) == best else value) + mark)
     return cells
 
@@ -198,16 +198,16 @@ def _format_mean_recalls(sets: Sequence[_Result]) -> Iterable[str]:
         yield f"{sum(row['programs'][name]['recall'] for row in sets) / len(sets):.2f}"
 
 
-def _format_interval(found: Mapping[str, float]) -> str:
-    return f"{found['mean']:.3f} ({found['low']:.2f} to {found['high']:.2f})"
+def _format_interval(estimate: Mapping[str, float]) -> str:
+    return f"{estimate['mean']:.3f} ({estimate['low']:.2f} to {estimate['high']:.2f})"
 
 
-def _format_difference(found: _Result) -> str:
+def _format_difference(difference: _Result) -> str:
     parts = ", ".join(
-        f"{measure} {found[measure]['mean']:+.3f} (p {_format_p(found[measure]['p'])})"
+        f"{measure} {difference[measure]['mean']:+.3f} (p {_format_p(difference[measure]['p'])})"
         for measure in _MEASURES
     )
-    return f"- {found['of']} against {found['to']}: {parts}\n"
+    return f"- {difference['of']} against {difference['to']}: {parts}\n"
 
 
 def _format_p(p: float) -> str:
@@ -227,14 +227,14 @@ def _build_kinds_table(result: _Result) -> str:
 
 
 def _build_thresholds_table(result: _Result) -> str:
-    found: Mapping[str, Any] = result["thresholds"]
-    profiles = list(found)
+    by_profile: Mapping[str, Any] = result["thresholds"]
+    profiles = list(by_profile)
     rows = [
         [
             _format_threshold(kept[0]),
             *(cell for of_profile in kept for cell in _format_shares(of_profile)),
         ]
-        for kept in zip(*(found[profile]["curve"] for profile in profiles), strict=True)
+        for kept in zip(*(by_profile[profile]["curve"] for profile in profiles), strict=True)
         if round(100 * kept[0]["min_score"]) in _SHOWN_PERCENT
     ]
     columns = [
@@ -246,7 +246,7 @@ def _build_thresholds_table(result: _Result) -> str:
         f"{' and '.join(_describe_counts(kept))}\n"
         for profile in profiles
         for name, kept in (
-            (_CHOSEN[which], kept) for which, kept in found[profile]["chosen"].items()
+            (_CHOSEN[which], kept) for which, kept in by_profile[profile]["chosen"].items()
         )
     )
     return f"{format_table(columns, rows)}\n{chosen}"
@@ -256,14 +256,17 @@ def _build_calibration_table(result: _Result) -> str:
     """Return the thresholds that calibration sets, and what they keep, by corpus."""
     rows = [
         [
-            f"{name}, {of['passages']} passages, {of['answered']} + {of['unanswered']} questions",
-            f"{found['floor'][1]:.2f}",
-            f"{found['kept']:.0%}",
-            f"{found['rejected']:.0%}",
-            f"{found['passages_above']:.1f}",
+            (
+                f"{name}, {corpus['passages']} passages, {corpus['answered']} +"
+                f" {corpus['unanswered']} questions"
+            ),
+            f"{figures['floor'][1]:.2f}",
+            f"{figures['kept']:.0%}",
+            f"{figures['rejected']:.0%}",
+            f"{figures['passages_above']:.1f}",
         ]
-        for name, of in result["corpora"].items()
-        for found in (of["widths"]["1"],)
+        for name, corpus in result["corpora"].items()
+        for figures in (corpus["widths"]["1"],)
     ]
     columns = ["corpus", "threshold", "answers kept", "empty results", "hits kept of 5"]
     return f"{format_table(columns, rows)}\nTaken {result['taken']}.\n"
@@ -274,16 +277,16 @@ def _build_claims_table(result: _Result) -> str:
     rows = [
         [
             name,
-            str(found["true"]),
-            f"{found['recall']:.1%}",
-            str(found["wrong"]),
-            f"{found['caught of near']:.0%}",
-            f"{found['caught']:.0%}",
-            "–" if found["precision"] is None else f"{found['precision']:.0%}",
+            str(figures["true"]),
+            f"{figures['recall']:.1%}",
+            str(figures["wrong"]),
+            f"{figures['caught of near']:.0%}",
+            f"{figures['caught']:.0%}",
+            "–" if figures["precision"] is None else f"{figures['precision']:.0%}",
         ]
         for half, languages in _CLAIMS.items()
         for language, name in languages.items()
-        for found in (result[half][language],)
+        for figures in (result[half][language],)
     ]
     by_kind = result["untouched"]["en"]["caught by kind"]
     kinds = ", ".join(
@@ -330,21 +333,21 @@ _WRONG = {
 }
 
 
-def _format_threshold(kept: _Result) -> str:
-    return "none" if kept["min_score"] < 0 else f"{kept['min_score']:.2f}"
+def _format_threshold(effect: _Result) -> str:
+    return "none" if effect["min_score"] < 0 else f"{effect['min_score']:.2f}"
 
 
-def _format_shares(kept: _Result) -> tuple[str, str]:
+def _format_shares(effect: _Result) -> tuple[str, str]:
     return (
-        f"{kept['answered'] / kept['answerable']:.0%}",
-        f"{kept['rejected'] / kept['unanswerable']:.0%}",
+        f"{effect['answered'] / effect['answerable']:.0%}",
+        f"{effect['rejected'] / effect['unanswerable']:.0%}",
     )
 
 
-def _describe_counts(kept: _Result) -> tuple[str, str]:
+def _describe_counts(effect: _Result) -> tuple[str, str]:
     return (
-        f"{kept['answered']} of {kept['answerable']} keep their answer",
-        f"{kept['rejected']} of {kept['unanswerable']} get an empty result",
+        f"{effect['answered']} of {effect['answerable']} keep their answer",
+        f"{effect['rejected']} of {effect['unanswerable']} get an empty result",
     )
 
 

@@ -31,8 +31,8 @@ def build_workspace_questions_table(result: _Result) -> str:
         for name, of in result["rankings"][_NDCG].items()
     ]
     chips = [
-        [told, *(_format_share(result["chips"][half][name]) for half in _HALVES)]
-        for name, told in _CHIPS.items()
+        [label, *(_format_share(result["chips"][half][name]) for half in _HALVES)]
+        for name, label in _CHIPS.items()
     ]
     gain = result["rankings"]["blocks against pages alone, hybrid"]
     changed = result["another model"]
@@ -74,9 +74,9 @@ def build_pgvector_table(result: _Result) -> str:
     return f"{format_table(columns, rows)}\nWritten in: {times}.\n\n{describe_origin(result)}"
 
 
-def _format_recall_and_times(of: Mapping[str, float]) -> list[str]:
-    times = (f"{of[p]:.1f} ms" for p in ("p50 ms", "p95 ms"))
-    return [f"{of['recall@10']:.4f}", *times]
+def _format_recall_and_times(figures: Mapping[str, float]) -> list[str]:
+    times = (f"{figures[p]:.1f} ms" for p in ("p50 ms", "p95 ms"))
+    return [f"{figures['recall@10']:.4f}", *times]
 
 
 def _shorten(corpus: str) -> str:
@@ -84,9 +84,9 @@ def _shorten(corpus: str) -> str:
     return corpus.partition("@")[0]
 
 
-def _format_interval(found: Mapping[str, float]) -> str:
-    return f"{found['mean']:.3f} ({found['low']:.2f} to {found['high']:.2f})"
+def _format_interval(estimate: Mapping[str, float]) -> str:
+    return f"{estimate['mean']:.3f} ({estimate['low']:.2f} to {estimate['high']:.2f})"
 
 
-def _format_share(found: Mapping[str, int]) -> str:
-    return f"{found['right']} of {found['of']}"
+def _format_share(counts: Mapping[str, int]) -> str:
+    return f"{counts['right']} of {counts['of']}"

@@ -21,9 +21,9 @@ def build_changing_page_table(result: Mapping[str, Any]) -> str:
         *("listed → found, p50", "longest", "greatest age of a found version"),
     ]
     killed = result.get("killed")
-    told = f"{_describe_kills(killed)}.\n\n" if killed else ""
+    kills = f"{_describe_kills(killed)}.\n\n" if killed else ""
     return (
-        f"{format_table(columns, [row])}\n{told}{_describe_faults(result)}\n"
+        f"{format_table(columns, [row])}\n{kills}{_describe_faults(result)}\n"
         f"{describe_origin(result)}"
     )
 
@@ -61,13 +61,13 @@ def build_moves_table(result: Mapping[str, Any]) -> str:
         *(format_seconds(result[name]) for name in ("p50", "max", "client_cpu", "postgres_cpu")),
     ]
     columns = ["records, on pages", "moves", "p50", "longest", "CPU of the client", "of Postgres"]
-    held = (
+    verdict = (
         "Each move was in force when it was answered."
         if result["holds"]
         else "Not every move was in force when it was answered."
     )
     return (
-        f"{format_table(columns, [row])}\n{held}\n\n"
+        f"{format_table(columns, [row])}\n{verdict}\n\n"
         f"{_build_service_moves_table(result)}{describe_origin(result)}"
     )
 

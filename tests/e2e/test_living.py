@@ -77,17 +77,17 @@ def test_each_fault_is_found() -> None:
         return set(find_faults(answers, **given))
 
     assert named(Answer(10.0, 1.0, "knn", failure="503")) == {"no answer"}
-    assert named(answer(10.0)) == {"empty"}
-    assert named(answer(10.0, HitPassage(steady, 0, 8))) == {"passages that its build has not"}
+    assert named(answer(10.0)) == {"empty answer"}
+    assert named(answer(10.0, HitPassage(steady, 0, 8))) == {"passage is not in its build"}
     other = answer(10.0, HitPassage(steady, 0, 9), generation=2)
-    assert named(other) == {"of another build than the published one"}
+    assert named(other) == {"answer from another build than the published one"}
     assert named(answer(1.5, HitPassage("files/doomed-0.md", 0, 9))) == set()
-    assert named(answer(2.5, HitPassage("files/doomed-0.md", 0, 9))) == {"a deleted document"}
+    assert named(answer(2.5, HitPassage("files/doomed-0.md", 0, 9))) == {"deleted document found"}
     late = answer(64.0, HitPassage("files/edited-1.md", 0, 9, edition=1))
-    assert named(late) == {"a former edition after 60 seconds"}
+    assert named(late) == {"outdated edition after 60 seconds"}
     assert named(answer(62.0, HitPassage("files/edited-1.md", 0, 9, edition=1))) == set()
     slow = [Edit("files/edited-1.md", 1, 0.0, 61.0)]
-    assert named(good, edits=slow) == {"edits that took over 60 seconds"}
+    assert named(good, edits=slow) == {"edit took over 60 seconds"}
     assert named(good, deletions=[Deletion("files/doomed-0.md", 1.0, None)]) == {
-        "deletions without effect"
+        "deletion without effect"
     }

@@ -57,8 +57,8 @@ class Component:
 
 def list_components() -> list[Component]:
     """Return all locked components, sorted."""
-    found = [*list_packages(), *_list_jars(), *_list_models()]
-    return sorted(found, key=lambda c: (c.ecosystem, c.full_name, c.version))
+    components = [*list_packages(), *_list_jars(), *_list_models()]
+    return sorted(components, key=lambda c: (c.ecosystem, c.full_name, c.version))
 
 
 def list_packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Component]:
@@ -74,15 +74,15 @@ def list_packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Compon
 
 def _parse_packages(text: str) -> Iterator[Component]:
     for entry in re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE):
-        found = _PACKAGE.match(entry)
-        if found is None:
+        match = _PACKAGE.match(entry)
+        if match is None:
             continue
         parents = [via["parent"] for line in entry.split("\n") if (via := _VIA.match(line))]
         yield Component(
             "pypi",
             "",
-            found["name"],
-            found["version"],
+            match["name"],
+            match["version"],
             tuple(sorted(_HASH.findall(entry))),
             tuple(sorted(p for p in parents if p != "via")),
         )

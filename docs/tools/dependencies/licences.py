@@ -100,11 +100,11 @@ def _get_licensing() -> Licensing:
 
 def read_licences() -> Licences:
     """Read the recorded licences."""
-    kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    content = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return Licences(
-        frozenset(kept["allowed"]),
-        {section: frozenset(names) for section, names in kept["allowed_in"].items()},
-        {(s, name): text for s in _SECTIONS.values() for name, text in kept[s].items()},
+        frozenset(content["allowed"]),
+        {section: frozenset(names) for section, names in content["allowed_in"].items()},
+        {(s, name): text for s in _SECTIONS.values() for name, text in content[s].items()},
     )
 
 
@@ -143,24 +143,24 @@ def _parse_spdx(name: str) -> str | None:
 
 def main() -> int:
     """Update the list of Python packages; a person fills in licences that are not declared."""
-    kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
+    content = tomllib.loads(FILE.read_text(encoding="utf-8"))
     names = sorted({c.name for c in list_components() if c.ecosystem == "pypi"})
-    before = kept["python"]
+    before = content["python"]
     python = {name: before.get(name) or read_declared_licence(name) or _UNKNOWN for name in names}
-    FILE.write_text(_format_toml({**kept, "python": python}), encoding="utf-8")
+    FILE.write_text(_format_toml({**content, "python": python}), encoding="utf-8")
     unknown = [name for name, licence in python.items() if licence == _UNKNOWN]
     if unknown:
         sys.stderr.write(f"{FILE.relative_to(ROOT)}: fill in {', '.join(unknown)}\n")
     return int(bool(unknown))
 
 
-def _format_toml(kept: Mapping[str, Any]) -> str:
+def _format_toml(content: Mapping[str, Any]) -> str:
     lines = ["# Licences of all that is locked, as SPDX expressions. `make audit` compares.", ""]
-    lines += ["allowed = [", *(f'    "{name}",' for name in sorted(kept["allowed"])), "]"]
+    lines += ["allowed = [", *(f'    "{name}",' for name in sorted(content["allowed"])), "]"]
     lines += ["", "[allowed_in]"]
-    lines += [f"{s} = {json.dumps(names)}" for s, names in sorted(kept["allowed_in"].items())]
+    lines += [f"{s} = {json.dumps(names)}" for s, names in sorted(content["allowed_in"].items())]
     for section in _SECTIONS.values():
-        table = kept[section]
+        table = content[section]
         lines += ["", f"[{section}]"]
         lines += [f'"{name}" = "{table[name]}"' for name in sorted(table)]
     return "\n".join(lines) + "\n"

@@ -28,13 +28,13 @@ Allowed are {allowed}{allowed_in}. Of alternative licences, one must be allowed.
 
 def build_dependencies_page() -> str:
     """Return the page's text."""
-    found, licences = list_components(), read_licences()
+    components, licences = list_components(), read_licences()
     allowed = ", ".join(f"`{name}`" for name in sorted(licences.allowed))
     allowed_in = "".join(
         f"; in section `{section}`, {', '.join(f'`{name}`' for name in sorted(names))}"
         for section, names in sorted(licences.allowed_in.items())
     )
-    python = [c for c in found if c.ecosystem == "pypi"]
+    python = [c for c in components if c.ecosystem == "pypi"]
     parts = [
         _INTRODUCTION.format(allowed=allowed, allowed_in=allowed_in),
         "\n## Python packages that run\n\n",
@@ -42,9 +42,9 @@ def build_dependencies_page() -> str:
         "\n## Python packages for development\n\n",
         _build_table([c for c in python if c.development], licences),
         "\n## Jars of the embedded Elasticsearch, and the compiler of its guard\n\n",
-        _build_table([c for c in found if c.ecosystem == "maven"], licences),
+        _build_table([c for c in components if c.ecosystem == "maven"], licences),
         "\n## Models that are shipped, or that a package carries\n\n",
-        _build_table([c for c in found if c.ecosystem == "model"], licences),
+        _build_table([c for c in components if c.ecosystem == "model"], licences),
     ]
     return "".join(parts)
 

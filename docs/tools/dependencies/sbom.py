@@ -24,15 +24,15 @@ DEFAULT = ROOT / ".local" / "sbom.cdx.json"
 
 def build_bill_of_materials() -> str:
     """Return all components with hashes, licences and dependencies, as JSON."""
-    found, licences = list_components(), read_licences()
+    components, licences = list_components(), read_licences()
     project = _build_project()
     content: dict[str, Any] = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": project},
-        "components": [_build_entry(component, licences) for component in found],
-        "dependencies": _build_dependencies(project["bom-ref"], found),
+        "components": [_build_entry(component, licences) for component in components],
+        "dependencies": _build_dependencies(project["bom-ref"], components),
     }
     serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(content, sort_keys=True))
     content["serialNumber"] = f"urn:uuid:{serial}"
@@ -80,15 +80,15 @@ def _build_licences(expression: str) -> Sequence[Mapping[str, Any]]:
     return [{"license": {"id": expression}}]
 
 
-def _build_dependencies(project: str, found: Sequence[Component]) -> list[dict[str, Any]]:
+def _build_dependencies(project: str, components: Sequence[Component]) -> list[dict[str, Any]]:
     """Return the dependencies of each component; jars and models belong to the project."""
     references: dict[str, list[str]] = {}
-    for component in found:
+    for component in components:
         if component.ecosystem == "pypi":
             references.setdefault(component.name, []).append(build_purl(component))
-    needs: dict[str, set[str]] = {build_purl(component): set() for component in found}
+    needs: dict[str, set[str]] = {build_purl(component): set() for component in components}
     needs[project] = set()
-    for component in found:
+    for component in components:
         own = build_purl(component)
         parents = [ref for p in component.parents for ref in references.get(p, ())]
         if len(parents) < len(component.parents) or not parents:

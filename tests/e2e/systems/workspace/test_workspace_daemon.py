@@ -303,7 +303,7 @@ def test_many_records_are_neither_lost_nor_doubled_by_kills_and_yield_to_edits(
     doors: Doors, daemon: Daemon
 ) -> None:
     kills = {1: "run", 3: "service"}
-    plan = bulk.BulkPlan(records=3_000, edits=4, every=1.5, sampled=0.5, kills=kills)
+    plan = bulk.BulkPlan(records=3_000, edits=4, edit_seconds=1.5, sample_seconds=0.5, kills=kills)
     trial = bulk.run_trial(doors.workspace("imported"), plan, say=lambda line: None)
     assert bulk.find_faults(trial) == []
     assert trial.killed == ["run", "service"]
