@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.measure import PROJECT, describe_machine, save
+from benchmarks.measure import PROJECT, describe_machine, save_result
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
 from rag_assets.systems.agent_docs.file_store import FileStore
@@ -74,7 +74,7 @@ def main() -> None:
             "stores": [row for size in SIZES for row in measure_stores(root, size)],
         }
     print(json.dumps(result, indent=1))
-    save("agents", result)
+    save_result("agents", result)
 
 
 def measure_commands(root: Path, processes: int) -> dict[str, Any]:

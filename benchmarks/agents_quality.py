@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import WORK, describe_machine, save
+from benchmarks.measure import WORK, describe_machine, save_result
 from rag_assets.common.tokens import count_text
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
@@ -76,7 +76,7 @@ def main() -> None:
                 )
     print(json.dumps(result, indent=1))
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
-    save("agents-quality", {"taken": taken, "machine": before, "agents": result})
+    save_result("agents-quality", {"taken": taken, "machine": before, "agents": result})
 
 
 def ensure_pages(agent: str) -> Path:

@@ -28,7 +28,7 @@ _CHUNK = 500
 _BYTES = 8 * 1024 * 1024
 
 
-def dump(path: Path, tenant_id: str) -> None:
+def dump_entries(path: Path, tenant_id: str) -> None:
     """Write one JSON line for each entry of a tenant's serving generation."""
     with path.open("w") as lines:
         for action in _list_actions(tenant_id):
@@ -58,7 +58,7 @@ def _list_actions(tenant_id: str) -> Iterator[dict[str, Any]]:
         yield {"_id": hit.id, "routing": record.id, "_source": source}
 
 
-def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
+def load_entries(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
     """Write the entries into a new index; return seconds, CPU seconds and the number of entries."""
     from rag_assets.storage.index.elasticsearch.mapping import index_body
     from rag_assets.storage.index.model import IndexSpec, suitable_index
@@ -92,10 +92,10 @@ def main() -> None:
     """Run the command that the arguments name."""
     command, path, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     if command == "dump":
-        dump(path, name)
+        dump_entries(path, name)
     else:
         url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
-        print(json.dumps(load(path, name, url, graphs=command == "graphs")))
+        print(json.dumps(load_entries(path, name, url, graphs=command == "graphs")))
 
 
 if __name__ == "__main__":

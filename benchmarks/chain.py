@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus
-from benchmarks.measure import PROJECT, WORK, Cost, Meter, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, WORK, Cost, Meter, describe_machine, read_load, save_result
 from benchmarks.servers import (
     Servers,
     benchmark_servers,
@@ -53,7 +53,7 @@ tenants:
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class BenchmarkInstallation:
     """A home folder, a database and an index prefix, in which one file was synced.
 
     That sync does the one-time work, such as creating Dagster's tables, so no figure contains it.
@@ -68,7 +68,7 @@ class Installation:
     @classmethod
     def new(
         cls, name: str, servers: Servers, work: Path, folder: Path, *, forks: bool
-    ) -> Installation:
+    ) -> BenchmarkInstallation:
         """Create an installation with a tenant whose documents are in the folder.
 
         Args:
@@ -92,7 +92,7 @@ class Installation:
         environment = {
             "RAG_ASSETS_HOME": str(home),
             "RAG_ASSETS_INDEX_PREFIX": name,
-            "RAG_ASSETS_DATABASE_URL": servers.database(name),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database(name),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             **({} if forks else {DISABLED: "0"}),
         }
@@ -164,8 +164,10 @@ class Benchmark:
             self._run_kill(f"kill{number}")
 
     def _run_phases(self, name: str, number: int, *, inside: bool) -> None:
-        corpus.restore(self._folder, self._paths)
-        install = Installation.new(name, self._servers, self._work, self._folder, forks=not inside)
+        corpus.restore_files(self._folder, self._paths)
+        install = BenchmarkInstallation.new(
+            name, self._servers, self._work, self._folder, forks=not inside
+        )
         run_phase = _PhaseRunner(self.costs, install, inside=inside)
         cold = run_phase("cold", {"raw_documents.added": len(self._paths)})
         self._first_sync = cold.inside or cold.wall
@@ -190,16 +192,16 @@ class Benchmark:
     ) -> list[tuple[str, Callable[[], Sequence[Path]], tuple[str, ...]]]:
         return [
             ("noop", list, ("raw_documents.added", "search_index.upserted")),
-            ("edit", lambda: corpus.edit(self._paths, number), ("raw_documents.changed",)),
+            ("edit", lambda: corpus.edit_files(self._paths, number), ("raw_documents.changed",)),
             (
                 "rename",
-                lambda: corpus.rename(self._paths),
+                lambda: corpus.rename_files(self._paths),
                 ("raw_documents.added", "raw_documents.removed"),
             ),
-            ("delete", lambda: corpus.delete(self._paths), ("raw_documents.removed",)),
+            ("delete", lambda: corpus.delete_files(self._paths), ("raw_documents.removed",)),
         ]
 
-    def _run_loss(self, install: Installation, run_phase: _PhaseRunner) -> None:
+    def _run_loss(self, install: BenchmarkInstallation, run_phase: _PhaseRunner) -> None:
         """Delete the index behind the project's back, check that a sync notices, and repair it."""
         before = install.count_entries()
         self._servers.drop_indexes(f"{install.name}-index-*")
@@ -210,8 +212,10 @@ class Benchmark:
 
     def _run_kill(self, name: str) -> None:
         """Kill the first sync half-way with SIGKILL; the next sync finishes the work."""
-        corpus.restore(self._folder, self._paths)
-        install = Installation.new(name, self._servers, self._work, self._folder, forks=True)
+        corpus.restore_files(self._folder, self._paths)
+        install = BenchmarkInstallation.new(
+            name, self._servers, self._work, self._folder, forks=True
+        )
         warm_up_entries = install.count_entries()
         for phase, kill_after in (("killed", self._first_sync / 2), ("kill", None)):
             cost = install.sync(kill_after=kill_after)
@@ -243,7 +247,11 @@ class _PhaseRunner:
     """Runs a phase, verifies that it did the expected work, and records its cost."""
 
     def __init__(
-        self, costs: Mapping[str, list[dict[str, Any]]], install: Installation, *, inside: bool
+        self,
+        costs: Mapping[str, list[dict[str, Any]]],
+        install: BenchmarkInstallation,
+        *,
+        inside: bool,
     ) -> None:
         self._costs, self._install, self._inside = costs, install, inside
 
@@ -309,7 +317,7 @@ def main() -> None:
         "loss_noticed": benchmark.is_loss_noticed,
         "costs": benchmark.costs,
     }
-    print(save(arguments.name, json.loads(json.dumps(result))))
+    print(save_result(arguments.name, json.loads(json.dumps(result))))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any
 import pygit2
 
 from benchmarks.code_memory import TENANT, commit_all
-from benchmarks.measure import PROJECT, Cost, Meter, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, Cost, Meter, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-code-commits"
@@ -39,11 +39,11 @@ def main() -> None:
     parser.add_argument("--name", default="trial-code-commits")
     options = parser.parse_args()
     before, home = describe_machine(), WORK / "home"
-    root = prepare(home, options.repository.resolve())
+    root = make_installation(home, options.repository.resolve())
     with benchmark_servers(WORK) as servers:
         environment = {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("code_commits"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("code_commits"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         meter = Meter(servers.pids, environment, WORK / "log")
@@ -62,10 +62,10 @@ def main() -> None:
         "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
-def prepare(home: Path, repository: Path) -> Path:
+def make_installation(home: Path, repository: Path) -> Path:
     """Clone a repository into a new installation with one tenant; return the clone."""
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"

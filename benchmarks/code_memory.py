@@ -25,7 +25,7 @@ from typing import Any
 
 import pygit2
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search import AsyncRetriever
@@ -94,7 +94,7 @@ def main() -> None:
     options = _parse_options()
     before = describe_machine()
     with benchmark_servers(WORK) as servers:
-        root = prepare(servers, WORK / "home", options.repository, options.copies)
+        root = make_installation(servers, WORK / "home", options.repository, options.copies)
         runs = {"cold": run_sync(), "noop": run_sync()}
         commit_edits(root)
         runs["commit of 10 files"] = run_sync()
@@ -115,10 +115,10 @@ def main() -> None:
         "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
-    print(save("code-memory", result))
+    print(save_result("code-memory", result))
 
 
-def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path:
+def make_installation(servers: Servers, home: Path, repository: Path, copies: int) -> Path:
     """Make an installation with one tenant, whose repository holds `copies` copies of a folder."""
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"
@@ -138,7 +138,7 @@ def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("code_memory"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("code_memory"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     return root

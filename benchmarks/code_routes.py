@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import PROJECT, save
+from benchmarks.measure import PROJECT, save_result
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.model import Caller
@@ -58,9 +58,9 @@ def main() -> None:
     judged = YAML(typ="safe").load(Path(__file__).with_name("code_routes.yaml"))
     roots = {root.resolve().name: root.resolve() for root in options.checkouts}
     with benchmark_servers(WORK) as servers:
-        os.environ["RAG_ASSETS_DATABASE_URL"] = servers.database("code_routes")
+        os.environ["RAG_ASSETS_DATABASE_URL"] = servers.create_database("code_routes")
         os.environ["RAG_ASSETS_ELASTICSEARCH_URL"] = servers.elasticsearch_url
-        prepare(WORK / "home", roots)
+        make_installation(WORK / "home", roots)
         with Session() as session:
             applications = {
                 name: measure_application(Walker(session.catalog), name, judged[name]["routes"])
@@ -74,10 +74,10 @@ def main() -> None:
         "all": sum_applications(applications.values()),
     }
     print(json.dumps(result, indent=1))
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
-def prepare(home: Path, roots: Mapping[str, Path]) -> None:
+def make_installation(home: Path, roots: Mapping[str, Path]) -> None:
     """Make an installation with a tenant for each checkout, and sync them."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)

@@ -21,8 +21,8 @@ from typing import Any
 import psutil
 from sqlalchemy import text
 
-from benchmarks.code_memory import TENANT, compute_percentiles, prepare, run_sync
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.code_memory import TENANT, compute_percentiles, make_installation, run_sync
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.model import Caller
@@ -114,7 +114,7 @@ def main() -> None:
     edges = parser.parse_args().edges
     before = describe_machine()
     with benchmark_servers(WORK) as servers:
-        prepare(servers, WORK / "home", PROJECT / "examples" / "laravel", 1)
+        make_installation(servers, WORK / "home", PROJECT / "examples" / "laravel", 1)
         run_sync()
         with Session() as session:
             result = measure_walks(session, edges)
@@ -126,7 +126,7 @@ def main() -> None:
         "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
-    print(save("code-scale", result))
+    print(save_result("code-scale", result))
 
 
 def measure_walks(session: Session, edges: int) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def write_corpus(folder: Path, files: int = FILES) -> list[Path]:
     return [_write_file(folder, number) for number in range(files)]
 
 
-def edit(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
+def edit_files(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
     """Replace a paragraph in the middle of 1 % of the files.
 
     Args:
@@ -55,7 +55,7 @@ def edit(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
     return edited
 
 
-def rename(paths: Sequence[Path]) -> list[Path]:
+def rename_files(paths: Sequence[Path]) -> list[Path]:
     """Rename 1 % of the files, or restore their first names; return the new paths."""
     renamed = []
     for path in paths[_RENAMED::_STEP]:
@@ -65,7 +65,7 @@ def rename(paths: Sequence[Path]) -> list[Path]:
     return renamed
 
 
-def delete(paths: Sequence[Path]) -> list[Path]:
+def delete_files(paths: Sequence[Path]) -> list[Path]:
     """Delete 1 % of the files; return their paths."""
     deleted = list(paths[_DELETED::_STEP])
     for path in deleted:
@@ -73,7 +73,7 @@ def delete(paths: Sequence[Path]) -> list[Path]:
     return deleted
 
 
-def restore(folder: Path, paths: Sequence[Path]) -> None:
+def restore_files(folder: Path, paths: Sequence[Path]) -> None:
     """Write every file again in its first version, and remove renamed files."""
     for path in folder.rglob(f"{_MOVED}*.md"):
         path.unlink()
@@ -106,9 +106,9 @@ def main() -> None:
         return
     paths = sorted(arguments.folder.rglob("*.md"), key=lambda path: path.stem[-5:])
     changes = {
-        "edit": lambda: edit(paths, arguments.round),
-        "rename": lambda: rename(paths),
-        "delete": lambda: delete(paths),
+        "edit": lambda: edit_files(paths, arguments.round),
+        "rename": lambda: rename_files(paths),
+        "delete": lambda: delete_files(paths),
     }
     print(f"{arguments.change}: {len(changes[arguments.change]())} files")
 

@@ -51,11 +51,11 @@ class DirectRunner:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(model.weights, options)
-        self._feeds = [self._feed(tokenizer.encode(text).ids) for text in texts]
+        self._feeds = [self._build_feed(tokenizer.encode(text).ids) for text in texts]
         self._pool = ThreadPoolExecutor(threads)
 
     @staticmethod
-    def _feed(ids: list[int]) -> dict[str, np.ndarray]:
+    def _build_feed(ids: list[int]) -> dict[str, np.ndarray]:
         row = np.array([ids])
         return {
             "input_ids": row,
@@ -88,7 +88,7 @@ class EmbedAllRunner:
         return time.perf_counter() - started
 
 
-def compare(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
+def compare_speeds(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
     """Return the medians of both sides, in texts per second, and their ratio."""
     direct, driven = DirectRunner(texts, threads), EmbedAllRunner(texts, threads)
     direct.run(), driven.run()  # load the model and fill the allocator
@@ -111,7 +111,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for words in arguments.words:
         texts = make_texts(arguments.texts, words)
-        result = compare(texts, arguments.threads, arguments.rounds)
+        result = compare_speeds(texts, arguments.threads, arguments.rounds)
         print(json.dumps({"words": words, "threads": arguments.threads, **result}))
 
 

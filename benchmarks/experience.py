@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
@@ -83,9 +83,9 @@ def main() -> None:
     """Measure and save the result."""
     before = describe_machine()
     with benchmark_servers(WORK) as servers:
-        prepare(servers, WORK / "home")
+        make_installation(servers, WORK / "home")
         with Session() as session:
-            names = capture(session)
+            names = capture_entries(session)
             subprocess.run([sys.executable, "-m", "rag_assets.cli", "sync", TENANT], check=True)
             answers = asyncio.run(ask_questions(session, names))
     result = {
@@ -98,10 +98,10 @@ def main() -> None:
         "machine": before,
         "load_average_after": read_load(),
     }
-    print(save("experience", result))
+    print(save_result("experience", result))
 
 
-def prepare(servers: Servers, home: Path) -> None:
+def make_installation(servers: Servers, home: Path) -> None:
     """Make an installation with one tenant, which has no threshold."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -114,12 +114,12 @@ def prepare(servers: Servers, home: Path) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("experience"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("experience"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
 
 
-def capture(session: Session) -> dict[UUID, str]:
+def capture_entries(session: Session) -> dict[UUID, str]:
     """Capture all entries and request a checkpoint; return external ids by entry id."""
     experience = Experience(session.catalog, get_masker(session.settings.local))
     for project in read_rows("projects"):

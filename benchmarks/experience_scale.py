@@ -24,7 +24,7 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.experience import read_rows
-from benchmarks.measure import PROJECT, RESULTS, Meter, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, RESULTS, Meter, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
@@ -61,9 +61,9 @@ def main() -> None:
     with benchmark_servers(WORK, fresh=not arguments.kept) as servers:
         if arguments.kept:
             result = json.loads((RESULTS / f"{arguments.name}.json").read_text())
-            set_environment(servers.get_url(DATABASE), servers)
+            set_environment(servers.get_database_url(DATABASE), servers)
         else:
-            result = fill(servers, arguments.entries)
+            result = capture_and_index(servers, arguments.entries)
         with Session() as session:
             experience = Experience(session.catalog, get_masker(session.settings.local))
             checkpoint_ticks = [
@@ -84,21 +84,21 @@ def main() -> None:
         "machine": before,
         "load_average_after": read_load(),
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
-def fill(servers: Servers, entries: int) -> dict[str, Any]:
+def capture_and_index(servers: Servers, entries: int) -> dict[str, Any]:
     """Capture and index the entries; return the costs."""
-    meter = Meter(servers.pids, prepare(servers), WORK / "log")
+    meter = Meter(servers.pids, make_installation(servers), WORK / "log")
     with Session() as session:
         experience = Experience(session.catalog, get_masker(session.settings.local))
         for number, project in enumerate(PROJECTS):
             experience.put_project(TENANT, project, ProjectDraft(name=f"Project {number}"))
-        capture_seconds = time_call(lambda: capture(experience, range(entries)))
-        checkpoint_seconds = time_call(lambda: checkpoint(experience))
+        capture_seconds = time_call(lambda: capture_entries(experience, range(entries)))
+        checkpoint_seconds = time_call(lambda: request_checkpoint(experience))
         first = meter.run(_SYNC)
-        capture(experience, range(entries, entries + LATER))
-        checkpoint(experience)
+        capture_entries(experience, range(entries, entries + LATER))
+        request_checkpoint(experience)
         later = meter.run(_SYNC)
     return {
         "entries": entries,
@@ -111,7 +111,7 @@ def fill(servers: Servers, entries: int) -> dict[str, Any]:
     }
 
 
-def prepare(servers: Servers) -> dict[str, str]:
+def make_installation(servers: Servers) -> dict[str, str]:
     """Make an installation with one tenant; return its environment."""
     home = WORK / "home"
     shutil.rmtree(home, ignore_errors=True)
@@ -119,7 +119,7 @@ def prepare(servers: Servers) -> dict[str, str]:
     embedder = {"provider": "deterministic", "dimensions": DIMENSIONS}
     tenant = {"id": TENANT, "profile": "experience", "embedder": embedder}
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
-    return set_environment(servers.database(DATABASE), servers)
+    return set_environment(servers.create_database(DATABASE), servers)
 
 
 def set_environment(database: str, servers: Servers) -> dict[str, str]:
@@ -133,7 +133,7 @@ def set_environment(database: str, servers: Servers) -> dict[str, str]:
     return environment
 
 
-def capture(experience: Experience, numbers: range) -> None:
+def capture_entries(experience: Experience, numbers: range) -> None:
     """Capture one entry for each number, from several threads."""
     examples = [row for row in read_rows("entries") if row["entry_type"] == "failure_solution"]
 
@@ -155,7 +155,7 @@ def capture(experience: Experience, numbers: range) -> None:
             pass
 
 
-def checkpoint(experience: Experience) -> None:
+def request_checkpoint(experience: Experience) -> None:
     """Request a checkpoint of all projects."""
     draft = CheckpointDraft(checkpoint_type="manual")
     experience.request_checkpoint(TENANT, draft, by="benchmark")

@@ -39,7 +39,7 @@ from benchmarks.measure import (
     read_load,
     read_memory,
     read_tree_cpu,
-    save,
+    save_result,
 )
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.common.hashing import sha256_hex
@@ -67,10 +67,10 @@ QUESTIONS = 300
 TOP = 10
 
 _INDEX = "graphs"
-_NEIGHBOURS = 2_000
+_SMALL_ENTRIES = 2_000
 _TIMEOUT = 600
-_OWNER = Owner("large", 1, 1, b"k" * 32)
-_OTHER = Owner("small", 1, 1, b"k" * 32)
+_LARGE_OWNER = Owner("large", 1, 1, b"k" * 32)
+_SMALL_OWNER = Owner("small", 1, 1, b"k" * 32)
 _MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -136,12 +136,12 @@ class GraphCorpus:
     def build_batches(self) -> Iterator[list[dict[str, Any]]]:
         """Yield the actions that write the large tenant's entries, in the batches of a sync."""
         for numbers in self._clusters.split_batches(self.count):
-            yield _build_actions(_OWNER, numbers, self._clusters.vectors(numbers))
+            yield _build_actions(_LARGE_OWNER, numbers, self._clusters.vectors(numbers))
 
-    def build_neighbour_actions(self) -> list[dict[str, Any]]:
+    def build_small_actions(self) -> list[dict[str, Any]]:
         """Return the actions that write the small tenant's entries."""
-        numbers = range(_NEIGHBOURS)
-        return _build_actions(_OTHER, numbers, self._others.vectors(numbers))
+        numbers = range(_SMALL_ENTRIES)
+        return _build_actions(_SMALL_OWNER, numbers, self._others.vectors(numbers))
 
     @cached_property
     def questions(self) -> Vectors:
@@ -149,12 +149,12 @@ class GraphCorpus:
         return self._clusters.draw_questions(QUESTIONS, self.count)
 
     @cached_property
-    def neighbours_questions(self) -> Vectors:
+    def small_questions(self) -> Vectors:
         """Return the question vectors for the small tenant."""
-        return self._others.draw_questions(QUESTIONS, _NEIGHBOURS)
+        return self._others.draw_questions(QUESTIONS, _SMALL_ENTRIES)
 
     @cached_property
-    def nearest(self) -> list[set[str]]:
+    def nearest_ids(self) -> list[set[str]]:
         """Return the ids of the entries nearest to each question, by exhaustive comparison."""
         best = np.full((QUESTIONS, TOP), -1.0, dtype=np.float32)
         numbers_of_best = np.zeros((QUESTIONS, TOP), dtype=np.int64)
@@ -167,14 +167,16 @@ class GraphCorpus:
                 np.hstack([numbers_of_best, batch_numbers]), positions, axis=1
             )
             best = np.take_along_axis(all_cosines, positions, axis=1)
-        return [{entry_id(_OWNER, *_split_number(int(n))) for n in row} for row in numbers_of_best]
+        return [
+            {entry_id(_LARGE_OWNER, *_split_number(int(n))) for n in row} for row in numbers_of_best
+        ]
 
     @cached_property
-    def neighbours_nearest(self) -> list[set[str]]:
+    def small_nearest_ids(self) -> list[set[str]]:
         """Return the ids of the small tenant's entries nearest to each of its questions."""
-        vectors = self._others.vectors(range(_NEIGHBOURS))
-        order = np.argsort(-(self.neighbours_questions @ vectors.T), axis=1)[:, :TOP]
-        return [{entry_id(_OTHER, *_split_number(int(n))) for n in row} for row in order]
+        vectors = self._others.vectors(range(_SMALL_ENTRIES))
+        order = np.argsort(-(self.small_questions @ vectors.T), axis=1)[:, :TOP]
+        return [{entry_id(_SMALL_OWNER, *_split_number(int(n))) for n in row} for row in order]
 
 
 def _build_actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, Any]]:
@@ -246,7 +248,7 @@ class CaseRunner:
 
     def _build(self, case: IndexCase, corpus: GraphCorpus) -> dict[str, float]:
         self._apply_settings(case.importing)
-        self._write(corpus.build_neighbour_actions())
+        self._write(corpus.build_small_actions())
         self._wait_until_merged()
         writing, before = 0.0, read_tree_cpu(self._pid)
         for batch in corpus.build_batches():
@@ -287,8 +289,8 @@ class CaseRunner:
         }
 
     def _search(self, corpus: GraphCorpus) -> dict[str, Any]:
-        large = self._measure_search(_OWNER, corpus.questions, corpus.nearest)
-        other = self._measure_search(_OTHER, corpus.neighbours_questions, corpus.neighbours_nearest)
+        large = self._measure_search(_LARGE_OWNER, corpus.questions, corpus.nearest_ids)
+        other = self._measure_search(_SMALL_OWNER, corpus.small_questions, corpus.small_nearest_ids)
         return large | {f"neighbour_{name}": value for name, value in other.items()}
 
     def _measure_search(
@@ -380,14 +382,14 @@ def main() -> None:
             sys.exit("Elasticsearch ended")
         runner = CaseRunner(url, record.pid, arguments.work / "commands.log")
         for kind in ("int8_hnsw", "bbq_hnsw"):  # compiles what every case needs
-            runner.measure_case("warm-up", CASES[kind], GraphCorpus(_NEIGHBOURS * 8))
+            runner.measure_case("warm-up", CASES[kind], GraphCorpus(_SMALL_ENTRIES * 8))
         for size in arguments.sizes:
             corpus = GraphCorpus(size)
             for name in arguments.cases:
                 rows[name, size] = runner.measure_case(name, CASES[name], corpus)
                 print(json.dumps(rows[name, size]), flush=True)
                 ordered = sorted(rows.values(), key=_get_sort_key)
-                save(arguments.name, json.loads(json.dumps(result | {"rows": ordered})))
+                save_result(arguments.name, json.loads(json.dumps(result | {"rows": ordered})))
         runner.close()
     finally:
         server.stop()

@@ -34,7 +34,7 @@ import jwt
 import numpy as np
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from benchmarks.uploads import run_service
 from rag_assets.client import Client
@@ -67,7 +67,7 @@ def main() -> None:
     with embedding_server() as url, benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("guidelines"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("guidelines"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1",
             "RAG_ASSETS_JWT_SECRET": _SECRET,
@@ -84,7 +84,7 @@ def main() -> None:
         "embedder_ms": LATENCY,
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
     ]
     first, *_ = clients
     first_pdf = build_pdf(0, arguments.sections)
-    alone = upload(first, "alone.pdf", first_pdf)
+    alone = upload_guideline(first, "alone.pdf", first_pdf)
     rest = [_time_context(first, f"at rest {n}") for n in range(arguments.contexts)]
     files = [build_pdf(1 + n, arguments.sections) for n in range(arguments.at_once)]
     busy: list[float] = []
@@ -115,7 +115,9 @@ def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
     with ThreadPoolExecutor(len(files)) as pool:
         at_once = list(
             pool.map(
-                lambda n: upload(clients[n % len(clients)], f"{n}.pdf", files[n], poll_seconds=1.0),
+                lambda n: upload_guideline(
+                    clients[n % len(clients)], f"{n}.pdf", files[n], poll_seconds=1.0
+                ),
                 range(len(files)),
             )
         )
@@ -139,7 +141,7 @@ def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def upload(
+def upload_guideline(
     client: Client, name: str, content: bytes, *, poll_seconds: float = _LOOK_SECONDS
 ) -> dict[str, Any]:
     """Upload a file and poll it until it is READY; return the seconds, in total and by stage.

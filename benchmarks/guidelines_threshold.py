@@ -16,7 +16,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.quality import THRESHOLDS, TOP_K, ProfileSearcher, calibrate
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
@@ -33,7 +33,7 @@ def main() -> None:
     before = describe_machine()
     questions = judged_questions()
     with benchmark_servers(WORK) as servers:
-        prepare(servers, WORK / "home")
+        make_installation(servers, WORK / "home")
         with Session() as session:
             searcher = ProfileSearcher(session)
             hits_by_threshold = {
@@ -50,10 +50,10 @@ def main() -> None:
         "machine": before,
         "load_average_after": read_load(),
     }
-    print(save("guidelines-threshold", result))
+    print(save_result("guidelines-threshold", result))
 
 
-def prepare(servers: Servers, home: Path) -> None:
+def make_installation(servers: Servers, home: Path) -> None:
     """Sync an installation with one project, whose guidelines are switched on."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -72,7 +72,7 @@ def prepare(servers: Servers, home: Path) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("guidelines"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("guidelines"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     cli = [sys.executable, "-m", "rag_assets.cli"]

@@ -90,7 +90,7 @@ def build_document(corpus: LakeCorpus, number: int) -> tuple[ParsedRow, ChunkSet
     return ParsedRow(key, "digest", parsed), ChunkSetRow(key, "digest", chunks)
 
 
-def fill(lake: TenantLake, corpus: LakeCorpus) -> None:
+def fill_lake(lake: TenantLake, corpus: LakeCorpus) -> None:
     """Append everything in many small files."""
     rng = np.random.default_rng(0)
     for part in range(FILES):
@@ -160,7 +160,7 @@ def measure_reads(lake: TenantLake, corpus: LakeCorpus) -> dict[str, float]:
     return {name: compute_median_ms(operation) for name, operation in list_reads(lake, corpus)}
 
 
-def peak_growth(url: str, corpus: LakeCorpus, operation: str) -> int:
+def measure_peak_growth(url: str, corpus: LakeCorpus, operation: str) -> int:
     """Return the bytes by which one operation raises the peak memory of a fresh process."""
     command = [sys.executable, __file__, "--url", url, "--peak", operation]
     sizes = ["--vectors", str(corpus.vectors), "--documents", str(corpus.documents)]
@@ -168,7 +168,7 @@ def peak_growth(url: str, corpus: LakeCorpus, operation: str) -> int:
     return int(process.stdout)
 
 
-def measure_peak(lake: TenantLake, corpus: LakeCorpus, operation: str) -> int:
+def measure_own_peak(lake: TenantLake, corpus: LakeCorpus, operation: str) -> int:
     """Load the libraries, run the operation once, and return the growth of the peak in bytes."""
     lake.missing_vectors(EMBEDDER, ["unknown"])
     # Not ru_maxrss, which is inherited from the parent process.
@@ -198,7 +198,7 @@ def main() -> None:
     args = parser.parse_args()
     corpus = LakeCorpus(int(args.vectors * args.scale), int(args.documents * args.scale))
     if args.peak:
-        print(measure_peak(Lake(args.url).tenant("bench", 1), corpus, args.peak))
+        print(measure_own_peak(Lake(args.url).tenant("bench", 1), corpus, args.peak))
         return
     with tempfile.TemporaryDirectory() as url:
         print_report(url, corpus)
@@ -208,19 +208,19 @@ def print_report(url: str, corpus: LakeCorpus) -> None:
     """Print all figures, before and after compaction."""
     lake = Lake(url).tenant("bench", 1)
     start = time.perf_counter()
-    fill(lake, corpus)
+    fill_lake(lake, corpus)
     filled = time.perf_counter() - start
     for name, size in lake.size().items():
         print(f"{name}: {size.rows} rows, {size.files} files, {size.bytes / 1e6:.0f} MB")
     print(f"filled in {filled:.1f} s")
     small = measure_reads(lake, corpus)
     bounded = [name for name in small if name.startswith(("vectors", "parsed", "chunk_sets"))]
-    small_peak = {name: peak_growth(url, corpus, name) for name in bounded}
+    small_peak = {name: measure_peak_growth(url, corpus, name) for name in bounded}
     start = time.perf_counter()
-    compact_peak = peak_growth(url, corpus, "compact")
+    compact_peak = measure_peak_growth(url, corpus, "compact")
     print(f"compacted in {time.perf_counter() - start:.1f} s, peak +{compact_peak / 1e6:.0f} MB")
     compacted = measure_reads(lake, corpus)
-    compacted_peak = {name: peak_growth(url, corpus, name) for name in bounded}
+    compacted_peak = {name: measure_peak_growth(url, corpus, name) for name in bounded}
     print(f"\n| read | {FILES} files | compacted |\n|---|---|---|")
     for name, milliseconds in small.items():
         print(f"| {name} | {milliseconds:.1f} ms | {compacted[name]:.1f} ms |")

@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, read_memory, save
+from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, read_memory, save_result
 from benchmarks.servers import Servers, benchmark_servers, start_fork_server
 
 FILES = 20
@@ -65,7 +65,7 @@ def main() -> None:
         "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
     write_tenants(home, tenants)
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("tenants"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("tenants"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     meter = Meter(servers.pids, environment, work / "commands.log")

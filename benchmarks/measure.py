@@ -259,7 +259,7 @@ def _read_processor() -> str:
     return platform.processor()
 
 
-def save(name: str, result: Mapping[str, Any], folder: Path = RESULTS) -> Path:
+def save_result(name: str, result: Mapping[str, Any], folder: Path = RESULTS) -> Path:
     """Write a result as JSON; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"

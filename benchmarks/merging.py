@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_embedder
 from rag_assets.systems.experience.assignment import BOUNDS, Bounds
@@ -82,7 +82,7 @@ def main() -> None:
         "machine": before,
         "load_average_after": read_load(),
     }
-    print(save("merging", result))
+    print(save_result("merging", result))
 
 
 def read_pairs(path: Path) -> list[Pair]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.documents import load_documents
 from benchmarks.libraries import LIBRARIES
-from benchmarks.measure import WORK, describe_machine, read_load, read_tree_cpu, save
+from benchmarks.measure import WORK, describe_machine, read_load, read_tree_cpu, save_result
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parse, warm_up_parser
@@ -128,7 +128,7 @@ def main() -> None:
         "load_average_after": read_load(),
         "formats": formats,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 if __name__ == "__main__":

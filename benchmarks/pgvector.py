@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clustered import Clusters, Vectors
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.prose import draw_sentence
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.common.hashing import sha256_hex
@@ -75,7 +75,7 @@ class VectorCorpus:
         """Return the tags of one entry, by which filters select it."""
         return (*(["one"] if number % 100 == 0 else []), *(["ten"] if number % 10 == 3 else []))
 
-    def entries(self) -> Iterator[Entry]:
+    def build_entries(self) -> Iterator[Entry]:
         """Yield the entries to write."""
         for number, vector in enumerate(self.vectors):
             text = f"entry {number}"
@@ -133,9 +133,11 @@ def write_corpus(corpus: VectorCorpus, store: VectorStore) -> dict[str, Any]:
     """Write the corpus into both stores; return its name, its index and the seconds."""
     vectors, owner, dimensions = _require_vectors(store), corpus.owner, corpus.vectors.shape[1]
     index = store.indexes.place(IndexSpec(dimensions, suitable_index(dimensions)), "any", "shared")
-    times = {"Elasticsearch": _time_call(lambda: store.entries.write(index.name, corpus.entries()))}
+    times = {
+        "Elasticsearch": _time_call(lambda: store.entries.write(index.name, corpus.build_entries()))
+    }
     vectors.create(owner, dimensions)
-    times["pgvector"] = _time_call(lambda: vectors.write(corpus.entries()))
+    times["pgvector"] = _time_call(lambda: vectors.write(corpus.build_entries()))
     times["pgvector, its graph"] = _time_call(lambda: vectors.index(owner, dimensions))
     return {"name": corpus.name, "index": index.name, "written in seconds": times}
 
@@ -198,12 +200,12 @@ def main() -> None:
     with benchmark_servers(WORK, fresh=prepares) as servers:
         store = _open_store(servers, fresh=prepares)
         if prepares:
-            prepare(store, arguments.count)
+            prepare_corpora(store, arguments.count)
         if measures:
-            print(save(arguments.name, measure_prepared(store)))
+            print(save_result(arguments.name, measure_prepared(store)))
 
 
-def prepare(store: VectorStore, count: int) -> None:
+def prepare_corpora(store: VectorStore, count: int) -> None:
     """Make the vectors, write them into both stores, and save them in files."""
     for folder, build in zip(_FOLDERS, (build_sentences, build_long_vectors), strict=True):
         corpus = build(count)
@@ -236,7 +238,7 @@ def measure_prepared(store: VectorStore) -> dict[str, Any]:
 
 
 def _open_store(servers: Servers, *, fresh: bool) -> VectorStore:
-    url = servers.database("vectors") if fresh else servers.get_url("vectors")
+    url = servers.create_database("vectors") if fresh else servers.get_database_url("vectors")
     return open_store(StoreConfig(servers.elasticsearch_url, prefix="pgbench", vectors_url=url))
 
 

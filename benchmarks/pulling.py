@@ -25,7 +25,7 @@ from typing import Any
 import psycopg
 from ruamel.yaml import YAML
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-pulling"
@@ -69,12 +69,12 @@ def main() -> None:
         "rows": arguments.rows,
         "steps": steps,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def measure(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
     """Pull all rows, no changes, edits and deletions; return the cost of each step."""
-    application = servers.database("application")
+    application = servers.create_database("application")
     _execute(application, _PAGES.format(rows=rows))
     source = {"name": "app", "type": "sql", "url": "$APPLICATION", "queries": {"page": _QUERY}}
     local = {"provider": "local"}
@@ -83,7 +83,7 @@ def measure(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]
         YAML().dump({"tenants": [tenant]}, stream)
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("catalog"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("catalog"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         "APPLICATION": application,
     }

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.quality_metrics import choose_harmless, choose_separating, measure_threshold
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
@@ -88,7 +88,7 @@ def main() -> None:
             for name, mode in MODES.items()
         }
         if arguments.pool:
-            note_pool(answerable, rankings)
+            record_pool(answerable, rankings)
             return
         curves = {
             profile: {
@@ -109,7 +109,7 @@ def main() -> None:
         "machine": before,
         "load_average_after": read_load(),
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 class ProfileSearcher:
@@ -162,7 +162,7 @@ def open_searcher(servers: Servers, work: Path, reranker: Path) -> Iterator[Prof
     write_tenants(home / "tenants.yaml", reranker)
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("quality"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("quality"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     cli = [sys.executable, "-m", "rag_assets.cli"]
@@ -211,7 +211,7 @@ def compare_modes(
     questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]
 ) -> dict[str, Any]:
     """Return each mode's measures, also by kind of question, and the differences between modes."""
-    report_unanswered(questions, rankings)
+    print_unanswered(questions, rankings)
     kinds: dict[str, list[str]] = {"all": [question.id for question in questions]}
     for question in questions:
         kinds.setdefault(question.kind, []).append(question.id)
@@ -262,7 +262,7 @@ def calibrate(
     }
 
 
-def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
+def print_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
     """Print the questions not answered in any mode: their judgements may be wrong."""
     never = [
         question.id
@@ -279,7 +279,7 @@ def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str
         )
 
 
-def note_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
+def record_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
     """Print the passages without a judgement, and record that they were read."""
     pool: dict[str, frozenset[str]] = {}
     for question in questions:

@@ -21,7 +21,7 @@ from pathlib import Path
 import pygit2
 
 from benchmarks.code_memory import TENANT, commit_all
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.saved_to_searchable import Probe, run_stack, summarize_latencies, wait_for
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
@@ -45,11 +45,11 @@ def main() -> None:
     options = parser.parse_args()
     before = describe_machine()
     home = WORK / "home"
-    root = prepare(home, options.repository)
+    root = make_installation(home, options.repository)
     with benchmark_servers(WORK) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("reported"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("reported"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         with run_stack():
@@ -63,10 +63,10 @@ def main() -> None:
         "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
-    print(save("told-to-searchable" + ("-hook" if options.hook else ""), result))
+    print(save_result("told-to-searchable" + ("-hook" if options.hook else ""), result))
 
 
-def prepare(home: Path, repository: Path) -> Path:
+def make_installation(home: Path, repository: Path) -> Path:
     """Make an installation with one tenant that reads a branch; return its repository."""
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"

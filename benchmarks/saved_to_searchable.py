@@ -29,7 +29,7 @@ from typing import Any
 from sqlalchemy import select
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save_result
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-saved"
@@ -55,7 +55,7 @@ def main() -> None:
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("saved"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("saved"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         with run_stack() as pids:
@@ -72,7 +72,7 @@ def main() -> None:
         "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def write_tenants(home: Path, tenants: int, import_files: int) -> None:
@@ -165,7 +165,7 @@ class Probe:
             indexed_at: datetime | None = connection.scalar(query)
         return indexed_at.timestamp() if indexed_at is not None else 0.0
 
-    def runs(self, since: float) -> int:
+    def count_runs(self, since: float) -> int:
         """Count the runs that were created since a time."""
         import dagster as dg
 
@@ -195,7 +195,7 @@ def run_trials(
         print(f"{seconds[-1]:6.2f} s", flush=True)
     if not import_files:
         time.sleep(5)
-    used, runs = compute_cpu_since(cpu, meter), probe.runs(began)
+    used, runs = compute_cpu_since(cpu, meter), probe.count_runs(began)
     return {
         "trials": len(seconds),
         "import_files": import_files,
@@ -239,7 +239,7 @@ def run_burst(home: Path, count: int, spread: float, meter: Mapping[str, int]) -
         "spread_seconds": spread,
         "done_after_seconds": round(until - began, 1),
         **summarize_latencies(list(published.values())),
-        "runs": probe.runs(began),
+        "runs": probe.count_runs(began),
         "cpu": used,
         "cpu_per_change": round(sum(used.values()) / count, 3),
     }

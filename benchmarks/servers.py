@@ -40,14 +40,14 @@ class Servers:
     elasticsearch_url: str
     pids: dict[str, int]
 
-    def database(self, name: str) -> str:
+    def create_database(self, name: str) -> str:
         """Create an empty database; return its URL."""
         with psycopg.connect(self.postgres_url, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
             connection.execute(f'CREATE DATABASE "{name}"')
-        return self.get_url(name)
+        return self.get_database_url(name)
 
-    def get_url(self, name: str) -> str:
+    def get_database_url(self, name: str) -> str:
         """Return the URL of a database."""
         return urlunsplit(urlsplit(self.postgres_url)._replace(path=f"/{name}"))
 

@@ -35,7 +35,7 @@ class MoveTiming:
     holds: bool
 
 
-def push(client: Client, uuids: list[str]) -> None:
+def push_records(client: Client, uuids: list[str]) -> None:
     """Push one record for each page."""
     for at in range(0, len(uuids), _BATCH):
         batch = uuids[at : at + _BATCH]

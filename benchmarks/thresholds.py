@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from ruamel.yaml import YAML
 
-from benchmarks.measure import describe_machine, save
+from benchmarks.measure import describe_machine, save_result
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -66,7 +66,7 @@ def main() -> None:
         "corpora": {corpus.name: measure_corpus(embedder, corpus) for corpus in list_corpora()},
         "machine": describe_machine(),
     }
-    print(save("thresholds", result))
+    print(save_result("thresholds", result))
 
 
 def list_corpora() -> Iterator[CalibrationCorpus]:

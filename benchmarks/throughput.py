@@ -28,9 +28,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from benchmarks.embedding import compare, make_texts
+from benchmarks.embedding import compare_speeds, make_texts
 from benchmarks.latency_server import TEXTS
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
@@ -170,7 +170,11 @@ def measure_local(rounds: int) -> list[dict[str, Any]]:
     """Measure the local model by length of text."""
     threads = count_cores()
     return [
-        {"words": words, "threads": threads, **compare(make_texts(200, words), threads, rounds)}
+        {
+            "words": words,
+            "threads": threads,
+            **compare_speeds(make_texts(200, words), threads, rounds),
+        }
         for words in (16, 220)
     ]
 
@@ -201,7 +205,7 @@ def main() -> None:
         result["local"] = measure_local(arguments.rounds)
     result["load_average_after"] = read_load()
     print(json.dumps({name: value for name, value in result.items() if name != "machine"}))
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers, start_fork_server
 
 PASSAGES = 200
@@ -67,7 +67,7 @@ def main() -> None:
         "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
@@ -76,9 +76,9 @@ def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
     names = sorted(path.name for path in (home / "documents").iterdir())
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.get_url("upkeep")
+        "RAG_ASSETS_DATABASE_URL": servers.get_database_url("upkeep")
         if again
-        else servers.database("upkeep"),
+        else servers.create_database("upkeep"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     meter = Meter(servers.pids, environment, work / "commands.log")

@@ -28,7 +28,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-uploads"
@@ -53,7 +53,7 @@ def main() -> None:
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("uploads"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("uploads"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         tokens = [_create_tenant(tenant) for tenant in TENANTS]
@@ -67,7 +67,7 @@ def main() -> None:
         "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def measure_uploads(

@@ -28,10 +28,10 @@ from typing import Any
 
 from sqlalchemy import func, insert, select
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save_result
 from benchmarks.servers import benchmark_servers
-from benchmarks.service_moves import push, time_moves
-from benchmarks.workspace_questions.site import prepare, run_service, start_sync
+from benchmarks.service_moves import push_records, time_moves
+from benchmarks.workspace_questions.site import make_installation, run_service, start_sync
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.ingest.sources.records import ROOT
@@ -67,7 +67,7 @@ def main() -> None:
     pages = arguments.pages or arguments.records
     with benchmark_servers(arguments.work) as servers:
         embedder = {"embedder": {"provider": "deterministic", "dimensions": 384}}
-        prepare(servers, arguments.work / "home", {TENANT: embedder, ASKED: embedder})
+        make_installation(servers, arguments.work / "home", {TENANT: embedder, ASKED: embedder})
         for tenant in (TENANT, ASKED):
             start_sync(tenant).wait()
         with Session() as session:
@@ -77,9 +77,9 @@ def main() -> None:
             )
             uuids = asked_tree.grow_pages("moved", pages)
             for name in ("moved", "other", "another"):
-                tree.grow(name, pages, arguments.records)
+                tree.grow_subtree(name, pages, arguments.records)
             with run_service(arguments.work / "service.log") as site:
-                push(site.client(ASKED), uuids)
+                push_records(site.client(ASKED), uuids)
                 start_sync(ASKED).wait()
                 before = describe_machine()
                 timings = [*time_moves(site, ASKED, arguments.moves)]
@@ -114,7 +114,7 @@ def main() -> None:
             },
         },
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
     print(
         json.dumps(
             {name: result[name] for name in ("p50", "max", "client_cpu", "seconds", "asked")}
@@ -132,7 +132,7 @@ class Tree:
         for side in ("left", "right"):
             self._put(side, ROOT, inherit=False, readers=(f"of-{side}",))
 
-    def grow(self, name: str, pages: int, records: int) -> None:
+    def grow_subtree(self, name: str, pages: int, records: int) -> None:
         """Make a subtree of that many pages below `left`, with the records spread over them."""
         uuids = self.grow_pages(name, pages)
         changes = list(_list_documents(uuids, records))

@@ -22,9 +22,9 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
-from benchmarks.workspace_questions.site import Site, prepare, run_service, start_sync
+from benchmarks.workspace_questions.site import Site, make_installation, run_service, start_sync
 from examples.workspace.data import Person
 from rag_assets.cli.session import Session
 from rag_assets.client import Client, Question
@@ -50,13 +50,13 @@ def main() -> None:
     before = describe_machine()
     with benchmark_servers(arguments.work) as servers:
         embedder = {"embedder": {"provider": "deterministic", "dimensions": 384}}
-        prepare(servers, arguments.work / "home", {"many": embedder, "few": embedder})
+        make_installation(servers, arguments.work / "home", {"many": embedder, "few": embedder})
         for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
             start_sync(tenant).wait()
             put_pages(tenant, pages)
         with run_service(arguments.work / "service.log") as site:
             for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
-                push(site.client(tenant), arguments.scopes, pages)
+                push_comments(site.client(tenant), arguments.scopes, pages)
                 start_sync(tenant).wait()
             seconds = time_searches(site, arguments.questions)
     modes = {
@@ -76,7 +76,7 @@ def main() -> None:
         "p95_ratio": ratios,
     }
     print(json.dumps({"milliseconds": modes, "p95_ratio": ratios}))
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
     sys.exit(1 if max(ratios.values()) > PROMISED else 0)
 
 
@@ -91,7 +91,7 @@ def put_pages(tenant: str, count: int) -> None:
             table.put(ref, page)
 
 
-def push(client: Client, records: int, pages: int) -> None:
+def push_comments(client: Client, records: int, pages: int) -> None:
     """Push a comment for each record, evenly over the pages."""
     rng = random.Random(3)
     batch: list[dict[str, Any]] = []

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import save
+from benchmarks.measure import save_result
 from rag_assets.search.citations import CitationVerdict, verify_citations
 
 CLAIMS: Final = Path(__file__).with_name("claims.yaml")
@@ -31,7 +31,7 @@ _STEP: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class CitedPassage:
     """A citable passage (the protocol citations.CitablePassage)."""
 
     text: str
@@ -62,7 +62,7 @@ class Claim:
         """Return the verdict of the citation check."""
         end = self.text[-1]
         answer = f"{self.text.removesuffix(end)} [1]{end}"
-        sentences = verify_citations(answer, [Passage(self.passage)]).sentences
+        sentences = verify_citations(answer, [CitedPassage(self.passage)]).sentences
         if len(sentences) != 1:
             raise ValueError(f"not a single sentence: {self.text}")
         return sentences[0].verdict
@@ -101,7 +101,7 @@ def _draw_random_claims(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim
                     yield Claim(sentence, other["passage"], "random", language)
 
 
-def score(claims: Sequence[Claim]) -> dict[str, Any]:
+def score_claims(claims: Sequence[Claim]) -> dict[str, Any]:
     """Return recall, precision and the share of caught sentences, by languages and by kind."""
     by_group: dict[str, Counter[tuple[str, CitationVerdict]]] = defaultdict(Counter)
     for claim in claims:
@@ -147,7 +147,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     for half in [options.half] if options.half else HALVES:
         claims = [*read_claims(half)]
-        results[half] = score(claims)
+        results[half] = score_claims(claims)
         for group, figures in results[half].items():
             print(half, group, figures)
         for claim in claims if options.wrong else ():
@@ -155,7 +155,7 @@ def main() -> None:
             if claim.is_true == (verdict == "unsupported"):
                 print(f"{verdict:12} {claim.kind:12} {claim.languages:6} {claim.text}")
     if options.save:
-        save("claims", {"taken": datetime.now(UTC).strftime("%Y-%m-%d"), **results})
+        save_result("claims", {"taken": datetime.now(UTC).strftime("%Y-%m-%d"), **results})
 
 
 if __name__ == "__main__":

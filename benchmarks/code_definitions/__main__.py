@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.code_truth.compare import Comparison, compare
+from benchmarks.code_truth.compare import Comparison, compare_names
 from benchmarks.code_truth.repository import read_commit
-from benchmarks.measure import PROJECT, save
+from benchmarks.measure import PROJECT, save_result
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
 
@@ -45,7 +45,7 @@ def main() -> None:
         "swift": {root.resolve().name: compare_swift(root.resolve()) for root in options.swift},
     }
     print(json.dumps(result, indent=1))
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
 def compare_exports(root: Path) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def compare_exports(root: Path) -> dict[str, Any]:
     return {
         "commit": read_commit(root),
         "modules": len(true),
-        **_as_json(compare(_format_names(true), _format_names(derived))),
+        **_as_json(compare_names(_format_names(true), _format_names(derived))),
     }
 
 
@@ -111,7 +111,7 @@ def compare_swift(root: Path) -> dict[str, Any]:
     return {
         "commit": judged["commit"],
         "files": len(derived),
-        **_as_json(compare(_format_names(judged["files"]), _format_names(derived))),
+        **_as_json(compare_names(_format_names(judged["files"]), _format_names(derived))),
     }
 
 

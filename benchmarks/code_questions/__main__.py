@@ -28,7 +28,7 @@ from benchmarks.code_questions.questions import (
     read_questions,
 )
 from benchmarks.code_questions.variants import VARIANTS, Answers, ask_all, open_indexed
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 
 WORK: Final = PROJECT / ".local" / "benchmark-code-questions"
@@ -68,7 +68,7 @@ def main() -> None:
         "machine": before,
         "load_average_after": read_load(),
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
 def compute_measures(questions: Sequence[Question], answers: Answers) -> dict[str, Any]:

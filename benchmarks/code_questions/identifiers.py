@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from benchmarks.code_questions.questions import DEPTH
 from benchmarks.code_questions.variants import TENANT, open_indexed
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import parse_path
@@ -76,7 +76,9 @@ def main() -> None:
     result = {"benchmark": "code-identifiers", "taken": taken, "seed": options.seed}
     result |= {"drawn": options.drawn, "depth": DEPTH, "repositories": repositories}
     print(
-        save("code-identifiers", {**result, "machine": before, "load_average_after": read_load()})
+        save_result(
+            "code-identifiers", {**result, "machine": before, "load_average_after": read_load()}
+        )
     )
 
 

@@ -28,7 +28,7 @@ from benchmarks.code_questions.questions import (
     Question,
 )
 from benchmarks.code_questions.variants import TENANT, VARIANTS, Variant, ask_all, open_indexed
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.access import DocumentReader
@@ -56,7 +56,9 @@ def main() -> None:
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
     result = {"benchmark": "code-repositories", "taken": taken, "depth": DEPTH, "sets": sets}
     print(
-        save("code-repositories", {**result, "machine": before, "load_average_after": read_load()})
+        save_result(
+            "code-repositories", {**result, "machine": before, "load_average_after": read_load()}
+        )
     )
 
 

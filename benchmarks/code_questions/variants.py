@@ -121,7 +121,9 @@ def open_indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> It
     name = "code_questions"
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database(name) if fresh else servers.get_url(name),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database(name)
+        if fresh
+        else servers.get_database_url(name),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT]

@@ -21,7 +21,7 @@ from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import (
     Comparison,
-    compare,
+    compare_names,
     format_routes,
     group_by_cause,
     list_columns,
@@ -34,7 +34,7 @@ from benchmarks.code_truth.laravel import (
     read_laravel_tables,
 )
 from benchmarks.code_truth.repository import Checkout, read_checkout
-from benchmarks.measure import PROJECT, save
+from benchmarks.measure import PROJECT, save_result
 from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
 from rag_assets.systems.code_memory.laravel.schema.tables import resolve_tables
 from tests.unit.systems.code_memory.laravel.routes_truth import ours
@@ -59,7 +59,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "applications": applications,
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
 def compare_application(
@@ -72,34 +72,34 @@ def compare_application(
         releases: releases of Laravel.
         causes: causes of known differences, by pattern.
     """
-    read = read_checkout(root)
+    checkout = read_checkout(root)
     routes, columns = read_laravel_routes(root, releases), read_laravel_tables(root, releases)
     figures = {
-        "commit": read.commit,
-        "routes": _compare_routes(read, routes, causes),
-        "columns": _compare_columns(read, columns, causes),
+        "commit": checkout.commit,
+        "routes": _compare_routes(checkout, routes, causes),
+        "columns": _compare_columns(checkout, columns, causes),
     }
     return figures, {**routes.failed, **columns.failed}
 
 
-def _compare_routes(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
-    derived = collect_routes(run_providers(read.files))
+def _compare_routes(checkout: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
+    derived = collect_routes(run_providers(checkout.files))
     own_routes = [ours(route) for route in derived.routes]
-    guarded = compare(
+    guarded = compare_names(
         format_routes(truth.content, middleware=True), format_routes(own_routes, middleware=True)
     )
     return {
         "laravel": truth.version,
-        **_as_json(compare(format_routes(truth.content), format_routes(own_routes)), causes),
+        **_as_json(compare_names(format_routes(truth.content), format_routes(own_routes)), causes),
         "recall with middleware": round(guarded.recall, 4),
         "unresolved": len(derived.unresolved),
         "not run": len(truth.failed),
     }
 
 
-def _compare_columns(read: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
-    derived = resolve_tables(read.files)
-    comparison = compare(list_columns(truth.content), list_derived_columns(derived.tables))
+def _compare_columns(checkout: Checkout, truth: Truth, causes: Mapping[str, str]) -> dict[str, Any]:
+    derived = resolve_tables(checkout.files)
+    comparison = compare_names(list_columns(truth.content), list_derived_columns(derived.tables))
     return {
         "laravel": truth.version,
         "tables": len(truth.content),

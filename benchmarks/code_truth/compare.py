@@ -39,7 +39,7 @@ class Comparison:
         return self.same / self.derived if self.derived else 1.0
 
 
-def compare(true: Iterable[str], derived: Iterable[str]) -> Comparison:
+def compare_names(true: Iterable[str], derived: Iterable[str]) -> Comparison:
     """Compare two multisets of names.
 
     Args:

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.code_truth.compare import compare, group_by_cause
-from benchmarks.measure import PROJECT, save
+from benchmarks.code_truth.compare import compare_names, group_by_cause
+from benchmarks.measure import PROJECT, save_result
 from rag_assets.systems.code_memory.django.urlconf import read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.frameworks.repository import File
@@ -53,7 +53,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "applications": applications,
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
 def compare_application(name: str, entry: Mapping[str, Any], python: Path) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _list_derived_columns(files: list[FileFacts]) -> Iterator[str]:
 
 
 def _summarize(true: Iterable[str], derived: Iterable[str], causes: Mapping[str, str]) -> Any:
-    comparison = compare(true, derived)
+    comparison = compare_names(true, derived)
     sides = {"missed": comparison.missed, "wrong": comparison.wrong}
     return {
         "true": comparison.true,

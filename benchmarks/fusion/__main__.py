@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.fusion.lists import load_sets
 from benchmarks.fusion.rules import Array, Candidates, list_families
-from benchmarks.measure import save
+from benchmarks.measure import save_result
 
 _DEPTH: Final = 10
 _RECALL_DEPTH: Final = 5
@@ -82,7 +82,7 @@ def main() -> None:
                 print(f"{np.mean([of.mean() for of in of_sets]):.4f}  {family} {name}")
     _print_tables(rows)
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
-    print(save(arguments.name, {"benchmark": "fusion", "taken": taken, "sets": rows}))
+    print(save_result(arguments.name, {"benchmark": "fusion", "taken": taken, "sets": rows}))
 
 
 def _rank_candidates(candidates: Candidates, scores: Array) -> Array:

@@ -51,7 +51,7 @@ from benchmarks.fusion.rules import (
     score_product,
 )
 from benchmarks.fusion.sets import SETS, JudgedSet
-from benchmarks.measure import PROJECT, RESULTS, WORK, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, RESULTS, WORK, describe_machine, read_load, save_result
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.servers import benchmark_servers
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -107,7 +107,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.multilingual:
         result = json.loads((RESULTS / f"{arguments.name}.json").read_text(encoding="utf-8"))
-        print(save(arguments.name, {**result, "multilingual": _rank_multilingual()}))
+        print(save_result(arguments.name, {**result, "multilingual": _rank_multilingual()}))
         return
     before = describe_machine()
     folder = (arguments.work / "judged").absolute()
@@ -161,7 +161,7 @@ def main() -> None:
         "overall": _compute_overall(ranked),
         "multilingual": _rank_multilingual(),
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def _rank_multilingual() -> dict[str, Any]:

@@ -117,7 +117,7 @@ def main() -> None:
         if arguments.multilingual:
             if judged_set.language == "en":
                 continue
-            judged_set = sample(judged_set)
+            judged_set = sample_set(judged_set)
         path = folder / f"{name}.npz"
         by_vectors = (
             {key: value for key, value in _read_arrays(path).items() if key.startswith("vectors")}
@@ -137,7 +137,7 @@ def main() -> None:
         print(f"{name}: {counts}, {time.monotonic() - began:.0f} s", flush=True)
 
 
-def sample(judged_set: JudgedSet) -> JudgedSet:
+def sample_set(judged_set: JudgedSet) -> JudgedSet:
     """Return the set's first questions, the passages that answer them, and some others."""
     questions = judged_set.questions[:SAMPLED_QUESTIONS]
     answer_positions = {at for _, grades in questions for at in grades}

@@ -38,7 +38,7 @@ from benchmarks.living.verdict import (
     find_faults,
     read_places,
 )
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.saved_to_searchable import read_cpu, run_stack
 from benchmarks.servers import benchmark_servers
 
@@ -70,7 +70,7 @@ def main() -> None:
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("living"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("living"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
         }
@@ -88,7 +88,7 @@ def main() -> None:
         "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
     sys.exit(1 if results["faults"] else 0)
 
 

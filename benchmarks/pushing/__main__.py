@@ -25,7 +25,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.pushing import bulk, changing_page
 from benchmarks.pushing.site import SOURCE, Service, Workspace
 from benchmarks.saved_to_searchable import compute_cpu_since, read_cpu, run_stack
@@ -84,7 +84,7 @@ def main() -> None:
         **results,
     }
     print(json.dumps(results))
-    print(save(arguments.name or f"pushing-{arguments.trial}", result))
+    print(save_result(arguments.name or f"pushing-{arguments.trial}", result))
     sys.exit(1 if results["faults"] else 0)
 
 
@@ -104,7 +104,7 @@ def open_workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
     with benchmark_servers(work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("pushing"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("pushing"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         stack = LocalStack(Settings.from_environment())

@@ -48,7 +48,7 @@ class BulkPlan:
     sample_seconds: float
     kills: Mapping[int, str] = field(default_factory=dict)
 
-    def lines(self) -> Iterator[dict[str, Any]]:
+    def build_lines(self) -> Iterator[dict[str, Any]]:
         """Yield the records, each with its own mark."""
         rng = random.Random(7)
         for number in range(self.records):
@@ -75,19 +75,19 @@ class BulkTrial:
     """The observations of a trial.
 
     Attributes:
-        counts: samples of the queue.
+        queue_depths: samples of the queue.
         killed: what was killed, in order.
         entries: how often the index contains each mark in the end.
-        expected: the marks that it should contain, once each.
-        left: number of documents that wait in the end.
+        expected_marks: the marks that it should contain, once each.
+        waiting_documents: number of documents that wait in the end.
     """
 
     edits: list[PageEdit] = field(default_factory=list)
-    counts: list[QueueDepth] = field(default_factory=list)
+    queue_depths: list[QueueDepth] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
     entries: Counter[str] = field(default_factory=Counter)
-    expected: set[str] = field(default_factory=set)
-    left: int = 0
+    expected_marks: set[str] = field(default_factory=set)
+    waiting_documents: int = 0
     pushed_seconds: float = 0.0
     indexed_seconds: float = 0.0
 
@@ -123,15 +123,15 @@ def find_faults(trial: BulkTrial) -> list[str]:
         <= PROMISED_SECONDS,
         "single edits waited for lines": overtaking >= len(trial.edits) / 4,
         "queue_depth differs from the recount": all(
-            count.reported == count.recounted for count in trial.counts
+            count.reported == count.recounted for count in trial.queue_depths
         ),
         "the queue was never sampled while records waited": any(
-            count.reported for count in trial.counts
+            count.reported for count in trial.queue_depths
         ),
-        "records were lost": trial.expected <= trial.entries.keys(),
-        "a replaced version is found": trial.entries.keys() <= trial.expected,
+        "records were lost": trial.expected_marks <= trial.entries.keys(),
+        "a replaced version is found": trial.entries.keys() <= trial.expected_marks,
         "records are duplicated": max(trial.entries.values(), default=0) == 1,
-        "documents still wait at the end": trial.left == 0,
+        "documents still wait at the end": trial.waiting_documents == 0,
     }
     return [fault for fault, holds in conditions.items() if not holds]
 
@@ -157,13 +157,15 @@ def run_trial(
         trial.edits = [edit.result() for edit in edits]
         trial.pushed_seconds = pushing.result() - began
         say(f"pushed in {trial.pushed_seconds:.0f} s")
-        trial.left = _wait_until_indexed(workspace)
+        trial.waiting_documents = _wait_until_indexed(workspace)
         trial.indexed_seconds = time.monotonic() - began
         ended.set()
         sampling.result()
-    trial.expected = {build_mark(n) for n in range(plan.records)}
-    trial.expected |= {build_mark(n, "after") for n in range(plan.edits)}
-    trial.entries = Counter(mark for text in workspace.entries() for mark in _MARK.findall(text))
+    trial.expected_marks = {build_mark(n) for n in range(plan.records)}
+    trial.expected_marks |= {build_mark(n, "after") for n in range(plan.edits)}
+    trial.entries = Counter(
+        mark for text in workspace.read_entry_texts() for mark in _MARK.findall(text)
+    )
     return trial
 
 
@@ -178,7 +180,7 @@ def _prepare(workspace: Workspace, plan: BulkPlan) -> None:
 
 def _push(workspace: Workspace, plan: BulkPlan) -> float:
     batch: list[dict[str, Any]] = []
-    for line in plan.lines():
+    for line in plan.build_lines():
         batch.append(line)
         if len(batch) == BATCH:
             _push_batch(workspace, batch)
@@ -204,7 +206,7 @@ def _edit(workspace: Workspace, number: int) -> PageEdit:
             raise RuntimeError(f"edit {number} was not found")
         time.sleep(_PAUSE)
     seconds = time.monotonic() - began
-    [row] = workspace.rows(_OVERTAKEN, at=pushed_at)
+    [row] = workspace.query_rows(_OVERTAKEN, at=pushed_at)
     return PageEdit(round(seconds, 2), int(row[0]))
 
 
@@ -212,14 +214,14 @@ def _sample(
     workspace: Workspace, trial: BulkTrial, interval_seconds: float, ended: threading.Event
 ) -> None:
     while not ended.wait(interval_seconds):
-        trial.counts.append(count_queue(workspace))
-    trial.counts.append(count_queue(workspace))
+        trial.queue_depths.append(count_queue(workspace))
+    trial.queue_depths.append(count_queue(workspace))
 
 
 def _wait_until_indexed(workspace: Workspace) -> int:
     """Wait until the queue is empty; return its depth at the end of the timeout."""
     until = time.monotonic() + _PATIENCE
-    while (left := workspace.status().queue_depth) and time.monotonic() < until:
+    while (left := workspace.read_status().queue_depth) and time.monotonic() < until:
         time.sleep(1.0)
     return left
 
@@ -238,8 +240,8 @@ def build_result(plan: BulkPlan, trial: BulkTrial) -> dict[str, Any]:
         "overtaken_p50": overtaken[len(overtaken) // 2],
         "pushed_seconds": round(trial.pushed_seconds, 1),
         "indexed_seconds": round(trial.indexed_seconds, 1),
-        "moments": len(trial.counts),
-        "deepest": max(count.reported for count in trial.counts),
+        "moments": len(trial.queue_depths),
+        "deepest": max(count.reported for count in trial.queue_depths),
         "seconds": [edit.seconds for edit in trial.edits],
         "faults": find_faults(trial),
     }

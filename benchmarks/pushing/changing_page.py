@@ -149,7 +149,7 @@ def _push(
         workspace.put_content(PAGE, f"# A file that changes\n\n{words}\n".encode())
     else:
         workspace.put("page", PAGE, build_page("A page that changes", words))
-    [row] = workspace.rows(_PUSHED[kind], id=workspace.compute_document_id(kind, PAGE))
+    [row] = workspace.query_rows(_PUSHED[kind], id=workspace.compute_document_id(kind, PAGE))
     shas[row.content_sha256] = number
 
 
@@ -163,11 +163,11 @@ def _watch(
     """Search continuously, and record which state was listed and found."""
     id_ = workspace.compute_document_id(kind, PAGE)
     while not ended.is_set():
-        for row in workspace.rows(_LISTED, id=id_):
+        for row in workspace.query_rows(_LISTED, id=id_):
             state = shas.get(row.content_sha256)
             if state is not None:
                 trial.listed.setdefault(state, time.monotonic())
-        if (texts := workspace.texts("counter shows")) is not None:
+        if (texts := workspace.search_texts("counter shows")) is not None:
             _record_states(trial, texts, time.monotonic())
         ended.wait(_PAUSE)
 

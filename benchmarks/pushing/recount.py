@@ -54,7 +54,7 @@ def count_queue(workspace: Workspace) -> QueueDepth:
     """Return the queue depth reported to an admin and its recount from rows, in one snapshot."""
     with workspace.catalog.database.begin() as connection:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-        catalog = Catalog(_OneMoment(connection))
+        catalog = Catalog(_SingleTransaction(connection))
         record = catalog.tenants.get(workspace.id)
         reported = read_status_of_records(catalog, record, readers=None).queue_depth
         days = record.config.get("workspace", {}).get("resolved_comment_days", _RESOLVED_DAYS)
@@ -94,7 +94,7 @@ def _recount(connection: Connection, tenant_id: str, since: datetime) -> int:
     return sum(map(waits, records.keys() | documents.keys()))
 
 
-class _OneMoment(Database):
+class _SingleTransaction(Database):
     """A database that executes everything in one transaction."""
 
     def __init__(self, connection: Connection) -> None:

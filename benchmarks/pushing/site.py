@@ -135,7 +135,7 @@ class Workspace:
         """Put a page that all members can read into the tree."""
         self._retry(lambda: self.client.put_page(uuid))
 
-    def entries(self) -> Iterator[str]:
+    def read_entry_texts(self) -> Iterator[str]:
         """Yield the text of each entry of the serving build."""
         serving = self.catalog.generations.serving(self.id)
         if serving is not None:
@@ -143,7 +143,7 @@ class Workspace:
             for entry in self.store.entries.stored(serving.index_name, owner):
                 yield str(entry.fields["text"])
 
-    def status(self) -> Status:
+    def read_status(self) -> Status:
         """Return the status that the service reports."""
         status: Status = self._retry(self.client.status)
         return status
@@ -167,7 +167,7 @@ class Workspace:
                 messages.append(error.message)
         return messages
 
-    def texts(self, words: str) -> list[str] | None:
+    def search_texts(self, words: str) -> list[str] | None:
         """Return texts that a word search finds now; None while the service is down."""
         with suppress(ClientError):
             question = Question(query=words, mode="text", top_k=20)
@@ -176,18 +176,18 @@ class Workspace:
 
     def is_found(self, word: str) -> bool:
         """Return whether a search for a word finds it now."""
-        return any(word in found for found in self.texts(word) or ())
+        return any(word in found for found in self.search_texts(word) or ())
 
     def compute_document_id(self, source_type: str, source_id: str) -> str:
         """Return the id of a record's document."""
         return compute_record_document_id(SOURCE, source_type, source_id)
 
-    def rows(self, query: str, **parameters: Any) -> list[Any]:
+    def query_rows(self, query: str, **parameters: Any) -> list[Any]:
         """Query Postgres; `:tenant` is the workspace."""
         with self.catalog.database.begin() as connection:
             return [*connection.execute(text(query), {"tenant": self.id, **parameters})]
 
-    def runs(self, since: float) -> list[dg.DagsterRun]:
+    def list_runs(self, since: float) -> list[dg.DagsterRun]:
         """Return its runs that were created since a time, oldest first."""
         of_tenant = dg.RunsFilter(tags={PARTITION_TAG: self.id})
         records = self.instance.get_run_records(filters=of_tenant, ascending=True)
@@ -216,7 +216,7 @@ class Workspace:
         """Wait for a run, and kill its process; return its id."""
         until = time.monotonic() + within
         while time.monotonic() < until:
-            for run in self.runs(0.0):
+            for run in self.list_runs(0.0):
                 tag = run.tags.get(WORKER_TAG) or run.tags.get(PROCESS_TAG)
                 if run.status != dg.DagsterRunStatus.STARTED or tag is None:
                     continue
@@ -230,7 +230,7 @@ class Workspace:
     def count_written_entries(self, since: float) -> dict[str, int]:
         """Return the number of entries that each run since a time has written, by run id."""
         entries_by_run = {}
-        for run in self.runs(since):
+        for run in self.list_runs(since):
             entries = self.instance.all_logs(
                 run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
             )

@@ -28,7 +28,7 @@ from elasticsearch import NotFoundError
 
 from benchmarks import corpus
 from benchmarks.chain import PHASES, WAYS, Benchmark, clear, print_cost
-from benchmarks.measure import WORK, CommandFailed, Meter, describe_machine, read_load, save
+from benchmarks.measure import WORK, CommandFailed, Meter, describe_machine, read_load, save_result
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.rivals.names import INDEX
 from benchmarks.servers import Servers, benchmark_servers
@@ -99,24 +99,24 @@ class Contest:
     def _run_phases(
         self, run: _RivalRun, number: int, costs: dict[str, list[dict[str, Any]]]
     ) -> None:
-        corpus.restore(self._folder, self._paths)
+        corpus.restore_files(self._folder, self._paths)
         changes = {
             "cold": list,
             "noop": list,
-            "edit": lambda: corpus.edit(self._paths, number),
-            "rename": lambda: corpus.rename(self._paths),
-            "delete": lambda: corpus.delete(self._paths),
+            "edit": lambda: corpus.edit_files(self._paths, number),
+            "rename": lambda: corpus.rename_files(self._paths),
+            "delete": lambda: corpus.delete_files(self._paths),
         }
         for phase, change in changes.items():
             change()
             costs[phase].append(run.measure(phase, self._folder))
-        before = run.entries()
+        before = run.count_entries()
         run.drop_index()
         try:
             lost = run.measure("loss", self._folder)
         except CommandFailed as error:
             lost = {"failed": error.reason}
-        costs["loss"].append({**lost, "restored": run.entries() == before})
+        costs["loss"].append({**lost, "restored": run.count_entries() == before})
         run.drop_index()
 
 
@@ -127,7 +127,7 @@ class _RivalRun:
         self._rival, self._python, self._servers = rival, python, servers
         self._state = work / "states" / rival.name
         shutil.rmtree(self._state, ignore_errors=True)
-        self._database = servers.database("rival")
+        self._database = servers.create_database("rival")
         with psycopg.connect(self._database, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION vector")
         environment = {
@@ -143,9 +143,9 @@ class _RivalRun:
         module = f"benchmarks.rivals.{self._rival.module}"
         cost = self._meter.run([str(self._python), "-m", module, str(folder), str(self._state)])
         print_cost(f"{self._rival.name} {phase}", cost)
-        return {**cost.as_json(), "entries": self.entries()}
+        return {**cost.as_json(), "entries": self.count_entries()}
 
-    def entries(self) -> int:
+    def count_entries(self) -> int:
         """Count its entries; 0 if there is no index or table."""
         if self._rival.store == "elasticsearch":
             with suppress(NotFoundError):
@@ -214,7 +214,7 @@ def main() -> None:
         "entries": chain.entry_count,
         "costs": {"chain": chain.costs, **contest.costs},
     }
-    print(save(arguments.name, json.loads(json.dumps(result))))
+    print(save_result(arguments.name, json.loads(json.dumps(result))))
 
 
 if __name__ == "__main__":

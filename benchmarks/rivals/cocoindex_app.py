@@ -55,7 +55,7 @@ class Row:
 async def lifespan(builder: coco.EnvironmentBuilder) -> AsyncIterator[None]:
     """Connect to Postgres."""
     builder.settings.db_path = Path(sys.argv[2]) / "cocoindex.db"
-    async with asyncpg.create_pool(common.postgres_url()) as pool:
+    async with asyncpg.create_pool(common.get_postgres_url()) as pool:
         builder.provide(_DATABASE, pool)
         yield
 
@@ -113,7 +113,7 @@ async def app_main(folder: Path) -> None:
     await coco.mount_each(process_file, files.items(), table)
 
 
-def synchronise(task: common.Task) -> dict[str, Any]:
+def synchronise(task: common.RivalTask) -> dict[str, Any]:
     """Update the table from the files."""
     app = coco.App(coco.AppConfig(name="Rival"), app_main, folder=task.folder)
     app.update_blocking()

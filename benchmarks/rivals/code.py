@@ -33,7 +33,7 @@ from benchmarks.code_questions.questions import (
     read_questions,
 )
 from benchmarks.code_questions.variants import Answers
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.rivals.code_graphs import CodeGraph, CodeReviewGraph, GitNexus
 from benchmarks.rivals.code_programs import CocoIndexCode, Program, ProgramFolders, read_version
 from benchmarks.rivals.environments import NotUsableError
@@ -74,7 +74,7 @@ def main() -> None:
         "machine": facts,
         "load_average_after": read_load(),
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
 def measure_program(

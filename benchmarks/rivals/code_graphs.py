@@ -79,7 +79,7 @@ class GitNexus:
             NotUsableError: neither words nor vectors can be searched.
         """
         command = [self._command(folders), "query", "--limit", str(DEPTH), question]
-        process = folders.run_completely(command, **self._variables(folders))
+        process = folders.run_process(command, **self._variables(folders))
         if missing := [line for line in process.stderr.splitlines() if _NO_EXTENSION in line]:
             raise NotUsableError(
                 "its database downloads the search extension at run time, and its packages do "

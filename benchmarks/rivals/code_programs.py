@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.code_questions.questions import DEPTH, FoundPassage
-from benchmarks.rivals.environments import REQUIREMENTS, install_python, python_with_extensions
+from benchmarks.rivals.environments import REQUIREMENTS, find_python_with_extensions, install_python
 from benchmarks.rivals.model_server import MODEL
 
 
@@ -41,9 +41,9 @@ class ProgramFolders:
         Raises:
             CalledProcessError: it failed.
         """
-        return self.run_completely(command, **variables).stdout
+        return self.run_process(command, **variables).stdout
 
-    def run_completely(
+    def run_process(
         self, command: Sequence[str | Path], **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command and return the completed process.
@@ -96,7 +96,7 @@ class CocoIndexCode:
     def install(self, folder: Path) -> None:
         """Install with uv, on a Python whose SQLite loads the extension for its vectors."""
         requirements = REQUIREMENTS / f"{self.name}.txt"
-        install_python(folder, requirements, python_with_extensions())
+        install_python(folder, requirements, find_python_with_extensions())
 
     def index(self, folders: ProgramFolders) -> None:
         """Index with the shipped model: its own default is downloaded from a hub."""

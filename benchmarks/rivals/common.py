@@ -23,7 +23,7 @@ DIMENSIONS = 384
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RivalTask:
     """A folder to index.
 
     Attributes:
@@ -52,19 +52,19 @@ def count_tokens(text: str) -> int:
     return counts[0]
 
 
-def elasticsearch_url() -> str:
+def get_elasticsearch_url() -> str:
     """Return the address of Elasticsearch."""
     return os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
 
 
-def postgres_url() -> str:
+def get_postgres_url() -> str:
     """Return the URL of the Postgres database."""
     return os.environ["RAG_ASSETS_DATABASE_URL"]
 
 
-def run(synchronise: Callable[[Task], dict[str, Any]]) -> None:
+def run(synchronise: Callable[[RivalTask], dict[str, Any]]) -> None:
     """Time the work of a framework, whose modules are already imported, and print its report."""
-    task = Task(Path(sys.argv[1]), Path(sys.argv[2]))
+    task = RivalTask(Path(sys.argv[1]), Path(sys.argv[2]))
     task.state.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     report = synchronise(task)

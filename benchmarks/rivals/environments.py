@@ -50,7 +50,7 @@ def install_python(folder: Path, requirements: Path, python: str = sys.executabl
     return interpreter
 
 
-def python_with_extensions(candidates: Sequence[str] = ()) -> str:
+def find_python_with_extensions(candidates: Sequence[str] = ()) -> str:
     """Return an interpreter whose SQLite loads extensions: many are built without.
 
     Args:
@@ -59,7 +59,9 @@ def python_with_extensions(candidates: Sequence[str] = ()) -> str:
     Raises:
         NotUsableError: none does.
     """
-    on_path = (found for name in _PYTHONS if (found := shutil.which(name, path=_own_path())))
+    on_path = (
+        found for name in _PYTHONS if (found := shutil.which(name, path=_build_search_path()))
+    )
     pythons = list(dict.fromkeys(candidates or (sys.executable, *on_path)))
     for python in pythons:
         process = subprocess.run(
@@ -73,7 +75,7 @@ def python_with_extensions(candidates: Sequence[str] = ()) -> str:
     )
 
 
-def _own_path() -> str:
+def _build_search_path() -> str:
     # Shims of version managers come first on PATH and hide the system's interpreters.
     return os.pathsep.join(("/usr/local/bin", "/usr/bin", os.environ["PATH"]))
 

@@ -24,7 +24,7 @@ from benchmarks.rivals import common
 from benchmarks.rivals.names import INDEX
 
 
-class Deterministic(Embeddings):
+class DeterministicEmbeddings(Embeddings):
     """The benchmark's embedder."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -36,7 +36,7 @@ class Deterministic(Embeddings):
         return common.embed([text])[0]
 
 
-def chunks(task: common.Task) -> Iterator[Document]:
+def split_files(task: common.RivalTask) -> Iterator[Document]:
     """Yield every chunk of every file."""
     splitter = MarkdownTextSplitter(
         chunk_size=MAX_TOKENS,
@@ -47,12 +47,12 @@ def chunks(task: common.Task) -> Iterator[Document]:
         yield from splitter.split_documents([Document(text, metadata={"source": path})])
 
 
-def synchronise(task: common.Task) -> dict[str, Any]:
+def synchronise(task: common.RivalTask) -> dict[str, Any]:
     """Update the index from the files."""
-    client = elasticsearch.Elasticsearch(common.elasticsearch_url(), request_timeout=120)
+    client = elasticsearch.Elasticsearch(common.get_elasticsearch_url(), request_timeout=120)
     store = ElasticsearchStore(
         index_name=INDEX,
-        embedding=Deterministic(),
+        embedding=DeterministicEmbeddings(),
         client=client,
         strategy=DenseVectorStrategy(),
     )
@@ -61,7 +61,7 @@ def synchronise(task: common.Task) -> dict[str, Any]:
     )
     records.create_schema()
     report = index(
-        chunks(task),
+        split_files(task),
         records,
         store,
         batch_size=1_000,

@@ -29,7 +29,7 @@ from benchmarks.rivals.names import INDEX
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
-class Deterministic(BaseEmbedding):
+class DeterministicEmbedding(BaseEmbedding):
     """The benchmark's embedder."""
 
     def _get_text_embedding(self, text: str) -> list[float]:
@@ -60,14 +60,14 @@ class BulkDeletingStore(ElasticsearchStore):
         await async_bulk(self.client, actions, refresh=True)
 
 
-async def _synchronise(task: common.Task) -> dict[str, Any]:
+async def _synchronise(task: common.RivalTask) -> dict[str, Any]:
     remembered = task.state / "docstore.json"
     docstore = SimpleDocumentStore()
     if remembered.exists():
         docstore = SimpleDocumentStore.from_persist_path(str(remembered))
     store = BulkDeletingStore(
         index_name=INDEX,
-        es_client=AsyncElasticsearch(common.elasticsearch_url(), request_timeout=120),
+        es_client=AsyncElasticsearch(common.get_elasticsearch_url(), request_timeout=120),
         batch_size=500,
     )
     splitter = SentenceSplitter(
@@ -77,7 +77,7 @@ async def _synchronise(task: common.Task) -> dict[str, Any]:
         tokenizer=lambda text: range(common.count_tokens(text)),
     )
     pipeline = IngestionPipeline(
-        transformations=[splitter, Deterministic(embed_batch_size=100)],
+        transformations=[splitter, DeterministicEmbedding(embed_batch_size=100)],
         docstore=docstore,
         docstore_strategy=DocstoreStrategy.UPSERTS_AND_DELETE,
         vector_store=store,
@@ -92,7 +92,7 @@ async def _synchronise(task: common.Task) -> dict[str, Any]:
     return {"nodes": len(nodes)}
 
 
-def synchronise(task: common.Task) -> dict[str, Any]:
+def synchronise(task: common.RivalTask) -> dict[str, Any]:
     """Update the index from the files."""
     return asyncio.run(_synchronise(task))
 

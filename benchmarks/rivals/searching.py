@@ -77,12 +77,12 @@ class JudgedTask:
         """Return whether the framework's vector store can be searched."""
         return bool(self._vectors)
 
-    def nearest(self, question: str) -> Sequence[int]:
+    def find_nearest(self, question: str) -> Sequence[int]:
         """Return the numbers of the ten passages with the highest cosines."""
         nearest: Sequence[int] = self._nearest[question][:DEPTH]
         return nearest
 
-    def vector(self, text: str) -> list[float]:
+    def get_vector(self, text: str) -> list[float]:
         """Return the embedding of a text of the set."""
         return self._vectors[text]
 
@@ -93,8 +93,8 @@ def search_bm25s(task: JudgedTask) -> Search:
 
     options: dict[str, Any] = {
         "token_pattern": _BIGRAMS if task.language in _WITHOUT_SPACES else _WORDS,
-        "stopwords": _stop_words(task.language),
-        "stemmer": _stemmer(task.language),
+        "stopwords": _get_stop_words(task.language),
+        "stemmer": _build_stemmer(task.language),
         "show_progress": False,
     }
     retriever = bm25s.BM25()
@@ -119,14 +119,14 @@ def search_langchain(task: JudgedTask) -> Search:
 
     class Nearest(BaseRetriever):
         def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
-            return [documents[at] for at in task.nearest(query)]
+            return [documents[at] for at in task.find_nearest(query)]
 
     class Known(Embeddings):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [task.vector(text) for text in texts]
+            return [task.get_vector(text) for text in texts]
 
         def embed_query(self, text: str) -> list[float]:
-            return task.vector(text)
+            return task.get_vector(text)
 
     documents = [Document(text, metadata={"at": at}) for at, text in enumerate(task.passages)]
     words = BM25Retriever.from_documents(documents, k=DEPTH)
@@ -149,30 +149,30 @@ def search_llamaindex(task: JudgedTask) -> Search:
 
     class Nearest(BaseRetriever):
         def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-            nearest = enumerate(task.nearest(query_bundle.query_str))
+            nearest = enumerate(task.find_nearest(query_bundle.query_str))
             return [NodeWithScore(node=nodes[at], score=1.0 - rank / 100) for rank, at in nearest]
 
     class Known(BaseEmbedding):
         def _get_query_embedding(self, query: str) -> list[float]:
-            return task.vector(query)
+            return task.get_vector(query)
 
         async def _aget_query_embedding(self, query: str) -> list[float]:
-            return task.vector(query)
+            return task.get_vector(query)
 
         def _get_text_embedding(self, text: str) -> list[float]:
-            return task.vector(text)
+            return task.get_vector(text)
 
     nodes = [TextNode(id_=str(at), text=text) for at, text in enumerate(task.passages)]
     vectors: Any = Nearest()
     if task.has_vectors:
         index = VectorStoreIndex(nodes, embed_model=Known())
         vectors = index.as_retriever(similarity_top_k=DEPTH)
-    stemmer = _stemmer(task.language)
+    stemmer = _build_stemmer(task.language)
     words = BM25Retriever.from_defaults(
         nodes=nodes,
         similarity_top_k=DEPTH,
         stemmer=stemmer,
-        language=_stop_words(task.language) if stemmer else [],
+        language=_get_stop_words(task.language) if stemmer else [],
         skip_stemming=stemmer is None,
     )
     fusion = QueryFusionRetriever(
@@ -186,14 +186,14 @@ def search_llamaindex(task: JudgedTask) -> Search:
     return lambda question: [int(found.node.node_id) for found in fusion.retrieve(question)]
 
 
-def _stemmer(language: str) -> Any:
+def _build_stemmer(language: str) -> Any:
     """Return the Snowball stemmer of a language; None if there is none."""
     import Stemmer
 
     return Stemmer.Stemmer(_STEMMED[language]) if language in _STEMMED else None
 
 
-def _stop_words(language: str) -> Sequence[str]:
+def _get_stop_words(language: str) -> Sequence[str]:
     """Return bm25s's stop words for a language; empty if it has none."""
     from bm25s import stopwords
 

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from benchmarks.serving.cases import LoadCase, list_cases
 from benchmarks.serving.installation import ServingInstallation
@@ -53,9 +53,9 @@ def main() -> None:
     cases = [case for case in list_cases(tenants) if case.name.startswith(arguments.only)]
     with benchmark_servers(arguments.work, fresh=False) as servers:
         installation = ServingInstallation(servers, arguments.work, tenants)
-        chunks = installation.index()
+        chunks = installation.index_tenants()
         before = describe_machine()
-        with installation.service(arguments.workers) as service:
+        with installation.run_service(arguments.workers) as service:
             runner = Runner(servers, installation, service, arguments.requests)
             runs = measure(runner, cases, arguments.rounds)
     result = {
@@ -69,7 +69,7 @@ def main() -> None:
         "load_average_after": read_load(),
         "runs": runs,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 if __name__ == "__main__":

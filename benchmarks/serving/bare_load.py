@@ -61,7 +61,9 @@ def build_lines(options: BareLoadOptions, questions: DrawnQuestions, number: int
     return lines
 
 
-async def search(url: str, searches: list[_Lines], callers: int) -> tuple[LoadTimer, list[int]]:
+async def search_async(
+    url: str, searches: list[_Lines], callers: int
+) -> tuple[LoadTimer, list[int]]:
     """Search with one client on one event loop."""
     timed, hits, requests = LoadTimer(), [], iter(searches)
     async with AsyncElasticsearch(url, connections_per_node=callers, **_OPTIONS) as client:
@@ -126,10 +128,10 @@ def main() -> None:
     # The URL holds a password, and every user of the machine can read arguments.
     url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     if options.client == "async":
-        timed, hits = asyncio.run(search(url, searches, options.callers))
+        timed, hits = asyncio.run(search_async(url, searches, options.callers))
     else:
         timed, hits = search_in_threads(url, searches, options.callers)
-    timed.report(hits)
+    timed.print_report(hits)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ class ServingInstallation:
         ]
         (home / "tenants.yaml").write_text("tenants:\n" + "".join(entries))
 
-    def index(self) -> dict[str, int]:
+    def index_tenants(self) -> dict[str, int]:
         """Index all tenants and draw their questions; return chunks by tenant."""
         self._run_command("rag_assets.cli", "up", "--no-dagster")
         chunks = {}
@@ -97,18 +97,18 @@ class ServingInstallation:
             self._run_command("rag_assets.cli", "sync", tenant, "--json")
             self._run_command(
                 "benchmarks.serving.questions",
-                *(str(self.questions(tenant)), tenant, str(self._folder(tenant))),
+                *(str(self.get_questions_path(tenant)), tenant, str(self._folder(tenant))),
                 *("--count", str(QUESTIONS)),
             )
-            chunks[tenant] = read_questions(self.questions(tenant)).place.chunks
+            chunks[tenant] = read_questions(self.get_questions_path(tenant)).place.chunks
         return chunks
 
-    def questions(self, tenant: str) -> Path:
+    def get_questions_path(self, tenant: str) -> Path:
         """Return the file of a tenant's questions."""
         return self._work / f"questions-{tenant}.json"
 
     @contextmanager
-    def service(self, workers: int) -> Iterator[RunningService]:
+    def run_service(self, workers: int) -> Iterator[RunningService]:
         """Run `rag-assets serve` until the block ends."""
         tokens = {tenant: self._create_token(tenant) for tenant in self._tenants}
         url = f"http://127.0.0.1:{(port := find_free_port())}"

@@ -40,7 +40,7 @@ class LoadTimer:
         yield
         self.latencies.append(time.perf_counter() - started)
 
-    def report(self, hits: Sequence[int]) -> None:
+    def print_report(self, hits: Sequence[int]) -> None:
         """Print the result.
 
         Args:

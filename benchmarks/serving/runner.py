@@ -86,7 +86,7 @@ class Runner:
         return result
 
     def _run_case(self, case: LoadCase, start: int, requests: int) -> dict[str, Any]:
-        questions = self._installation.questions(case.tenant)
+        questions = self._installation.get_questions_path(case.tenant)
         token = self._service.tokens[case.tenant]
         module, url, options_of_target = self._build_target(case)
         options = {
@@ -107,7 +107,9 @@ class Runner:
         ]
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        return _run(command, {"RAG_ASSETS_TOKEN": token, "RAG_ASSETS_ELASTICSEARCH_URL": self._url})
+        return _run_command(
+            command, {"RAG_ASSETS_TOKEN": token, "RAG_ASSETS_ELASTICSEARCH_URL": self._url}
+        )
 
     def _build_target(self, case: LoadCase) -> tuple[str, str, list[str]]:
         if case.target in _OURS:
@@ -127,7 +129,7 @@ class Runner:
         return {name: read_tree_cpu(pid) for name, pid in self._pids.items()}
 
 
-def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
+def _run_command(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
     process = subprocess.run(
         command,
         cwd=PROJECT,

@@ -69,7 +69,7 @@ def main() -> None:
     timed, bodies = asyncio.run(
         send_requests(str(parts.hostname), int(parts.port or 80), iter(requests), options.callers)
     )
-    timed.report([len(json.loads(body)["hits"]) for body in bodies])
+    timed.print_report([len(json.loads(body)["hits"]) for body in bodies])
 
 
 if __name__ == "__main__":

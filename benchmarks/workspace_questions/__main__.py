@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.extractive_writer import Writer, extractive_writer
-from benchmarks.measure import PROJECT, describe_machine, read_load, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from benchmarks.workspace_questions.measures import (
     HALVES,
@@ -31,7 +31,13 @@ from benchmarks.workspace_questions.measures import (
     holds_answer,
     is_found,
 )
-from benchmarks.workspace_questions.site import Site, prepare, run_service, serve_e5, start_sync
+from benchmarks.workspace_questions.site import (
+    Site,
+    make_installation,
+    run_service,
+    serve_e5,
+    start_sync,
+)
 from examples.workspace.data import Question, people, questions, rows
 from examples.workspace.loading import load as push
 from rag_assets.client import Question as Asked
@@ -78,7 +84,7 @@ def main() -> None:
             },
         }
         tenants = {BLOCKS: common, PAGES: {**common, "chunker": _PAGES_ALONE}}
-        prepare(servers, options.work / "home", tenants)
+        make_installation(servers, options.work / "home", tenants)
         with run_service(options.work / "service.log") as site:
             for tenant in tenants:
                 with site.client(tenant) as admin:
@@ -103,7 +109,7 @@ def main() -> None:
         "machine": before,
         "load_average_after": read_load(),
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
 def measure_rankings(site: Site, questions: Sequence[Question]) -> dict[str, Any]:
@@ -253,9 +259,9 @@ def measure_model_change(site: Site, questions: Sequence[Question]) -> dict[str,
     }
 
 
-def _require(condition: bool, otherwise: str) -> None:
+def _require(condition: bool, message: str) -> None:
     if not condition:
-        raise SystemExit(otherwise)
+        raise SystemExit(message)
 
 
 def _parse_options() -> argparse.Namespace:

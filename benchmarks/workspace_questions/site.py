@@ -47,7 +47,9 @@ class Site:
         return Client(self.url, jwt.encode(claims, _SECRET))
 
 
-def prepare(servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any]]) -> None:
+def make_installation(
+    servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any]]
+) -> None:
     """Make an empty installation with workspaces, by id."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -56,7 +58,7 @@ def prepare(servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any
     (home / "tenants.yaml").write_text(json.dumps({"tenants": entries}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("workspace"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("workspace"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1",
         "RAG_ASSETS_JWT_SECRET": _SECRET,

@@ -30,7 +30,11 @@ def test_more_files_begin_with_the_same_ones(tmp_path: Path) -> None:
 def test_each_change_takes_one_in_a_hundred_and_other_files(folder: Path) -> None:
     paths = corpus.write_corpus(folder, FILES)
     before = contents(folder)
-    edited, renamed, deleted = corpus.edit(paths), corpus.rename(paths), corpus.delete(paths)
+    edited, renamed, deleted = (
+        corpus.edit_files(paths),
+        corpus.rename_files(paths),
+        corpus.delete_files(paths),
+    )
     after = contents(folder)
     assert len(edited) == len(renamed) == len(deleted) == FILES // 100
     changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}
@@ -46,7 +50,7 @@ def test_an_edit_changes_one_paragraph_and_each_round_another_way(folder: Path) 
     paths = corpus.write_corpus(folder, FILES)
     texts = [path.read_text() for path in paths]
     for round_number in (1, 2):
-        edited = corpus.edit(paths, round_number)
+        edited = corpus.edit_files(paths, round_number)
         now = [path.read_text() for path in paths]
         for path in edited:
             old, new = (text[paths.index(path)].split("\n\n") for text in (texts, now))
@@ -58,8 +62,8 @@ def test_an_edit_changes_one_paragraph_and_each_round_another_way(folder: Path) 
 def test_restoring_undoes_every_change(folder: Path) -> None:
     paths = corpus.write_corpus(folder, FILES)
     before = contents(folder)
-    corpus.edit(paths)
-    corpus.rename(paths)
-    corpus.delete(paths)
-    corpus.restore(folder, paths)
+    corpus.edit_files(paths)
+    corpus.rename_files(paths)
+    corpus.delete_files(paths)
+    corpus.restore_files(folder, paths)
     assert contents(folder) == before

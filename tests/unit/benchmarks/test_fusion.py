@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.fusion.__main__ import _compute_ndcg, _rank_candidates
 from benchmarks.fusion.contest import _compute_p_value, _compute_values, _rank_set
-from benchmarks.fusion.lists import SAMPLED_PASSAGES, SAMPLED_QUESTIONS, load_sets, sample
+from benchmarks.fusion.lists import SAMPLED_PASSAGES, SAMPLED_QUESTIONS, load_sets, sample_set
 from benchmarks.fusion.rules import (
     Candidates,
     list_families,
@@ -75,7 +75,7 @@ def test_p_of_a_constant_gain_is_small_and_of_a_balanced_one_is_large() -> None:
 def test_sample_keeps_the_passages_that_answer_its_questions() -> None:
     passages = [("", f"passage {at}") for at in range(700)]
     questions = [(f"question {at}", {at * 4: 1, at * 4 + 1: 2}) for at in range(150)]
-    sampled = sample(JudgedSet("faq", "de", passages, questions))
+    sampled = sample_set(JudgedSet("faq", "de", passages, questions))
     assert len(sampled.passages) == SAMPLED_PASSAGES
     assert len(sampled.questions) == SAMPLED_QUESTIONS
     for at, (_, grades) in enumerate(sampled.questions):

@@ -130,21 +130,25 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
     workspace.client.put_page("private", inherit=False, read=["eve"])
     assert readers("hobby") == readers("osprey") == {"eve"}
 
-    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+    wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
     depth = count_queue(workspace)
     assert (depth.reported, depth.recounted) == (0, 0)
-    status = workspace.status()
+    status = workspace.read_status()
     assert status.last_indexed_at is not None
     assert status.last_indexed_at.timestamp() > pushed
     told = eve.status()
-    assert (told.chunks, told.stale, told.queue_depth) == (len([*workspace.entries()]), 0, 0)
+    assert (told.chunks, told.stale, told.queue_depth) == (
+        len([*workspace.read_entry_texts()]),
+        0,
+        0,
+    )
     assert guest.status().chunks == 0
 
 
 def test_switched_off_it_indexes_nothing_and_on_everything_again(
     workspace: Workspace, daemon: Daemon
 ) -> None:
-    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+    wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
     before = indexed_at(workspace)
     assert before, "there is something to index again"
     assert not workspace.client.change_workspace_settings({"enabled": False}).enabled
@@ -157,14 +161,14 @@ def test_switched_off_it_indexes_nothing_and_on_everything_again(
     daemon.idle(TENANT)
     assert indexed_at(workspace) == before
     depth = count_queue(workspace)
-    assert depth.reported == depth.recounted == workspace.status().queue_depth == 1
+    assert depth.reported == depth.recounted == workspace.read_status().queue_depth == 1
 
     switched = datetime.now().astimezone()
     assert workspace.client.change_workspace_settings({"enabled": True}).enabled
     depth = count_queue(workspace)
     assert depth.reported == depth.recounted > 0
     assert found(workspace, "bittern") <= PROMISED_SECONDS
-    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+    wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
     after = indexed_at(workspace)
     assert after.keys() > before.keys()
     assert min(after.values()) > switched, "everything was indexed again"
@@ -184,7 +188,7 @@ def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
     workspace.put_page("field")
     workspace.put("page", "field", build_page("Field", "The lapwing tumbles."))
     workspace.put("comment", "seen", {"page_uuid": "field", "text": "A lapwing, indeed."})
-    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+    wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
 
     def ids(source_type: str, *names: str) -> set[str]:
         return {workspace.compute_document_id(source_type, name) for name in names}
@@ -197,7 +201,7 @@ def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
         before, began = indexed_at(workspace), time.time()
         assert workspace.client.reindex(**scope).documents == len(wanted)
         assert_counted(workspace)
-        wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+        wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
         after = indexed_at(workspace)
         assert {one for one in after if after[one] != before[one]} == wanted
         assert embedded_texts(workspace, began) == 0
@@ -213,7 +217,7 @@ def assert_counted(workspace: Workspace) -> None:
 
 def indexed_at(workspace: Workspace) -> dict[str, datetime]:
     """Return the time at which each document was last indexed."""
-    rows = workspace.rows(
+    rows = workspace.query_rows(
         "SELECT document_id, indexed_at FROM rag_catalog.document_index WHERE tenant = :tenant"
     )
     return {row.document_id: row.indexed_at for row in rows}
@@ -232,7 +236,7 @@ def test_a_credential_is_dropped_before_it_is_embedded_and_told_of(workspace: Wo
     mine = [one for one in told if one.get("id") == "leaking"]
     assert {(one["type"], one["rule"]) for one in mine} == {("page", "described-ghp")}
     assert all("chunk" in one for one in mine)
-    assert not any(secret in text for text in workspace.entries())
+    assert not any(secret in text for text in workspace.read_entry_texts())
     whereabouts = workspace.client.record("page", "leaking")
     assert whereabouts.dropped_chunks > 0
     assert not any(secret in chunk.text for chunk in whereabouts.chunks)
@@ -265,7 +269,7 @@ def test_the_nightly_run_has_records_listed_whose_time_alone_changed(
 def embedded_texts(workspace: Workspace, since: float) -> int:
     """Return the number of texts that runs have embedded since a time."""
     total = 0
-    for run in workspace.runs(since):
+    for run in workspace.list_runs(since):
         for entry in workspace.instance.all_logs(
             run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
         ):

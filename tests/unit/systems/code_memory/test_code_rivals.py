@@ -16,7 +16,7 @@ from benchmarks.code_questions.questions import FoundPassage, Question
 from benchmarks.rivals.code import measure_program
 from benchmarks.rivals.code_graphs import CodeReviewGraph, GitNexus
 from benchmarks.rivals.code_programs import ProgramFolders
-from benchmarks.rivals.environments import NotUsableError, python_with_extensions
+from benchmarks.rivals.environments import NotUsableError, find_python_with_extensions
 
 QUESTION = Question("q", "multi-hop", "What pays?", ((Answer("a.php"),),), is_tuned=True)
 
@@ -112,6 +112,8 @@ def test_a_search_without_its_vectors_is_told(tmp_path: Path) -> None:
 
 def test_the_first_python_whose_database_loads_extensions_is_taken(tmp_path: Path) -> None:
     without, with_them = script(tmp_path / "a", "exit 1"), script(tmp_path / "b", "exit 0")
-    assert python_with_extensions([str(without), str(with_them), sys.executable]) == str(with_them)
+    assert find_python_with_extensions([str(without), str(with_them), sys.executable]) == str(
+        with_them
+    )
     with pytest.raises(NotUsableError, match=f"asked: {without}"):
-        python_with_extensions([str(without)])
+        find_python_with_extensions([str(without)])

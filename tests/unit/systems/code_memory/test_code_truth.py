@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.code_truth import compare as comparing
-from benchmarks.code_truth.compare import UNEXPLAINED, compare, format_routes, group_by_cause
+from benchmarks.code_truth.compare import UNEXPLAINED, compare_names, format_routes, group_by_cause
 from benchmarks.code_truth.laravel import SCRIPTS
 
 ROUTE = {
@@ -22,13 +22,13 @@ ROUTE = {
 
 
 def test_a_name_counts_as_often_as_it_is_there() -> None:
-    found = compare(["a", "a", "b", "c"], ["a", "b", "b"])
+    found = compare_names(["a", "a", "b", "c"], ["a", "b", "b"])
     assert (found.recall, found.precision) == (0.5, 2 / 3)
     assert (found.missed, found.wrong) == (("a", "c"), ("b",))
 
 
 def test_nothing_is_missed_where_nothing_is() -> None:
-    assert (compare([], []).recall, compare([], []).precision) == (1.0, 1.0)
+    assert (compare_names([], []).recall, compare_names([], []).precision) == (1.0, 1.0)
 
 
 def test_a_route_has_all_that_the_router_tells_it_by() -> None:
