@@ -214,12 +214,12 @@ def sum_applications(applications: Iterable[Mapping[str, Any]]) -> dict[str, flo
 
 def _compute_shares(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
     all_counts = list(counts)
-    right, found, judged = (
+    right_count, found_count, judged_count = (
         sum(count[key] for count in all_counts) for key in ("right", "found", "judged")
     )
     return {
-        "precision": round(right / found, 3) if found else 1.0,
-        "recall": round(right / judged, 3) if judged else 1.0,
+        "precision": round(right_count / found_count, 3) if found_count else 1.0,
+        "recall": round(right_count / judged_count, 3) if judged_count else 1.0,
     }
 
 

@@ -60,8 +60,8 @@ def rename_files(paths: Sequence[Path]) -> list[Path]:
     renamed = []
     for path in paths[_RENAMED::_STEP]:
         moved = path.with_name(_MOVED + path.name)
-        here, there = (path, moved) if path.exists() else (moved, path)
-        renamed.append(here.rename(there))
+        source, target = (path, moved) if path.exists() else (moved, path)
+        renamed.append(source.rename(target))
     return renamed
 
 

@@ -314,7 +314,7 @@ class CaseRunner:
     async def _run_searches(
         self, owner: Owner, questions: Vectors
     ) -> tuple[list[set[str]], list[float]]:
-        """Return the first ids of each answer, and its seconds."""
+        """Search each question; return the first ids and the seconds of each answer."""
         answers, times = [], []
         searcher = ElasticsearchSearcher(self._url)
         for question in questions:

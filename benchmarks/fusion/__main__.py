@@ -55,17 +55,17 @@ def main() -> None:
     chosen = {family: _choose_rules(rules, sets) for family, rules in scores.items()}
     rows = [
         {
-            "set": candidates.listed.name,
-            "kind": candidates.listed.kind,
-            "language": candidates.listed.language,
+            "set": candidates.listed_set.name,
+            "kind": candidates.listed_set.kind,
+            "language": candidates.listed_set.language,
             "questions": len(candidates.grades),
-            "unread": round(float(candidates.listed.unread.mean()), 3),
+            "unread": round(float(candidates.listed_set.unread.mean()), 3),
             "rules": {
                 family: {
                     "constants": names[at],
                     "ndcg": _compute_mean(scores[family][names[at]][at]),
                     "ndcg_untouched": _compute_mean(
-                        scores[family][names[at]][at][candidates.listed.untouched]
+                        scores[family][names[at]][at][candidates.listed_set.untouched]
                     ),
                     "recall": _compute_mean(
                         _compute_recall(candidates, orders[family][names[at]][at])
@@ -102,7 +102,7 @@ def _compute_ndcg(candidates: Candidates, order: Array) -> Array:
                     sorted(grades.values(), reverse=True), _DISCOUNTS, strict=False
                 )
             )
-            for grades in candidates.listed.grades
+            for grades in candidates.listed_set.grades
         ]
     )
     values: Array = (gains * _DISCOUNTS).sum(axis=1) / ideal
@@ -112,8 +112,10 @@ def _compute_ndcg(candidates: Candidates, order: Array) -> Array:
 def _compute_recall(candidates: Candidates, order: Array) -> Array:
     """Return recall@5 by question; if more than five passages are judged, five are enough."""
     hits = (np.take_along_axis(candidates.grades, order[:, :_RECALL_DEPTH], axis=1) > 0).sum(axis=1)
-    wanted = np.array([min(len(grades), _RECALL_DEPTH) for grades in candidates.listed.grades])
-    recall: Array = hits / wanted
+    relevant_counts = np.array(
+        [min(len(grades), _RECALL_DEPTH) for grades in candidates.listed_set.grades]
+    )
+    recall: Array = hits / relevant_counts
     return recall
 
 
@@ -123,7 +125,7 @@ def _choose_rules(rules: Mapping[str, Sequence[Array]], sets: Sequence[Candidate
     means = np.array(
         [
             [
-                of[~candidates.listed.untouched].mean()
+                of[~candidates.listed_set.untouched].mean()
                 for of, candidates in zip(of_sets, sets, strict=True)
             ]
             for of_sets in rules.values()

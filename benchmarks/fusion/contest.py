@@ -87,7 +87,7 @@ _VERSIONS: Final = (
 class RankedSet:
     """The rankings of a set's questions: passage numbers, best first, by program."""
 
-    listed: ListedSet
+    listed_set: ListedSet
     passages: int
     programs: Mapping[str, Sequence[Sequence[int]]]
 
@@ -116,15 +116,15 @@ def main() -> None:
     ranked = [_rank_set(listed_set, judged_set[listed_set.name]) for listed_set in lists]
     for ranked_set in ranked:
         _write_task(
-            folder / ranked_set.listed.name,
-            judged_set[ranked_set.listed.name],
+            folder / ranked_set.listed_set.name,
+            judged_set[ranked_set.listed_set.name],
             ranked_set.programs["knn"],
         )
     vectors = asyncio.run(embed_set(judged_set[TIMED], OnnxEmbedder()))
     _write_task(
         folder / "timed",
         judged_set[TIMED],
-        next(ranked_set for ranked_set in ranked if ranked_set.listed.name == TIMED).programs[
+        next(ranked_set for ranked_set in ranked if ranked_set.listed_set.name == TIMED).programs[
             "knn"
         ],
         vectors,
@@ -142,7 +142,7 @@ def main() -> None:
             programs={
                 **ranked_set.programs,
                 **{
-                    name: answer[ranked_set.listed.name]["rankings"]
+                    name: answer[ranked_set.listed_set.name]["rankings"]
                     for name, answer in answers.items()
                 },
             },
@@ -286,7 +286,7 @@ def _compute_values(ranked: RankedSet, program: str) -> dict[str, Array]:
     """Return nDCG@10 and recall@5 of every question."""
     qrels = {
         str(at): {str(passage): grade for passage, grade in grades.items()}
-        for at, grades in enumerate(ranked.listed.grades)
+        for at, grades in enumerate(ranked.listed_set.grades)
     }
     runs = {
         str(at): {str(passage): float(_HITS - rank) for rank, passage in enumerate(ranking)}
@@ -301,7 +301,7 @@ def _compute_values(ranked: RankedSet, program: str) -> dict[str, Array]:
 
 def _build_row(ranked: RankedSet) -> dict[str, Any]:
     """Return each program's scores on a set, and the p-value of its difference from hybrid."""
-    listed_set = ranked.listed
+    listed_set = ranked.listed_set
     values = {program: _compute_values(ranked, program) for program in ranked.programs}
     row = {
         "set": listed_set.name,
@@ -332,7 +332,7 @@ def _compute_overall(ranked: Sequence[RankedSet]) -> dict[str, Any]:
         sets = [
             ranked_set
             for ranked_set in ranked
-            if (ranked_set.listed.language == "en") == is_group_english
+            if (ranked_set.listed_set.language == "en") == is_group_english
         ]
         values = {
             program: [_compute_values(ranked_set, program)["ndcg"] for ranked_set in sets]

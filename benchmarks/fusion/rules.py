@@ -32,14 +32,14 @@ class Candidates:
     """The candidates of a set's questions: a row for each question, a column for each candidate.
 
     Attributes:
-        listed: the set.
+        listed_set: the set.
         word_ranks, vector_ranks: ranks from 0; _ABSENT where a ranking lacks the candidate.
         passages: passage numbers of the candidates.
         grades: 0 where a candidate was not judged, or there is none.
         exists: whether there is a candidate.
     """
 
-    listed: ListedSet
+    listed_set: ListedSet
     word_ranks: Array
     vector_ranks: Array
     passages: Array
@@ -79,7 +79,7 @@ Weight: TypeAlias = Callable[[Candidates], Array]
 
 def score_product(candidates: Candidates) -> Array:
     """Score with the product's own fusion; drop vectors of questions the embedder cannot read."""
-    listed_set = candidates.listed
+    listed_set = candidates.listed_set
     scores = np.full(candidates.grades.shape, -np.inf)
     for at in range(len(scores)):
         columns = {"words": candidates.word_ranks[at], "vector": candidates.vector_ranks[at]}
@@ -128,9 +128,9 @@ def fuse_reciprocal_ranks(candidates: Candidates, *, k: int, words: float) -> Ar
 def fuse_linearly(candidates: Candidates, *, normalize: Normalize, weight: Weight) -> Array:
     """Add normalized scores."""
     words = weight(candidates)[:, None]
-    by_words = _look_up_scores(candidates.word_ranks, *normalize(candidates.listed.words, True))
+    by_words = _look_up_scores(candidates.word_ranks, *normalize(candidates.listed_set.words, True))
     by_vectors = _look_up_scores(
-        candidates.vector_ranks, *normalize(candidates.listed.vectors, False)
+        candidates.vector_ranks, *normalize(candidates.listed_set.vectors, False)
     )
     fused: Array = words * by_words + (1 - words) * by_vectors
     return fused
@@ -186,24 +186,24 @@ def weigh_constantly(candidates: Candidates, *, words: float) -> Array:
     return np.full(len(candidates.grades), words)
 
 
-def weigh_by_share(candidates: Candidates, *, least: float, gain: float) -> Array:
+def weigh_by_share(candidates: Candidates, *, base: float, gain: float) -> Array:
     """Return a weight that grows with the share of matched terms."""
-    weight: Array = least + gain * candidates.listed.share
+    weight: Array = base + gain * candidates.listed_set.share
     return weight
 
 
 def weigh_by_english_share(candidates: Candidates) -> Array:
     """Return the weight of the first linear fusion: vectors 1, words the share of English terms."""
-    share = np.where(candidates.listed.english, candidates.listed.share, 1.0)
+    share = np.where(candidates.listed_set.english, candidates.listed_set.share, 1.0)
     weight: Array = share / (1 + share)
     return weight
 
 
 def weigh_by_peaks(candidates: Candidates) -> Array:
     """Return the weight of words that earlier replays suggested."""
-    weight = 0.25 + 0.3 * candidates.listed.share
+    weight = 0.25 + 0.3 * candidates.listed_set.share
     weight += 0.06 * (
-        compute_peak(candidates.listed.words) - compute_peak(candidates.listed.vectors)
+        compute_peak(candidates.listed_set.words) - compute_peak(candidates.listed_set.vectors)
     )
     limited: Array = np.clip(weight, 0.2, 0.65)
     return limited
@@ -245,7 +245,7 @@ def list_families() -> dict[str, dict[str, Rule]]:
             f"{least:g} + {gain:g} share": partial(
                 fuse_linearly,
                 normalize=normalize,
-                weight=partial(weigh_by_share, least=least, gain=gain),
+                weight=partial(weigh_by_share, base=least, gain=gain),
             )
             for least in (0.15, 0.2, 0.25, 0.3, 0.35)
             for gain in (0.1, 0.2, 0.3, 0.4)

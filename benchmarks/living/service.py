@@ -31,7 +31,7 @@ def run_service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
         its address, and the token.
     """
     created = ("tokens", "create", tenant_id, "--principal", "trial", "--json")
-    made = subprocess.run([*_CLI, *created], check=True, capture_output=True, text=True)
+    creation = subprocess.run([*_CLI, *created], check=True, capture_output=True, text=True)
     url = f"http://127.0.0.1:{(port := find_free_port())}"
     with (
         log.open("w") as lines,
@@ -44,7 +44,7 @@ def run_service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
     ):
         try:
             _wait_until_ready(f"{url}/health/ready", process, log)
-            yield url, str(json.loads(made.stdout)["token"])
+            yield url, str(json.loads(creation.stdout)["token"])
         finally:
             process.terminate()
 

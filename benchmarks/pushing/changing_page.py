@@ -35,21 +35,21 @@ class PageTrial:
     """When each state of the page was first pushed, listed and found, in seconds.
 
     Attributes:
-        listed, found: states in the order in which they were seen.
-        returned: number of versions that each search found.
+        listed_at, found_at: times by state, in the order in which they were seen.
+        version_counts: number of versions that each search found.
         ages: for each search, how long a newer state than the found one had been pushed.
-        written: entries by run.
+        entries_by_run: number of entries written, by run.
         killed: what was killed meanwhile, in order.
         stored: whether the stored content in the end is what was pushed last.
         others: other violated conditions.
     """
 
-    pushed: dict[int, float] = field(default_factory=dict)
-    listed: dict[int, float] = field(default_factory=dict)
-    found: dict[int, float] = field(default_factory=dict)
-    returned: list[int] = field(default_factory=list)
+    pushed_at: dict[int, float] = field(default_factory=dict)
+    listed_at: dict[int, float] = field(default_factory=dict)
+    found_at: dict[int, float] = field(default_factory=dict)
+    version_counts: list[int] = field(default_factory=list)
     ages: list[float] = field(default_factory=list)
-    written: Mapping[str, int] = field(default_factory=dict)
+    entries_by_run: Mapping[str, int] = field(default_factory=dict)
     killed: list[str] = field(default_factory=list)
     stored: bool = False
     others: list[str] = field(default_factory=list)
@@ -57,25 +57,25 @@ class PageTrial:
     @property
     def latencies(self) -> list[float]:
         """Return the seconds from listing to first finding of each listed state."""
-        return [self.found.get(state, _NEVER) - at for state, at in self.listed.items()]
+        return [self.found_at.get(state, _NEVER) - at for state, at in self.listed_at.items()]
 
 
 def find_faults(trial: PageTrial) -> list[str]:
     """Return the violated conditions."""
-    last = max(trial.pushed)
-    order, runs = [*trial.found], [n for n in trial.written.values() if n]
+    last = max(trial.pushed_at)
+    order, runs = [*trial.found_at], [n for n in trial.entries_by_run.values() if n]
     # A killed run may have listed or written a state without recording it, and nothing is
     # observed while the service is down.
     undisturbed = {
         "a listed state was not found within 60 s": max(trial.latencies) <= PROMISED_SECONDS,
-        "a listed state was not written exactly once": len(runs) == len(trial.listed),
-        "an unlisted state was found": trial.found.keys() <= trial.listed.keys(),
+        "a listed state was not written exactly once": len(runs) == len(trial.listed_at),
+        "an unlisted state was found": trial.found_at.keys() <= trial.listed_at.keys(),
     }
     conditions = {
         "a found state was over 60 s old": max(trial.ages) <= PROMISED_SECONDS,
         "an earlier state came back": all(a < b for a, b in pairwise(order)),
-        "a search found no state": 0 not in trial.returned,
-        "two versions were found at once": max(trial.returned) <= 1,
+        "a search found no state": 0 not in trial.version_counts,
+        "two versions were found at once": max(trial.version_counts) <= 1,
         "the last state was not found": order[-1:] == [last],
         "a run wrote the page twice": max(runs, default=1) == 1,
         "the stored content is not the last push": trial.stored,
@@ -115,18 +115,18 @@ def run_trial(
     try:
         with ThreadPoolExecutor() as pool:
             for number in range(1, round(seconds) + 1):
-                time.sleep(max(0.0, trial.pushed[0] + number - time.monotonic()))
+                time.sleep(max(0.0, trial.pushed_at[0] + number - time.monotonic()))
                 if victim := kills.get(number):
                     _kill(workspace, victim, long_puts, pool)
                     trial.killed.append(victim)
                 _push(workspace, trial, shas, number, kind)
-        _wait_until_found(workspace, f"state{max(trial.pushed)}x")
+        _wait_until_found(workspace, f"state{max(trial.pushed_at)}x")
         time.sleep(1.0)
     finally:
         ended.set()
         watcher.join()
-    trial.written = {} if kills else workspace.count_written_entries(began)
-    trial.stored = shas.get(workspace.read_record_sha256(kind, PAGE) or "") == max(trial.pushed)
+    trial.entries_by_run = {} if kills else workspace.count_written_entries(began)
+    trial.stored = shas.get(workspace.read_record_sha256(kind, PAGE) or "") == max(trial.pushed_at)
     if kills:
         _wait_until_found(workspace, build_mark(len(long_puts.stored)))
         trial.others = [*long_puts.find_faults(), *workspace.find_blob_faults()]
@@ -144,7 +144,7 @@ def _push(
     workspace: Workspace, trial: PageTrial, shas: dict[str, int], number: int, kind: str
 ) -> None:
     words = f"The counter shows state{number}x."
-    trial.pushed[number] = time.monotonic()
+    trial.pushed_at[number] = time.monotonic()
     if kind == "file":
         workspace.put_content(PAGE, f"# A file that changes\n\n{words}\n".encode())
     else:
@@ -166,7 +166,7 @@ def _watch(
         for row in workspace.query_rows(_LISTED, id=id_):
             state = shas.get(row.content_sha256)
             if state is not None:
-                trial.listed.setdefault(state, time.monotonic())
+                trial.listed_at.setdefault(state, time.monotonic())
         if (texts := workspace.search_texts("counter shows")) is not None:
             _record_states(trial, texts, time.monotonic())
         ended.wait(_PAUSE)
@@ -174,10 +174,10 @@ def _watch(
 
 def _record_states(trial: PageTrial, texts: Sequence[str], now: float) -> None:
     states = [int(match[1]) for text in texts if (match := _STATE.search(text))]
-    trial.returned.append(len(states))
+    trial.version_counts.append(len(states))
     for state in states:
-        trial.found.setdefault(state, now)
-        newer = trial.pushed.get(state + 1, now)
+        trial.found_at.setdefault(state, now)
+        newer = trial.pushed_at.get(state + 1, now)
         trial.ages.append(max(0.0, now - newer))
 
 
@@ -193,12 +193,12 @@ def build_result(trial: PageTrial) -> dict[str, Any]:
     """Return the figures of a trial."""
     latencies = sorted(trial.latencies)
     return {
-        "pushed": len(trial.pushed),
-        "listed": len(trial.listed),
-        "found": len(trial.found),
-        "runs": len(trial.written),
+        "pushed": len(trial.pushed_at),
+        "listed": len(trial.listed_at),
+        "found": len(trial.found_at),
+        "runs": len(trial.entries_by_run),
         "killed": trial.killed,
-        "questions": len(trial.returned),
+        "questions": len(trial.version_counts),
         "listed_to_found": {
             "p50": round(latencies[len(latencies) // 2], 2),
             "max": round(max(latency for latency in latencies if latency != _NEVER), 2),

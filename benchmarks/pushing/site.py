@@ -54,11 +54,11 @@ class Service:
 
     @property
     def url(self) -> str:
-        """Return its address, which stays the same after each start."""
+        """Return the address of the service, which stays the same after each start."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the service, and wait until it answers."""
         with self._log.open("ab") as lines:
             self._process = subprocess.Popen(
                 [*_CLI, "serve", "--port", str(self._port)],
@@ -81,7 +81,7 @@ class Service:
         raise RuntimeError(f"the service did not start at {self.url}: see {self._log}")
 
     def kill(self) -> None:
-        """Kill it and all its processes with SIGKILL."""
+        """Kill the service and all its processes with SIGKILL."""
         if self._process is None:
             return
         with suppress(psutil.NoSuchProcess):

@@ -139,14 +139,14 @@ class _RivalRun:
         self._meter = Meter(servers.pids, environment, work / "commands.log")
 
     def measure(self, phase: str, folder: Path) -> dict[str, Any]:
-        """Run it once; return its cost and the number of entries afterwards."""
+        """Run the framework once; return its cost and the number of entries afterwards."""
         module = f"benchmarks.rivals.{self._rival.module}"
         cost = self._meter.run([str(self._python), "-m", module, str(folder), str(self._state)])
         print_cost(f"{self._rival.name} {phase}", cost)
         return {**cost.as_json(), "entries": self.count_entries()}
 
     def count_entries(self) -> int:
-        """Count its entries; 0 if there is no index or table."""
+        """Count the framework's entries; 0 if there is no index or table."""
         if self._rival.store == "elasticsearch":
             with suppress(NotFoundError):
                 return self._servers.count_entries(INDEX)

@@ -51,11 +51,11 @@ class BulkDeletingStore(ElasticsearchStore):
 
     async def adelete(self, ref_doc_id: str, **_: Any) -> None:
         """Delete a document's nodes."""
-        of_document = {"term": {"metadata.ref_doc_id": ref_doc_id}}
-        found = await self.client.search(
-            index=self.index_name, query=of_document, size=10_000, source=False
+        query = {"term": {"metadata.ref_doc_id": ref_doc_id}}
+        response = await self.client.search(
+            index=self.index_name, query=query, size=10_000, source=False
         )
-        ids = [hit["_id"] for hit in found["hits"]["hits"]]
+        ids = [hit["_id"] for hit in response["hits"]["hits"]]
         actions = [{"_op_type": "delete", "_index": self.index_name, "_id": id_} for id_ in ids]
         await async_bulk(self.client, actions, refresh=True)
 

@@ -49,7 +49,7 @@ def build_lines(options: BareLoadOptions, questions: DrawnQuestions, number: int
         "text": questions.queries[number],
     }
     kinds = ("knn", "text") if options.mode == "hybrid" else (options.mode,)
-    target = questions.place
+    target = questions.target
     owner = Owner(target.tenant, target.incarnation, target.generation)
     lines: _Lines = []
     for kind in kinds:

@@ -100,7 +100,7 @@ class ServingInstallation:
                 *(str(self.get_questions_path(tenant)), tenant, str(self._folder(tenant))),
                 *("--count", str(QUESTIONS)),
             )
-            chunks[tenant] = read_questions(self.get_questions_path(tenant)).place.chunks
+            chunks[tenant] = read_questions(self.get_questions_path(tenant)).target.chunks
         return chunks
 
     def get_questions_path(self, tenant: str) -> Path:

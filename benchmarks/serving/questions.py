@@ -50,7 +50,7 @@ class DrawnQuestions:
         vectors: array of shape (questions, dimensions).
     """
 
-    place: SearchTarget
+    target: SearchTarget
     queries: Sequence[str]
     vectors: npt.NDArray[np.float32]
 

@@ -205,7 +205,7 @@ def _is_cited(question: Question, answer: AnswerResult) -> bool | None:
 
 
 def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | None = None) -> bool:
-    """Return whether a claim with none of the passage's words, here the question, is located.
+    """Return whether the citation of a claim, here the question, leads to the answer.
 
     Args:
         question: the claim.

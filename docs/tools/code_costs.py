@@ -35,22 +35,28 @@ def build_code_costs_table(result: _Result) -> str:
 
 
 def _build_questions_table(result: _Result) -> str:
-    asked = result["questions"]
-    if not _ROUNDS.keys() <= asked.keys():
+    questions = result["questions"]
+    if not _ROUNDS.keys() <= questions.keys():
         return _NOT_MEASURED
     walk = result["walk of depth 5 in ms"]
     columns = ["questions", "with the walk, p50", "p95", "search alone, p50", "p95", "ratio of p50"]
     rows = [
         [
             f"that name nothing, {title}",
-            *_format_percentiles(asked[name]["walk and search"]),
-            *_format_percentiles(asked[name]["search alone"]),
-            f"{asked[name]['ratio']:.2f}",
+            *_format_percentiles(questions[name]["walk and search"]),
+            *_format_percentiles(questions[name]["search alone"]),
+            f"{questions[name]['ratio']:.2f}",
         ]
         for name, title in _ROUNDS.items()
     ]
     rows += [
-        ["relations alone, without a vector", *_format_percentiles(asked["named"]), "–", "–", "–"],
+        [
+            "relations alone, without a vector",
+            *_format_percentiles(questions["named"]),
+            "–",
+            "–",
+            "–",
+        ],
         ["a walk of 5 steps", *_format_percentiles(walk), "–", "–", "–"],
     ]
     return format_table(columns, rows)

@@ -231,22 +231,22 @@ def _build_thresholds_table(result: _Result) -> str:
     profiles = list(by_profile)
     rows = [
         [
-            _format_threshold(kept[0]),
-            *(cell for of_profile in kept for cell in _format_shares(of_profile)),
+            _format_threshold(effects[0]),
+            *(cell for of_profile in effects for cell in _format_shares(of_profile)),
         ]
-        for kept in zip(*(by_profile[profile]["curve"] for profile in profiles), strict=True)
-        if round(100 * kept[0]["min_score"]) in _SHOWN_PERCENT
+        for effects in zip(*(by_profile[profile]["curve"] for profile in profiles), strict=True)
+        if round(100 * effects[0]["min_score"]) in _SHOWN_PERCENT
     ]
     columns = [
         "threshold",
         *(f"{profile}, {what}" for profile in profiles for what in ("answer kept", "empty result")),
     ]
     chosen = "".join(
-        f"- {profile}, {name}: {_format_threshold(kept)}; on the other half "
-        f"{' and '.join(_describe_counts(kept))}\n"
+        f"- {profile}, {name}: {_format_threshold(effects)}; on the other half "
+        f"{' and '.join(_describe_counts(effects))}\n"
         for profile in profiles
-        for name, kept in (
-            (_CHOSEN[which], kept) for which, kept in by_profile[profile]["chosen"].items()
+        for name, effects in (
+            (_CHOSEN[which], effects) for which, effects in by_profile[profile]["chosen"].items()
         )
     )
     return f"{format_table(columns, rows)}\n{chosen}"

@@ -91,18 +91,18 @@ def _build_ratio_row(
     runs: Sequence[_Run], name: str, changed: Mapping[str, Any]
 ) -> list[str] | None:
     alike = _select_runs(runs, **{**_USUAL, **changed}, repeated=False)
-    ours = _select_runs(alike, target="service")
+    service_runs = _select_runs(alike, target="service")
     # Compare with the faster use of the client.
     bares = [
         found
         for target in ("bare", "bare-threads")
         if (found := _select_runs(alike, target=target))
     ]
-    if not ours or not bares:
+    if not service_runs or not bares:
         return None
     bare = min(bares, key=lambda found: compute_median(found, "p50"))
-    p50, bare_p50 = compute_median(ours, "p50"), compute_median(bare, "p50")
-    cpu, bare_cpu = _sum_cpu(ours), _sum_cpu(bare)
+    p50, bare_p50 = compute_median(service_runs, "p50"), compute_median(bare, "p50")
+    cpu, bare_cpu = _sum_cpu(service_runs), _sum_cpu(bare)
     return [
         name,
         *(_format_milliseconds(p50), _format_milliseconds(bare_p50), f"{p50 / bare_p50:.2f}"),

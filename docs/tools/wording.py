@@ -22,6 +22,7 @@ ROOTS: Final = (
     "checks",
     "client",
     "docs/tools",
+    "benchmarks",
 )
 
 PHRASES: Final = {

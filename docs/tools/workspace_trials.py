@@ -74,18 +74,22 @@ def build_moves_table(result: Mapping[str, Any]) -> str:
 
 def _build_service_moves_table(result: Mapping[str, Any]) -> str:
     """Return the durations of moves through the service, and of the searches that followed."""
-    asked = result["asked"]
+    service_moves = result["asked"]
     names = {
         "move": "`PUT /rag/tree/…`",
         "found": "next question of a caller who gained access",
         "hidden": "next question of a caller who lost access",
     }
-    columns = [f"through the service, {asked['records']:,} indexed records", "p50", "longest"]
+    columns = [
+        f"through the service, {service_moves['records']:,} indexed records",
+        "p50",
+        "longest",
+    ]
     rows = [
-        [what, *(format_seconds(asked[name][at]) for at in ("p50", "max"))]
+        [what, *(format_seconds(service_moves[name][at]) for at in ("p50", "max"))]
         for name, what in names.items()
     ]
-    busy = f"Load average before these: {asked['load_average'][0]}."
+    busy = f"Load average before these: {service_moves['load_average'][0]}."
     return f"{format_table(columns, rows)}\n{busy}\n\n"
 
 

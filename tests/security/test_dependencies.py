@@ -49,9 +49,15 @@ def test_notice_names_models_grammars_and_vendored_files() -> None:
 def test_a_licence_that_is_missing_forbidden_or_another_is_complained_of() -> None:
     licences = read_licences()
     package = next(c for c in list_components() if c.name == "anyio")
-    without = replace(licences, of={k: v for k, v in licences.of.items() if k[1] != "anyio"})
-    forbidden = replace(licences, of={**licences.of, ("python", "anyio"): "AGPL-3.0-only"})
-    left_over = replace(licences, of={**licences.of, ("python", "no-such-package"): "MIT"})
+    without = replace(
+        licences, expressions={k: v for k, v in licences.expressions.items() if k[1] != "anyio"}
+    )
+    forbidden = replace(
+        licences, expressions={**licences.expressions, ("python", "anyio"): "AGPL-3.0-only"}
+    )
+    left_over = replace(
+        licences, expressions={**licences.expressions, ("python", "no-such-package"): "MIT"}
+    )
 
     def complaints(kept: object) -> str:
         return "\n".join(find_licence_complaints([package], kept))  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ def find_licence_complaints(locked: Sequence[Component], licences: Licences) -> 
         if own is not None and own != licence:
             yield f"{component.full_name} declares {own}, {FILE.name} has {licence}"
     names = {component.name for component in locked if component.ecosystem == "pypi"}
-    for section, name in licences.of:
+    for section, name in licences.expressions:
         if section == "python" and name not in names:
             yield f"{name} is in {FILE.relative_to(ROOT)} and not locked"
 

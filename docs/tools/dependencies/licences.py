@@ -47,12 +47,12 @@ class Licences:
     Attributes:
         allowed: SPDX identifiers that are allowed, including exceptions.
         allowed_in: further allowed identifiers, by section.
-        of: an SPDX expression by (section, name); a jar's name may be its group alone.
+        expressions: SPDX expressions by (section, name); a jar's name may be its group alone.
     """
 
     allowed: frozenset[str]
     allowed_in: Mapping[str, frozenset[str]]
-    of: Mapping[tuple[str, str], str]
+    expressions: Mapping[tuple[str, str], str]
 
     def section(self, component: Component) -> str:
         """Return the section that a component is listed in."""
@@ -66,8 +66,8 @@ class Licences:
         """
         section = self.section(component)
         for name in (component.full_name, component.group):
-            if (section, name) in self.of:
-                return self.of[section, name]
+            if (section, name) in self.expressions:
+                return self.expressions[section, name]
         raise LookupError(
             f"{component.full_name} is not in {FILE.relative_to(ROOT)}:"
             " `python -m docs.tools.dependencies.licences` adds it"

@@ -25,8 +25,8 @@ WORSE = 0.045
 @pytest.mark.slow
 def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() -> None:
     sets = [Candidates.from_set(listed) for listed in load_sets()]
-    assert len({found.listed.kind for found in sets}) >= 8
-    assert len({found.listed.language for found in sets}) >= 12
+    assert len({found.listed_set.kind for found in sets}) >= 8
+    assert len({found.listed_set.language for found in sets}) >= 12
 
     def measured(rule: object) -> list[float]:
         assert callable(rule)
@@ -38,7 +38,7 @@ def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() ->
     fused = measured(score_product)
     single = [measured(rank_by_words), measured(rank_by_vectors)]
     lacking = {
-        found.listed.name: max(of_set) - hybrid
+        found.listed_set.name: max(of_set) - hybrid
         for found, hybrid, *of_set in zip(sets, fused, *single, strict=True)
     }
     assert max(lacking.values()) < WORSE, lacking

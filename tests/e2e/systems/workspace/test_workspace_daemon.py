@@ -284,13 +284,13 @@ def test_a_page_that_is_saved_every_second_is_indexed_as_it_was_listed(
 ) -> None:
     trial = changing_page.run_trial(doors.workspace("changing"), 9)
     assert changing_page.find_faults(trial) == []
-    assert len(trial.listed) >= 2
+    assert len(trial.listed_at) >= 2
 
 
 def test_a_file_that_is_put_every_second_is_indexed_as_it_was_listed(doors: Doors) -> None:
     trial = changing_page.run_trial(doors.workspace("changing-file"), 9, kind="file")
     assert changing_page.find_faults(trial) == []
-    assert len(trial.listed) >= 2
+    assert len(trial.listed_at) >= 2
 
 
 def test_a_file_that_is_put_while_processes_are_killed_is_whole_at_every_moment(
