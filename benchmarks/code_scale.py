@@ -159,7 +159,7 @@ def measure_walks(session: Session, edges: int) -> dict[str, Any]:
 
 
 def copy_rows(session: Session, edges: int) -> int:
-    """Copy rows until there are `wanted` edges; return the number of copies."""
+    """Copy rows until there are that many edges; return the number of copies."""
     database = session.catalog.database
     counting = text("SELECT count(*) FROM rag_catalog.edges WHERE tenant = :tenant")
     with database.begin() as connection:

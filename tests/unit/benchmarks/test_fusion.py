@@ -19,11 +19,11 @@ from benchmarks.fusion.sets import JudgedSet
 from benchmarks.rivals.searching import _BIGRAMS, _WORDS
 
 WORSE = 0.045
-"""How much worse than the better of its rankings hybrid is on any set, at most."""
+"""Maximum loss of hybrid against the better of its rankings, on any set."""
 
 
 @pytest.mark.slow
-def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() -> None:
+def test_product_is_the_best_rule_and_never_far_behind_a_single_ranking() -> None:
     sets = [Candidates.from_set(listed) for listed in load_sets()]
     assert len({found.listed_set.kind for found in sets}) >= 8
     assert len({found.listed_set.language for found in sets}) >= 12
@@ -65,14 +65,14 @@ def test_ranked_modes_have_the_measures_of_their_rules() -> None:
     assert [ids[0] for ids in ranked.programs["text"]] == [int(ids[0]) for ids in listed.word_ids]
 
 
-def test_p_of_a_constant_gain_is_small_and_of_a_balanced_one_is_large() -> None:
+def test_p_value_is_small_for_a_constant_gain_and_large_for_a_balanced_gain() -> None:
     base = np.random.default_rng(1).random(60)
     assert _compute_p_value(base + 0.1, base) < 0.001
     assert _compute_p_value(base + np.tile([0.1, -0.1], 30), base) > 0.9
     assert _compute_p_value(base, base) == 1.0
 
 
-def test_sample_keeps_the_passages_that_answer_its_questions() -> None:
+def test_sample_set_keeps_the_passages_that_answer_its_questions() -> None:
     passages = [("", f"passage {at}") for at in range(700)]
     questions = [(f"question {at}", {at * 4: 1, at * 4 + 1: 2}) for at in range(150)]
     sampled = sample_set(JudgedSet("faq", "de", passages, questions))
@@ -85,7 +85,7 @@ def test_sample_keeps_the_passages_that_answer_its_questions() -> None:
         }
 
 
-def test_words_and_bigrams_keep_the_marks_of_their_scripts() -> None:
+def test_words_and_bigrams_keep_vowel_signs() -> None:
     assert re.findall(_WORDS, "हिन्दी में लिखा है") == ["हिन्दी", "में", "लिखा", "है"]
     assert re.findall(_WORDS, "a German word") == ["German", "word"]
     assert re.findall(_BIGRAMS, "東京都は") == ["東京", "京都", "都は"]

@@ -21,7 +21,7 @@ PASSAGES = (
 
 
 @pytest.mark.slow
-def test_a_pair_is_scored_by_the_nearest_word_pieces_of_each_text_alone(tmp_path: Path) -> None:
+def test_reranker_scores_a_pair_by_its_nearest_word_pieces(tmp_path: Path) -> None:
     build_reranker(tmp_path)
     scores = asyncio.run(CrossEncoder(tmp_path).score_passages(QUESTION, PASSAGES, seconds=60))
     shipped = describe_folder()

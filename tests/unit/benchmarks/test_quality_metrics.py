@@ -11,7 +11,7 @@ ASKED = JudgedQuestion(
 UNANSWERED = JudgedQuestion("unanswered", "none", "?")
 
 
-def test_a_threshold_is_chosen_by_what_it_keeps_and_rejects() -> None:
+def test_threshold_is_chosen_by_kept_and_rejected_answers() -> None:
     answers = {
         -1.0: {"asked": [OTHER, ANSWER], "unanswered": [OTHER]},
         0.3: {"asked": [ANSWER], "unanswered": [OTHER]},

@@ -40,7 +40,7 @@ def url(question: Question) -> str:
     return str(row["url"])
 
 
-def test_a_passage_counts_that_holds_the_answer_of_the_right_record() -> None:
+def test_only_passages_of_the_right_record_with_the_answer_count() -> None:
     right, elsewhere = Shown(uri=url(PAGE)), Shown(uri="https://other.example")
     silent = Shown(uri=url(PAGE), text="It says nothing of it.")
     assert is_found(PAGE, [elsewhere, right])
@@ -50,7 +50,7 @@ def test_a_passage_counts_that_holds_the_answer_of_the_right_record() -> None:
     assert compute_ndcg([PAGE], {PAGE.id: [elsewhere, silent]})[PAGE.id] == 0.0
 
 
-def test_a_chip_leads_to_the_block_or_shows_the_answer_where_there_are_none() -> None:
+def test_chip_leads_to_the_block_or_shows_the_answer_without_blocks() -> None:
     assert holds_answer(PAGE, Shown())
     assert not holds_answer(PAGE, Shown(block_id="another"))
     assert not holds_answer(PAGE, Shown(source_id="another"))
@@ -58,14 +58,14 @@ def test_a_chip_leads_to_the_block_or_shows_the_answer_where_there_are_none() ->
     assert not holds_answer(FILE, Shown(FILE.record, None, "…"))
 
 
-def test_halves_are_reported_apart() -> None:
+def test_halves_are_estimated_separately() -> None:
     values = {question.id: float(question.half == "tuned") for question in questions()}
     means = {half: one.mean for half, one in estimate_halves(questions(), values).items()}
     assert means == {"all": 0.5, "tuned": 1.0, "untouched": 0.0}
 
 
 @pytest.mark.slow
-def test_the_writer_takes_a_sentence_of_the_passages() -> None:
+def test_writer_answers_with_a_sentence_of_the_passages() -> None:
     hits = [hit_of("# Valves\n\nThe valve opens at noon. It is made of brass."), hit_of("Apples.")]
     asked = "When does it open?"
     writer = Writer(OnnxEmbedder())

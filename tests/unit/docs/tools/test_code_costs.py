@@ -1,4 +1,4 @@
-"""The tables of the costs of code memory, from results of this and of a former benchmark."""
+"""Tables of code memory's costs, from results of the current and of a former benchmark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def result(questions: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_questions_are_shown_with_and_without_the_walk_and_their_ratio() -> None:
+def test_table_shows_questions_with_and_without_the_walk_and_their_ratio() -> None:
     again = {**_COMPARED, "ratio": 1.2}
     table = build_code_costs_table(result({"named": _MS, "asked": _COMPARED, "asked again": again}))
     first, later = (line for line in table.split("\n") if line.startswith("| that name nothing"))
@@ -40,7 +40,7 @@ def test_questions_are_shown_with_and_without_the_walk_and_their_ratio() -> None
     assert "Not measured yet." not in table
 
 
-def test_a_result_without_both_rounds_says_so_and_keeps_the_rest() -> None:
+def test_table_of_a_result_without_both_rounds_keeps_the_other_parts() -> None:
     table = build_code_costs_table(result({"named": _MS, **_COMPARED}))
     assert "Not measured yet." in table
     assert "| nothing changed | 0.50 s |" in table

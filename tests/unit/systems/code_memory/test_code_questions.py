@@ -1,4 +1,4 @@
-"""The questions about code name no identifiers; the score of a passage."""
+"""Questions about code contain no identifiers; recall counts the locations of an answer."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from rag_assets.systems.code_memory.retrieval.question_subject import find_quest
 
 WRITTEN = yaml.safe_load(QUESTIONS.read_text())["questions"]
 OTHERS = {"Last.fm", "FFmpeg"}
-"""Names of other products, which are no identifiers of the application."""
+"""Names of other products, which are not identifiers of the application."""
 
 
-def test_there_are_sixty_forty_of_them_multi_hop() -> None:
+def test_forty_of_sixty_questions_are_multi_hop() -> None:
     kinds = Counter(one["kind"] for one in WRITTEN)
     assert kinds == {"multi-hop": 40, "single-hop": 20}
     assert len({one["id"] for one in WRITTEN}) == len(WRITTEN)
@@ -43,14 +43,14 @@ def test_half_of_each_kind_is_untouched() -> None:
 
 
 @pytest.mark.parametrize("one", WRITTEN, ids=lambda one: str(one["id"]))
-def test_no_question_names_anything(one: dict[str, str]) -> None:
+def test_questions_contain_no_identifiers(one: dict[str, str]) -> None:
     names = {name for name in find_question_names(one["question"]).names if not name.islower()}
     assert names <= OTHERS
     assert not set(one["question"]) & set("/\\$_`")
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.name)
-def test_each_variant_has_the_steps_that_it_does_not_leave_out(variant: Variant) -> None:
+def test_each_variant_keeps_all_but_its_omitted_steps(variant: Variant) -> None:
     whole, left = (next(iter(build_steps(one).profiles.values())) for one in (VARIANTS[0], variant))
     assert [one for one in whole if one not in variant.omitted_steps] == [*left]
     assert set(variant.omitted_steps) <= set(whole)
@@ -77,7 +77,7 @@ class Bills
 """
 
 
-def test_a_method_is_found_by_its_lines_and_a_route_by_its_own(tmp_path: Path) -> None:
+def test_method_and_route_are_found_by_their_lines(tmp_path: Path) -> None:
     (tmp_path / "Bills.php").write_text(CLASS)
     (tmp_path / "web.php").write_text(ROUTES)
     pay = parse_location(tmp_path, "Bills.php::pay")
@@ -85,14 +85,14 @@ def test_a_method_is_found_by_its_lines_and_a_route_by_its_own(tmp_path: Path) -
     assert pay.is_in(FoundPassage("Bills.php", 1, 5))
     assert not pay.is_in(FoundPassage("Bills.php", 8, 13))
     assert not pay.is_in(FoundPassage("Other.php", 4, 7))
-    assert pay.is_in(FoundPassage("Bills.php")), "a program that tells no lines is believed"
+    assert pay.is_in(FoundPassage("Bills.php")), "a passage without lines counts as the whole file"
     route = parse_location(tmp_path, "web.php#bills/{bill}/pay")
     assert route.is_in(FoundPassage("web.php", 2, 2))
     assert route.is_in(FoundPassage("", symbol="route:POST /bills/{bill}/pay"))
     assert not route.is_in(FoundPassage("", symbol="route:POST /bills"))
 
 
-def test_recall_is_the_share_of_places_among_the_first_ten() -> None:
+def test_recall_is_the_share_of_locations_among_the_first_ten_passages() -> None:
     answer = ((AnswerLocation("a"), AnswerLocation(symbol="table:a")), (AnswerLocation("b"),))
     one = Question("id", "multi-hop", "?", answer, is_tuned=True)
     assert one.recall([FoundPassage("", symbol="table:a")]) == 0.5
@@ -101,6 +101,6 @@ def test_recall_is_the_share_of_places_among_the_first_ten() -> None:
     assert one.list_missed([FoundPassage("a")]) == ["b:"]
 
 
-def test_the_questions_need_their_application(tmp_path: Path) -> None:
+def test_read_questions_without_the_application_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_questions(tmp_path)

@@ -62,7 +62,7 @@ def options(tmp_path: Path) -> argparse.Namespace:
     return argparse.Namespace(repository=root, work=tmp_path / "work", show=False)
 
 
-def test_what_a_program_finds_is_measured(options: argparse.Namespace) -> None:
+def test_program_with_answers_is_measured(options: argparse.Namespace) -> None:
     program = Silent([FoundPassage("a.php")])
     told = measure_program(program, options, "", [QUESTION])
     assert told["version"] == "1.2"
@@ -70,14 +70,14 @@ def test_what_a_program_finds_is_measured(options: argparse.Namespace) -> None:
     assert program.closed
 
 
-def test_an_answer_of_nothing_to_all_questions_is_no_measurement(
+def test_program_without_any_answer_is_reported_as_failed(
     options: argparse.Namespace,
 ) -> None:
     program = Silent([])
     told = measure_program(program, options, "", [QUESTION])
     assert told["failed"] == "it answered every question with nothing"
     assert "all" not in told
-    assert program.closed, "what it has started is ended all the same"
+    assert program.closed, "its processes are stopped despite the failure"
 
 
 def place_of(folder: Path) -> ProgramFolders:
@@ -88,7 +88,7 @@ def place_of(folder: Path) -> ProgramFolders:
     )
 
 
-def test_a_database_without_what_searches_is_told(tmp_path: Path) -> None:
+def test_gitnexus_without_its_search_extension_is_reported(tmp_path: Path) -> None:
     place = place_of(tmp_path)
     command = place.environment / "node_modules" / ".bin" / "gitnexus"
     script(command, "echo 'GitNexus: FTS extension load failed: away' >&2; echo '{}'")
@@ -98,7 +98,7 @@ def test_a_database_without_what_searches_is_told(tmp_path: Path) -> None:
     assert GitNexus().ask(place, "What pays?") == [FoundPassage("a.php", 3)]
 
 
-def test_a_search_without_its_vectors_is_told(tmp_path: Path) -> None:
+def test_code_review_graph_without_vectors_is_reported(tmp_path: Path) -> None:
     place = place_of(tmp_path)
     path = str(place.root / "a.php")
     hit = {"file_path": path, "line_start": 3, "line_end": 5, "name": "pay"}
@@ -110,7 +110,7 @@ def test_a_search_without_its_vectors_is_told(tmp_path: Path) -> None:
         CodeReviewGraph().ask(place, "What pays?")
 
 
-def test_the_first_python_whose_database_loads_extensions_is_taken(tmp_path: Path) -> None:
+def test_first_python_whose_sqlite_loads_extensions_is_chosen(tmp_path: Path) -> None:
     without, with_them = script(tmp_path / "a", "exit 1"), script(tmp_path / "b", "exit 0")
     assert find_python_with_extensions([str(without), str(with_them), sys.executable]) == str(
         with_them
