@@ -1,7 +1,8 @@
 """Fusion rules: functions that merge the two rankings of each question of a set.
 
 A rule returns a score for each candidate of each question. The candidates are those of the ranking
-by words, followed by those that only the ranking by vectors has; `Candidates.from_set` makes the arrays.
+by words, followed by those that only the ranking by vectors has; `Candidates.from_set` makes the
+arrays.
 """
 
 from __future__ import annotations
